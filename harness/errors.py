@@ -1,0 +1,135 @@
+"""Every way in which harness can refuse, one class per cause that a caller can act on.
+
+    HarnessError
+    ├── RequestError              the caller asked for something that cannot be (bad SQL, unknown column, two selectors)
+    │   ├── UnknownColumnError    a column that the chosen schema does not have, or has more than once
+    │   └── SnapshotNotFoundError a snapshot, time, branch or tag that the table does not have
+    ├── TableNotFoundError        nothing readable at the location
+    │   ├── IsAViewError          the metadata is a view's
+    │   └── AmbiguousTableError   several candidates, none of them certain
+    ├── InvalidTableError         the table breaks its format's specification
+    │   ├── CorruptFileError      a metadata, data or delete file cannot be decoded
+    │   ├── CorruptDeleteError    a delete contradicts itself, or the data that it names
+    │   └── SchemaMismatchError   a file's columns cannot become the table's
+    ├── MissingFileError          the metadata names a file that is not there
+    ├── UnsupportedError          legal, and harness does not read it; the message names the feature
+    │   └── EncryptedTableError   legal, and harness holds no key
+    └── EngineError               an engine failed while it ran a plan
+
+The requirement files name many finer causes (`CorruptManifest`, `MultipleDVs`, ...). They are the `cause` attribute: text
+for logs and tests, not classes, because a caller does the same about all causes of one class.
+A message is one line: the problem and what to do, then table, file, field and rule in brackets.
+"""
+
+from __future__ import annotations
+
+
+class HarnessError(Exception):
+    """Base of all errors that harness raises on purpose.
+
+    Args:
+        message: one sentence: what is wrong, with got and expected, and what to do where that is known.
+        cause: the name in the requirement files' catalogue (Iceberg section 12, Delta "Error classes").
+        table: the table's location or name.
+        snapshot: id or version of the snapshot that was being read.
+        file: the file at fault; "recorded (physical)" where the two differ.
+        field: the field or column at fault.
+        rule: the number of the rule that was broken, such as "iceberg 4.18".
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        cause: str | None = None,
+        table: str | None = None,
+        snapshot: int | str | None = None,
+        file: str | None = None,
+        field: str | None = None,
+        rule: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = " ".join(message.split())
+        self.cause = cause or type(self).__name__.removesuffix("Error")
+        self.table = table
+        self.snapshot = snapshot
+        self.file = file
+        self.field = field
+        self.rule = rule
+
+    def __str__(self) -> str:
+        context = [
+            f"{label} {value}"
+            for label, value in (
+                ("table", self.table),
+                ("snapshot", self.snapshot),
+                ("file", self.file),
+                ("field", self.field),
+                ("rule", self.rule),
+            )
+            if value is not None
+        ]
+        return f"{self.message} [{self.cause}; {', '.join(context)}]" if context else f"{self.message} [{self.cause}]"
+
+    def within(self, *, table: str | None = None, snapshot: int | str | None = None, file: str | None = None) -> HarnessError:
+        """This error with the places filled in that the raising code could not know; what is set stays."""
+        self.table = self.table if self.table is not None else table
+        self.snapshot = self.snapshot if self.snapshot is not None else snapshot
+        self.file = self.file if self.file is not None else file
+        return self
+
+
+class RequestError(HarnessError):
+    """The request itself is wrong: unparsable SQL, selectors that exclude each other, an unknown option."""
+
+
+class UnknownColumnError(RequestError):
+    """A column is not in the chosen schema, or its name is ambiguous there. The message lists near names."""
+
+
+class SnapshotNotFoundError(RequestError):
+    """The asked snapshot, version, time, branch or tag does not exist (any more). The message says what does."""
+
+
+class TableNotFoundError(HarnessError):
+    """No table of a known format is at the location. Check the path, or name the metadata file itself."""
+
+
+class IsAViewError(TableNotFoundError):
+    """The metadata describes a view. Query the tables that it names instead."""
+
+
+class AmbiguousTableError(TableNotFoundError):
+    """More than one metadata file could be the current one. Name the metadata file itself."""
+
+
+class InvalidTableError(HarnessError):
+    """The table breaks its specification. Nothing is returned, because any rows would be a guess."""
+
+
+class CorruptFileError(InvalidTableError):
+    """A file of the table cannot be decoded: truncated, damaged, or without a field that it must have."""
+
+
+class CorruptDeleteError(InvalidTableError):
+    """A delete file or deletion vector is damaged or contradicts the data. Ignoring it would bring rows back."""
+
+
+class SchemaMismatchError(InvalidTableError):
+    """A column of a file cannot be turned into the table's column (type, requiredness, conflicting value)."""
+
+
+class MissingFileError(HarnessError):
+    """A file that the metadata names is not in storage. Restore it, or map its path with `path_map`."""
+
+
+class UnsupportedError(HarnessError):
+    """The table is legal but uses something that harness does not read. The message names it."""
+
+
+class EncryptedTableError(UnsupportedError):
+    """The table, or one of its files, is encrypted. Harness holds no keys."""
+
+
+class EngineError(HarnessError):
+    """An engine failed on a plan. The engine's own error is the `__cause__`."""

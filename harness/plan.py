@@ -1,0 +1,168 @@
+"""ScanPlan: what a read of one snapshot must do, said once, for every engine.
+
+A format makes a plan; an engine runs it and knows nothing of manifests, logs or bitmap files. The plan is columnar
+(Arrow tables), because a table of a million files must fit in memory and cross into an engine in one step.
+
+An engine owes a plan, per data file and in this order: the physical row position from the unfiltered file; drop the rows
+whose position is deleted; drop the rows that an equality delete matches, on table-typed values; apply the whole
+residual filter; project. Planning only ever skips whole files; no count may be answered from metadata when a delete
+applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from harness.predicate import Filter
+from harness.projection import NameMapping
+from harness.schema import Field, Schema
+from harness.storage import Storage
+
+FILES = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),  # as recorded: the file's identity
+        pa.field("physical", pa.string(), nullable=False),  # where the bytes are
+        pa.field("format", pa.string(), nullable=False),  # parquet, avro, orc
+        pa.field("record_count", pa.int64()),  # physical rows, before deletes; null: unknown
+        pa.field("size", pa.int64()),  # bytes, as recorded: informative only, real tables record wrong sizes
+        pa.field("spec_id", pa.int32(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),  # index into ScanPlan.partitions
+        pa.field("sequence_number", pa.int64()),  # data sequence number; Delta: null
+        pa.field("first_row_id", pa.int64()),  # null: rows have no ids
+        pa.field("equality_scope", pa.int32(), nullable=False),  # index into ScanPlan.equality_scopes
+        pa.field("has_positions", pa.bool_(), nullable=False),  # whether deleted positions may exist
+    ]
+)
+"""Columns of `ScanPlan.files`; a row's index is the file's *ordinal*, its name in the rest of the plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition tuple of one spec.
+
+    spec_id: the spec that gives the tuple its meaning.
+    values: stored form (see `harness.schema`) by partition field id.
+    constants: stored form by *source* field id, for identity fields only: what a file without that column holds
+        (iceberg 5.2). A null in the tuple is a null constant.
+    """
+
+    spec_id: int
+    values: Mapping[int, Any] = field(hash=False)
+    constants: Mapping[int, Any] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EqualityDelete:
+    """One equality delete file: a row of a data file in its scope dies if it equals one of its rows in all keys.
+
+    path, physical, format: as in `FILES`.
+    keys: the key columns with their newest type, in ascending order of field id; ids are what matters, names are not.
+        A key inside a struct is given by the path of ids from the top-level column, see `key_paths`.
+    key_paths: per key, field ids from the top-level column down to the key.
+    sequence_number: hits data files with a smaller data sequence number.
+    partition: index into `ScanPlan.partitions`; None: global, hits all partitions.
+    record_count: rows, None if unknown.
+    """
+
+    path: str
+    physical: str
+    format: str
+    keys: tuple[Field, ...]
+    key_paths: tuple[tuple[int, ...], ...]
+    sequence_number: int
+    partition: int | None
+    record_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionDelete:
+    """One source of deleted positions, for display; the positions come from `ScanPlan.load_positions`.
+
+    kind: `position delete file`, or `deletion vector`.
+    path: the delete file, as recorded.
+    offset, length: the blob in the file, in bytes; None for a whole file.
+    record_count: deleted positions in it, None if unknown.
+    files: ordinals of the data files that it may hit.
+    """
+
+    kind: Literal["position delete file", "deletion vector"]
+    path: str
+    offset: int | None = None
+    length: int | None = None
+    record_count: int | None = None
+    files: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedFile:
+    """A live data file that the plan leaves out.
+
+    reason: `partition` (the tuple excludes the filter), `statistics` (column bounds or counts do), `empty` (no rows).
+    """
+
+    path: str
+    reason: Literal["partition", "statistics", "empty"]
+    record_count: int | None
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What planning looked at; manifests skipped are those that could not hold a matching file."""
+
+    manifests: int = 0
+    manifests_skipped: int = 0
+    files: int = 0
+    files_skipped: int = 0
+
+
+PositionLoader = Callable[[Sequence[int]], Mapping[int, BitMap64]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanPlan:
+    """The contract between a format and an engine.
+
+    table: the table's location, for messages.
+    format: `iceberg` or `delta`.
+    snapshot: the snapshot's id or version; None for a table without one.
+    schema: the table's schema as of this read.
+    columns: what the caller gets, in order: fields of `schema`, and metadata columns (`harness.projection.METADATA`).
+    filter: what rows must satisfy; engines always apply all of it. None: every row.
+    files: `FILES`, one row per data file to read, in the format's order.
+    partitions: partition tuples that `files` and `equality_deletes` point into.
+    spec_fields: per spec id, the (partition field id, name, type) of its fields, for `_partition`.
+    equality_deletes: every equality delete file that hits a planned file.
+    equality_scopes: the distinct sets of equality deletes that files have; each a tuple of indexes into
+        `equality_deletes`, ascending. `files.equality_scope` points here.
+    position_deletes: where deleted positions come from.
+    load_positions: ordinals to deleted row positions (from 0); files without any are absent. Reads delete files.
+    name_mapping: how columns of files without field ids are found; None: by position (iceberg 5.6).
+    case_sensitive: how names in `columns` and `filter` were bound.
+    skipped: live files left out, with the reason.
+    storage: opens physical paths that an engine cannot open itself.
+    """
+
+    table: str
+    format: Literal["iceberg", "delta"]
+    snapshot: int | None
+    schema: Schema
+    columns: tuple[Field, ...]
+    filter: Filter | None
+    files: pa.Table
+    partitions: tuple[Partition, ...]
+    spec_fields: Mapping[int, tuple[Field, ...]]
+    equality_deletes: tuple[EqualityDelete, ...]
+    equality_scopes: tuple[tuple[int, ...], ...]
+    position_deletes: tuple[PositionDelete, ...]
+    load_positions: PositionLoader
+    name_mapping: NameMapping | None
+    skipped: tuple[SkippedFile, ...]
+    counts: Counts
+    storage: Storage
+    case_sensitive: bool = True

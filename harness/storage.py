@@ -1,0 +1,156 @@
+"""Bytes by location: the only module that opens files, and the one that knows recorded from physical paths.
+
+A *recorded* path is the string in the metadata. It is a file's identity: deletes match it, `_file` shows it, and it is
+never normalised (iceberg 1.14). The *physical* path is where the bytes are now: a plain local path, or a URI that fsspec
+opens. They differ when a table was copied (iceberg 1.11); `PathMap` turns the one into the other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import fsspec
+
+from harness.errors import MissingFileError, RequestError
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
+_LOCAL = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
+# Names of one store under several clients; for I/O only (iceberg 1.14).
+_SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "gs": "gcs"}
+
+
+def local_path(path: str) -> str:
+    """`path` without the prefix of a local URI: `file:/x`, `file:///x` and `/x` are one file. No percent-decoding."""
+    return _LOCAL.sub("", path, count=1)
+
+
+def is_local(path: str) -> bool:
+    """Whether `path`, physical, is on the local file system."""
+    return _SCHEME.match(local_path(path)) is None
+
+
+def join(directory: str, *names: str) -> str:
+    """`directory`/names…, with exactly one slash between the parts."""
+    return "/".join((directory.rstrip("/"), *names))
+
+
+@dataclass(frozen=True, slots=True)
+class PathMap:
+    """Prefix replacements from recorded to physical paths (iceberg 1.12).
+
+    prefixes: (recorded prefix, physical prefix) pairs, tried in order, the first that matches wins. A prefix matches
+    only at a path-component boundary. Paths that no prefix matches stay as recorded.
+    """
+
+    prefixes: tuple[tuple[str, str], ...] = ()
+
+    def physical(self, recorded: str) -> str:
+        """Where the file that the metadata calls `recorded` should be."""
+        plain = local_path(recorded)
+        for old, new in self.prefixes:
+            prefix = local_path(old).rstrip("/")
+            if plain == prefix or plain.startswith(prefix + "/"):
+                return new.rstrip("/") + plain[len(prefix) :]
+        return plain
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Reads local files and everything that fsspec has a file system for.
+
+    options: passed to fsspec for every non-local location (`key`, `secret`, `endpoint_url`, …).
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def _file_systems(self) -> dict[str, fsspec.AbstractFileSystem]:
+        return {}
+
+    def file_system(self, path: str) -> tuple[fsspec.AbstractFileSystem, str]:
+        """The file system of `path`, physical, and `path` as that file system spells it.
+
+        Raises:
+            RequestError: no installed file system serves the scheme.
+        """
+        match = _SCHEME.match(path)
+        scheme = match.group(0).lower() if match else "file"
+        protocol = _SCHEME_ALIASES.get(scheme, scheme)
+        if protocol not in self._file_systems:
+            try:
+                options = {} if protocol == "file" else dict(self.options)
+                self._file_systems[protocol] = fsspec.filesystem(protocol, **options)
+            except (ValueError, ImportError) as error:
+                raise RequestError(f"Cannot open {scheme}:// locations: {error}", file=path) from error
+        return self._file_systems[protocol], protocol + path[len(scheme) :] if match else local_path(path)
+
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """The bytes of a file, or `length` of them from `offset` (in bytes; fewer at the end of the file).
+
+        Raises:
+            MissingFileError: there is no such file.
+        """
+        local = local_path(path)
+        try:
+            if is_local(local):
+                with open(local, "rb") as stream:
+                    stream.seek(offset)
+                    return stream.read(-1 if length is None else length)
+            file_system, name = self.file_system(local)
+            end = None if length is None else offset + length
+            return bytes(file_system.cat_file(name, start=offset, end=end))
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+            raise MissingFileError("Cannot read file: it does not exist", file=path) from error
+        except PermissionError as error:
+            raise MissingFileError("Cannot read file: permission denied", file=path) from error
+
+    def exists(self, path: str) -> bool:
+        """Whether `path` is a file."""
+        local = local_path(path)
+        if is_local(local):
+            return os.path.isfile(local)
+        file_system, name = self.file_system(local)
+        return bool(file_system.isfile(name))
+
+    def is_directory(self, path: str) -> bool:
+        """Whether `path` is a directory (on an object store: a prefix of some file)."""
+        local = local_path(path)
+        if is_local(local):
+            return os.path.isdir(local)
+        file_system, name = self.file_system(local)
+        return bool(file_system.isdir(name))
+
+    def size(self, path: str) -> int:
+        """The size of a file in bytes.
+
+        Raises:
+            MissingFileError: there is no such file.
+        """
+        local = local_path(path)
+        try:
+            if is_local(local):
+                return os.path.getsize(local)
+            file_system, name = self.file_system(local)
+            return int(file_system.size(name))
+        except FileNotFoundError as error:
+            raise MissingFileError("Cannot read file: it does not exist", file=path) from error
+
+    def names(self, directory: str) -> tuple[str, ...]:
+        """Names (not paths) of the files directly in `directory`, sorted; empty if there is no such directory."""
+        local = local_path(directory)
+        if is_local(local):
+            if not os.path.isdir(local):
+                return ()
+            with os.scandir(local) as entries:
+                return tuple(sorted(entry.name for entry in entries if entry.is_file()))
+        file_system, name = self.file_system(local)
+        try:
+            listed = file_system.ls(name, detail=True)
+        except FileNotFoundError:
+            return ()
+        return tuple(sorted(info["name"].rstrip("/").rsplit("/", 1)[-1] for info in listed if info["type"] == "file"))
