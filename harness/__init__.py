@@ -1,0 +1,93 @@
+"""Iceberg and Delta tables, turned into a plan of files that DuckDB and PySpark read exactly.
+
+    import harness
+
+    orders = harness.open_table("path/to/orders")           # a table directory or a metadata file
+    orders.snapshot().plan(where="day = DATE '2024-01-02'")  # which files, which deletes, and what was skipped
+    harness.sql("SELECT count(*) FROM orders", orders=orders)  # a DuckDB relation
+
+The data's way, one direction, no way back:
+
+    location ─ storage ─▶ format (iceberg) ─▶ Snapshot ─ plan(columns, where) ─▶ ScanPlan ─▶ engine (duckdb) ─▶ rows
+
+Where to look:
+
+    table       open_table → Table → Snapshot: what most callers need
+    plan        ScanPlan, the contract between formats and engines; the first file to read
+    schema      logical types and fields with ids; the stored form of values
+    predicate   filters that planning understands; `projection`: a file's columns onto a table's
+    storage     bytes by location, recorded and physical paths
+    errors      every refusal, one class per cause that a caller can act on
+    iceberg/    metadata file → manifests → ScanPlan
+    files/      physical schemas and rows of data files
+    engines/    ScanPlan → rows
+    testing/    tables for tests and for the demo
+    cli/        the `harness` command
+
+Names are imported on first use, so `import harness` loads no engine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.errors import (
+    AmbiguousTableError,
+    CorruptDeleteError,
+    CorruptFileError,
+    EncryptedTableError,
+    EngineError,
+    HarnessError,
+    InvalidTableError,
+    IsAViewError,
+    MissingFileError,
+    RequestError,
+    SchemaMismatchError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+    UnknownColumnError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from harness.table import Snapshot, Table, open_table, sql
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AmbiguousTableError",
+    "CorruptDeleteError",
+    "CorruptFileError",
+    "EncryptedTableError",
+    "EngineError",
+    "HarnessError",
+    "InvalidTableError",
+    "IsAViewError",
+    "MissingFileError",
+    "RequestError",
+    "SchemaMismatchError",
+    "Snapshot",
+    "SnapshotNotFoundError",
+    "Table",
+    "TableNotFoundError",
+    "UnknownColumnError",
+    "UnsupportedError",
+    "__version__",
+    "open_table",
+    "sql",
+]
+
+_LAZY = frozenset({"Snapshot", "Table", "open_table", "sql"})
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import harness.table
+
+    # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.
+    return getattr(harness.table, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

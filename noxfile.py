@@ -1,0 +1,54 @@
+"""Development sessions. `nox` runs the tests; `nox --list` shows the others.
+
+Each session makes its own virtual environment and installs what it needs. Arguments after `--` go to pytest.
+"""
+
+from __future__ import annotations
+
+import nox
+
+nox.options.sessions = ["tests"]
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_missing_interpreters = False
+
+
+def _pytest(session: nox.Session, *arguments: str) -> None:
+    session.run("python", "-m", "pytest", *arguments, *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The default tests, on the newest DuckDB that is supported."""
+    session.install("-e", ".[dev]")
+    _pytest(session)
+
+
+@nox.session(name="tests-duckdb15")
+def tests_duckdb15(session: nox.Session) -> None:
+    """The default tests, on the oldest DuckDB that is supported."""
+    session.install("-e", ".[dev]", "duckdb==1.5.*")
+    _pytest(session)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, types and import rules."""
+    session.install("-e", ".[dev]")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("mypy", "--strict", "harness")
+    session.run("lint-imports")
+
+
+@nox.session
+def corpus(session: nox.Session) -> None:
+    """Tables that other projects wrote, found by HARNESS_CORPUS; skipped where there are none."""
+    session.install("-e", ".[dev]")
+    _pytest(session, "-m", "corpus", "tests/corpus")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measurements, printed as ratios. Wants an idle machine."""
+    session.install("-e", ".[dev]")
+    _pytest(session, "-m", "bench", "-s", "tests/benchmarks")
