@@ -8,44 +8,61 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from harness.schema import BooleanType, Field, IntegerType, StringType, StructType, Type
+from harness.errors import SchemaMismatchError, UnsupportedError
+from harness.physical import (
+    STORED_LIST,
+    STORED_MAP,
+    STORED_STRUCT,
+    MappedName,
+    NameMapping,
+    PhysicalField,
+    PhysicalSchema,
+    describe,
+    is_variant_group,
+    mapping_by_name,
+    walk_stored,
+    with_mapped_ids,
+    with_positional_ids,
+)
+from harness.promotion import readable
+from harness.schema import (
+    BooleanType,
+    Field,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    StringType,
+    StructType,
+    Type,
+    UnknownType,
+    VariantType,
+    children,
+    walk,
+)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhysicalField:
-    """One column or nested field of a data file.
-
-    name: as stored, which may differ from the table's (sanitised, renamed, Hive style).
-    id: the field id in the file; None: the file gives none.
-    type: the type as stored; nested types have `PhysicalField`s in `children`, and `StructType(())` and the like here.
-    children: struct fields; or (element,); or (key, value). A list or map says what users see, without the
-        repeated groups in between.
-    """
-
-    name: str
-    id: int | None
-    type: Type
-    children: tuple[PhysicalField, ...] = ()
-
-
-PhysicalSchema: TypeAlias = tuple[PhysicalField, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappedName:
-    """One entry of a name mapping: a column called any of `names` has `field_id`; None hides it (iceberg 5.7)."""
-
-    names: tuple[str, ...]
-    field_id: int | None
-    fields: tuple[MappedName, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NameMapping:
-    """Field ids for the columns of files that have none. Nested levels use `element`, `key` and `value`."""
-
-    fields: tuple[MappedName, ...]
-
+__all__ = [
+    "METADATA",
+    "STORED_LIST",
+    "STORED_MAP",
+    "STORED_STRUCT",
+    "MappedName",
+    "NameMapping",
+    "PartitionValue",
+    "PhysicalField",
+    "PhysicalSchema",
+    "Source",
+    "Stored",
+    "Value",
+    "describe",
+    "find_stored",
+    "is_identity",
+    "is_positional",
+    "is_variant_group",
+    "resolve",
+]
 
 METADATA: dict[str, Field] = {
     f.name: f
@@ -67,7 +84,12 @@ METADATA: dict[str, Field] = {
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The file has the field. `parts`: sources of a struct's fields, or of (element,), or of (key, value)."""
+    """The file has the field.
+
+    parts: sources of a struct's wanted fields in the table's order, or of (element,), or of (key, value); empty for a
+        single value and for a variant. All of a struct's parts may be `Value`: its own nulls still count (iceberg 5.9).
+        An element or map value may be `Value(None)`: lengths and keys still count (5.10).
+    """
 
     physical: PhysicalField
     parts: tuple[Source, ...] = ()
@@ -88,3 +110,221 @@ class PartitionValue:
 
 
 Source: TypeAlias = Stored | Value | PartitionValue
+
+
+def resolve(
+    fields: tuple[Field, ...],
+    file: PhysicalSchema,
+    *,
+    name_mapping: NameMapping | None,
+    partition_ids: frozenset[int] = frozenset(),
+    file_format: str = "parquet",
+    file_path: str,
+    table: str,
+) -> tuple[Source, ...]:
+    """Where each of `fields` comes from in a file, in order (iceberg 5.1 to 5.15).
+
+    A field that the file has by id is read; else the partition tuple's value is taken, else the field's default, else
+    null (5.2). A file without any id gets ids first: the partition tuple goes before it, then the name mapping, or
+    without one the names (avro, orc) or the positions of the columns (parquet, top level only; 5.6).
+
+    Args:
+        fields: table fields, possibly pruned; metadata columns are not looked up here, see `find_stored`.
+        name_mapping: used only for a file without ids.
+        partition_ids: source ids of the identity fields in the file's own partition spec.
+        file_format: `parquet`, `avro` or `orc`.
+        file_path, table: for messages.
+
+    Raises:
+        SchemaMismatchError: a stored type that the table's type cannot be read from (`IncompatibleType`), a required
+            field without a value (`MissingRequiredField`), an id that two columns claim (`DuplicateFieldId`).
+        UnsupportedError: a field of an unknown type (iceberg 1.22), a nested field found only by position (5.6).
+    """
+    has_ids = any(f.id is not None for f in walk_stored(file))
+    by_position = False
+    if not has_ids:
+        if name_mapping is not None:
+            file = with_mapped_ids(file, name_mapping)
+        elif file_format == "parquet":
+            file, by_position = with_positional_ids(file), True
+        else:
+            file = with_mapped_ids(file, mapping_by_name(fields))
+    resolver = _Resolver(
+        partition_ids=partition_ids, has_ids=has_ids, by_position=by_position, file_path=file_path, table=table
+    )
+    return tuple(resolver.source(f, file, f.name) for f in fields)
+
+
+def is_positional(file: PhysicalSchema, *, name_mapping: NameMapping | None, file_format: str = "parquet") -> bool:
+    """Whether `resolve` can only go by the position of columns, which deserves a warning (iceberg 5.6)."""
+    return file_format == "parquet" and name_mapping is None and all(f.id is None for f in walk_stored(file))
+
+
+def find_stored(field_id: int, file: PhysicalSchema) -> PhysicalField | None:
+    """The top-level column with that id, such as a stored `_row_id`; None if the file has none (iceberg 5.18)."""
+    return next((f for f in file if f.id == field_id), None)
+
+
+def is_identity(wanted: Field, source: Source) -> bool:
+    """Whether the stored column is the table's column as it is: same types, and below the top the same names and order.
+
+    The column's own name is not compared, nor are those of elements, keys and values. Never true for a variant or a
+    geometry, which engines have to convert.
+    """
+    match source:
+        case Stored(physical=physical, parts=parts):
+            return _is_unchanged(wanted.type, physical, parts)
+        case _:
+            return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Resolver:
+    """What stays the same while the fields of one file are resolved; paths are dotted names from the top."""
+
+    partition_ids: frozenset[int]
+    has_ids: bool
+    by_position: bool
+    file_path: str
+    table: str
+
+    def source(self, wanted: Field, level: PhysicalSchema, path: str) -> Source:
+        if isinstance(wanted.type, UnknownType):
+            return Value(None)
+        self.refuse_opaque(wanted, path)
+        if not self.has_ids and wanted.id in self.partition_ids:
+            return PartitionValue(wanted.id)
+        stored = self.find(wanted, level, path)
+        if stored is not None:
+            return self.from_stored(wanted, stored, path)
+        if wanted.id in self.partition_ids:
+            return PartitionValue(wanted.id)
+        return Value(self.default(wanted, path))
+
+    def find(self, wanted: Field, level: PhysicalSchema, path: str) -> PhysicalField | None:
+        found = [f for f in level if f.id == wanted.id]
+        if len(found) > 1:
+            names = " and ".join(repr(f.name) for f in found)
+            raise SchemaMismatchError(
+                f"Cannot read column {path}: the file's columns {names} both have field id {wanted.id}; "
+                "correct the file or the name mapping",
+                **self.place("DuplicateFieldId", path, "iceberg 5.1"),
+            )
+        return found[0] if found else None
+
+    def from_stored(self, wanted: Field, stored: PhysicalField, path: str) -> Source:
+        if isinstance(stored.type, UnknownType):
+            return Value(None)
+        if self.by_position and (children(wanted.type) or stored.children):
+            raise UnsupportedError(
+                f"Cannot read nested {path} by position: the file has no field ids and the table no name mapping; "
+                "set the table property schema.name-mapping.default",
+                **self.place("MissingFieldIds", path, "iceberg 5.6"),
+            )
+        match wanted.type, stored.type:
+            case StructType(fields=fields), StructType():
+                return Stored(stored, tuple(self.source(f, stored.children, f"{path}.{f.name}") for f in fields))
+            case ListType(element=element), ListType():
+                return Stored(stored, (self.part(element, stored.children[0], path),))
+            case MapType(key=key, value=value), MapType():
+                parts = (self.part(key, stored.children[0], path), self.part(value, stored.children[1], path))
+                self.check_key(key, parts[0], path)
+                return Stored(stored, parts)
+            case VariantType(), StructType() if is_variant_group(stored):
+                return Stored(stored)
+            case _ if readable(stored.type, wanted.type):
+                return Stored(stored)
+            case _:
+                raise self.incompatible(wanted, describe(stored), path)
+
+    def part(self, wanted: Field, stored: PhysicalField, path: str) -> Source:
+        """The source of an element, key or value: there is only one candidate, which must not be another field's."""
+        path = f"{path}.{wanted.name}"
+        if isinstance(wanted.type, UnknownType):
+            return Value(None)
+        self.refuse_opaque(wanted, path)
+        if stored.id is not None and stored.id != wanted.id:
+            raise SchemaMismatchError(
+                f"Cannot read column {path}: it has field id {stored.id} in the file and {wanted.id} in the table; "
+                "rewrite the file",
+                **self.place("IncompatibleType", path, "iceberg 5.1"),
+            )
+        return self.from_stored(wanted, stored, path)
+
+    def check_key(self, key: Field, source: Source, path: str) -> None:
+        """A map's key must be in the file as a whole: fields added to it could make keys equal (iceberg 5.10)."""
+        if not _is_fully_stored(source):
+            raise SchemaMismatchError(
+                f"Cannot read column {path}: the file lacks a part of the map's key {key.type}; rewrite the file",
+                **self.place("IncompatibleType", path, "iceberg 5.10"),
+            )
+
+    def default(self, wanted: Field, path: str) -> Any:
+        """The value of a field that the file lacks (iceberg 5.2, 5.9)."""
+        held = sorted(f.id for _, f in walk(children(wanted.type)) if f.id in self.partition_ids)
+        if held:
+            raise UnsupportedError(
+                f"Cannot read column {path}: the file lacks the struct, but its partition tuple has values for the "
+                f"struct's fields {held}; rewrite the file",
+                **self.place("UnsupportedType", path, "iceberg 5.2"),
+            )
+        if wanted.initial_default is None and wanted.required:
+            raise SchemaMismatchError(
+                f"Cannot read required column {path}: the file lacks field id {wanted.id}, which has no initial "
+                "default; rewrite the file, or make the column optional",
+                **self.place("MissingRequiredField", path, "iceberg 5.2"),
+            )
+        return self.filled(wanted, wanted.initial_default, path)
+
+    def filled(self, wanted: Field, value: Any, path: str) -> Any:
+        """A struct's default with the defaults of the fields that it does not mention, in the struct's order."""
+        if not isinstance(wanted.type, StructType) or value is None:
+            return value
+        return {
+            f.id: self.filled(f, value[f.id], f"{path}.{f.name}")
+            if f.id in value
+            else self.default(f, f"{path}.{f.name}")
+            for f in wanted.type.fields
+        }
+
+    def refuse_opaque(self, wanted: Field, path: str) -> None:
+        if isinstance(wanted.type, OpaqueType):
+            raise UnsupportedError(
+                f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
+                **self.place("UnsupportedType", path, "iceberg 1.22"),
+            )
+
+    def incompatible(self, wanted: Field, stored: str, path: str) -> SchemaMismatchError:
+        return SchemaMismatchError(
+            f"Cannot read column {path}: the file stores {stored} and the table has {wanted.type}, which it cannot be "
+            "read as; rewrite the file",
+            **self.place("IncompatibleType", path, "iceberg 5.12"),
+        )
+
+    def place(self, cause: str, path: str, rule: str) -> dict[str, str]:
+        return {"cause": cause, "table": self.table, "file": self.file_path, "field": path, "rule": rule}
+
+
+def _is_fully_stored(source: Source) -> bool:
+    return isinstance(source, Stored) and all(_is_fully_stored(part) for part in source.parts)
+
+
+def _is_unchanged(wanted: Type, stored: PhysicalField, parts: tuple[Source, ...]) -> bool:
+    match wanted:
+        case StructType(fields=fields):
+            same_names = tuple(f.name for f in fields) == tuple(f.name for f in stored.children)
+            return same_names and _are_unchanged(fields, stored.children, parts)
+        case ListType() | MapType():
+            return _are_unchanged(children(wanted), stored.children, parts)
+        case VariantType() | GeometryType() | GeographyType():
+            return False
+        case _:
+            return stored.type == wanted
+
+
+def _are_unchanged(fields: tuple[Field, ...], stored: PhysicalSchema, parts: tuple[Source, ...]) -> bool:
+    """Whether each part is the stored child at its own place, unchanged."""
+    return len(fields) == len(stored) == len(parts) and all(
+        isinstance(part, Stored) and part.physical == child and is_identity(f, part)
+        for f, child, part in zip(fields, stored, parts, strict=True)
+    )

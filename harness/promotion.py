@@ -1,0 +1,90 @@
+"""Which stored types a table type may be read from: the type table of Iceberg sections 5.12 and 6.
+
+Only single values; structs, lists and maps are taken apart by `harness.projection`.
+"""
+
+from __future__ import annotations
+
+from harness.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    Int96Type,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UnsignedType,
+    UuidType,
+    VariantType,
+)
+
+
+def readable(stored: Type, wanted: Type) -> bool:
+    """Whether every stored value has one exact meaning as the table type `wanted`.
+
+    An instant flag in the file never matters, the table's type decides (iceberg 6.8). Some pairs can still fail on a
+    value: a date or micros out of the range of nanos (5.12, 6.10), text that is no UUID (6.12), bytes that are no UTF-8
+    (6.11). Nested types and variants are never readable here.
+    """
+    match wanted:
+        case BooleanType() | FixedType():
+            return stored == wanted
+        case IntegerType(bits=bits):
+            return _as_integer(stored, bits)
+        case FloatType(bits=bits):
+            return isinstance(stored, FloatType) and 32 <= stored.bits <= bits
+        case DecimalType(precision=precision, scale=scale):
+            return isinstance(stored, DecimalType) and stored.scale == scale and stored.precision <= precision
+        case DateType():
+            return stored in (DateType(), IntegerType(32))
+        case TimeType():
+            return isinstance(stored, TimeType) and stored.unit in ("ms", "us")
+        case TimestampType():
+            return _as_timestamp(stored, wanted)
+        case StringType():
+            return isinstance(stored, StringType | BinaryType)
+        case UuidType():
+            return isinstance(stored, UuidType | StringType) or stored == FixedType(16)
+        case BinaryType():
+            return isinstance(stored, BinaryType)
+        case GeometryType() | GeographyType():
+            return isinstance(stored, BinaryType | GeometryType | GeographyType)
+        case UnknownType():
+            return True
+        case VariantType() | OpaqueType() | UnsignedType() | Int96Type() | StructType() | ListType() | MapType():
+            return False
+
+
+def _as_integer(stored: Type, bits: int) -> bool:
+    match stored:
+        case IntegerType(bits=width):
+            return width <= bits
+        case UnsignedType(bits=width):
+            return width < bits
+        case _:
+            return False
+
+
+def _as_timestamp(stored: Type, wanted: TimestampType) -> bool:
+    match stored:
+        case TimestampType():
+            return True
+        case Int96Type():
+            # Engines read it in micros, so nanos would be lost without a word.
+            return wanted.unit == "us"
+        case DateType():
+            return not wanted.utc
+        case _:
+            return False
