@@ -1,5 +1,7 @@
 """`python -m harness`, the same as the `harness` command."""
 
+import sys
+
 from harness.cli import main
 
-main()
+sys.exit(main())

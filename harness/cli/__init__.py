@@ -1,0 +1,44 @@
+"""The `harness` command: `info`, `plan`, `sql`, `demo` and `doctor`.
+
+Results go to stdout and nothing else does; messages, progress and errors go to stderr. Exit codes:
+
+    0    done
+    1    differences found (no command of this version looks for any)
+    2    could not run: wrong usage, or a `HarnessError`, printed as one line without a traceback
+    130  interrupted
+
+A reader that goes away (`harness sql … | head`) ends the command quietly, with 0.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+
+from harness.errors import HarnessError
+
+DONE, DIFFERENT, FAILED, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments (default: the process's own) and return the exit code."""
+    import typer
+
+    from harness.cli import terminal
+    from harness.cli.app import app
+
+    try:
+        # Not app(): that would install an excepthook for the whole process.
+        typer.main.get_command(app).main(args=None if argv is None else list(argv), prog_name="harness")
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else DONE
+    except HarnessError as error:
+        terminal.error(str(error))
+    except KeyboardInterrupt:
+        terminal.message("interrupted")
+        return INTERRUPTED
+    except Exception as error:
+        # 1 would mean "differences found", which is what Python's own handler would exit with.
+        traceback.print_exc()
+        terminal.error(f"internal error, please report it: {type(error).__name__}: {error}")
+    return FAILED

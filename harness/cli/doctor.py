@@ -1,0 +1,188 @@
+"""`harness doctor`: what is installed, what is missing, and the command that brings it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import harness
+from harness.cli import options, terminal
+from harness.cli.document import json_document, text_document
+
+_DUCKDB = "DuckDB reads"
+_SPARK = "Spark reads"
+_INSTALL = "pip install lakeharness"
+_INSTALL_SPARK = "pip install 'lakeharness[spark]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A distribution that harness uses.
+
+    needed_for: what does not work without it.
+    at_least, below: the versions that are supported, `at_least` <= version < `below`; None: no bound.
+    """
+
+    name: str
+    needed_for: str
+    at_least: tuple[int, ...] = ()
+    below: tuple[int, ...] | None = None
+
+
+REQUIREMENTS = (
+    Requirement("duckdb", _DUCKDB, (1, 5), (3,)),
+    Requirement("pyarrow", _DUCKDB, (20,)),
+    Requirement("numpy", _DUCKDB, (2,)),
+    Requirement("fastavro", _DUCKDB, (1, 12)),
+    Requirement("cramjam", _DUCKDB, (2, 9)),
+    *((Requirement("backports.zstd", _DUCKDB, (1,)),) if sys.version_info < (3, 14) else ()),
+    Requirement("pyroaring", _DUCKDB, (1,)),
+    Requirement("sqlglot", _DUCKDB, (27,)),
+    Requirement("fsspec", _DUCKDB, (2024, 6)),
+    Requirement("pytz", _DUCKDB, (2024, 1)),
+    Requirement("pyspark", _SPARK, (4,), (5,)),
+)
+JAVA_MAJORS = (17, 21)
+"""The Java versions that Spark 4 supports."""
+
+
+def doctor(format_: options.Format = options.Document.TEXT) -> None:
+    """Show versions and what is missing. Exits with 2 only if DuckDB reads cannot work."""
+    with terminal.progress("looking around"):
+        report = examine()
+    match format_:
+        case options.Document.TEXT:
+            terminal.print_result(*text_document(report))
+        case options.Document.JSON:
+            terminal.print_result(json_document("doctor", report))
+    if not report["works"][_DUCKDB]:
+        raise typer.Exit(2)
+
+
+def examine() -> dict[str, Any]:
+    """The report: versions, `works` by kind of read, and `missing` with the command for each gap."""
+    packages = [check(requirement, installed_version(requirement.name)) for requirement in REQUIREMENTS]
+    java = java_version(find_java())
+    missing = [
+        {"what": f"{p['package']}: {p['problem']}", "needed_for": p["needed_for"], "command": p["command"]}
+        for p in packages
+        if p["problem"] is not None
+    ]
+    if (problem := java_problem(java)) is not None:
+        missing.append({"what": problem, "needed_for": _SPARK, "command": java_command()})
+    if not any(gap["needed_for"] == _DUCKDB for gap in missing) and (problem := try_duckdb()) is not None:
+        missing.append({"what": problem, "needed_for": _DUCKDB, "command": f"{_INSTALL} --force-reinstall"})
+    return {
+        "harness": harness.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": [{key: p[key] for key in ("package", "version", "supported", "needed_for")} for p in packages],
+        "java": {"path": find_java(), "version": java},
+        "works": {kind: all(gap["needed_for"] != kind for gap in missing) for kind in (_DUCKDB, _SPARK)},
+        "missing": missing,
+    }
+
+
+def check(requirement: Requirement, version: str | None) -> dict[str, Any]:
+    """One row of the report; `problem` and `command` are None where all is well."""
+    supported = f">={'.'.join(map(str, requirement.at_least))}"
+    if requirement.below is not None:
+        supported += f",<{'.'.join(map(str, requirement.below))}"
+    problem = None
+    if version is None:
+        problem = "not installed"
+    else:
+        numbers = version_numbers(version)
+        if numbers < requirement.at_least or (requirement.below is not None and numbers >= requirement.below):
+            problem = f"version {version} is not supported, need {supported}"
+    command = _INSTALL_SPARK if requirement.needed_for == _SPARK else f"pip install '{requirement.name}{supported}'"
+    return {
+        "package": requirement.name,
+        "version": version,
+        "supported": supported,
+        "needed_for": requirement.needed_for,
+        "problem": problem,
+        "command": None if problem is None else command,
+    }
+
+
+def version_numbers(text: str) -> tuple[int, ...]:
+    """The leading numbers of a version: `1.5.0.dev3` is (1, 5, 0)."""
+    match = re.match(r"\d+(?:\.\d+)*", text)
+    return tuple(map(int, match.group().split("."))) if match else ()
+
+
+def installed_version(name: str) -> str | None:
+    """The version of an installed distribution, None if there is none."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def find_java() -> str | None:
+    """The `java` that Spark would start: that of JAVA_HOME, else the first on PATH."""
+    if home := os.environ.get("JAVA_HOME"):
+        return shutil.which("java", path=str(Path(home) / "bin"))
+    return shutil.which("java")
+
+
+def java_version(java: str | None) -> str | None:
+    """What `java -version` says, None if it says nothing usable."""
+    if java is None:
+        return None
+    try:
+        shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "([^"]+)"', shown.stderr + shown.stdout)
+    return match.group(1) if match else None
+
+
+def java_problem(version: str | None) -> str | None:
+    """Why this Java cannot run Spark, None if it can."""
+    wanted = " or ".join(map(str, JAVA_MAJORS))
+    if version is None:
+        return f"Java: not found, need {wanted}"
+    if version_numbers(version)[:1] not in {(major,) for major in JAVA_MAJORS}:
+        return f"Java: version {version} is not supported, need {wanted}"
+    return None
+
+
+def java_command() -> str:
+    """How Java is usually installed here."""
+    match sys.platform:
+        case "darwin":
+            return "brew install openjdk@21"
+        case "win32":
+            return "winget install Microsoft.OpenJDK.21"
+        case _:
+            return "apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
+
+
+def try_duckdb() -> str | None:
+    """Why DuckDB cannot read a Parquet file that pyarrow wrote, None if it can."""
+    try:
+        import duckdb
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with tempfile.TemporaryDirectory(prefix="harness-doctor-") as directory:
+            path = str(Path(directory) / "one.parquet")
+            pq.write_table(pa.table({"x": [42]}), path)
+            with duckdb.connect() as connection:
+                rows = connection.execute("SELECT x FROM read_parquet(?)", [path]).fetchall()
+    except Exception as error:  # a broken native library raises anything; that is what doctor reports
+        return f"DuckDB: cannot read a Parquet file: {type(error).__name__}: {error}"
+    return None if rows == [(42,)] else f"DuckDB: read {rows} from a Parquet file, expected 42"

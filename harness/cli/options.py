@@ -1,0 +1,133 @@
+"""Options that several commands share, and what they mean for `open_table`."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+import harness
+
+if TYPE_CHECKING:
+    from harness.table import Snapshot, Table
+
+
+class Document(enum.Enum):
+    """How a description is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Location: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="Table directory or metadata file.")]
+Format: TypeAlias = Annotated[Document, typer.Option("--format", help="Text for people, or one JSON document.")]
+PathMap: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--path-map", metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable."),
+]
+StorageOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--storage-option", metavar="KEY=VALUE", help="Option for the file system (fsspec). Repeatable."),
+]
+AllowVersionGuess: TypeAlias = Annotated[
+    bool,
+    typer.Option("--allow-version-guess", help="In a directory without a version hint, take the highest version."),
+]
+SnapshotId: TypeAlias = Annotated[
+    int | None, typer.Option("--snapshot", metavar="ID", help="Read this snapshot instead of the current one.")
+]
+Timestamp: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--timestamp",
+        metavar="TIME",
+        help="Read what was current at this time: ISO 8601 (UTC if without an offset) or milliseconds since 1970.",
+    ),
+]
+Ref: TypeAlias = Annotated[
+    str | None, typer.Option("--ref", metavar="NAME", help="Read the snapshot of this branch or tag.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """How tables are opened, as given on the command line."""
+
+    path_map: list[str] | None
+    storage_option: list[str] | None
+    allow_version_guess: bool
+
+    def open(self, location: str) -> Table:
+        """The table at `location`.
+
+        Raises:
+            typer.BadParameter: a pair is not of the form OLD=NEW.
+            HarnessError: see `harness.open_table`.
+        """
+        return harness.open_table(
+            location,
+            path_map=pairs(self.path_map, "--path-map") or None,
+            storage_options=pairs(self.storage_option, "--storage-option") or None,
+            allow_version_guess=self.allow_version_guess,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selector:
+    """Which snapshot is read, as given on the command line; at most one is not None."""
+
+    snapshot: int | None
+    timestamp: str | None
+    ref: str | None
+
+    def is_current(self) -> bool:
+        """Whether nothing was asked, so that the current snapshot is meant."""
+        return self.snapshot is None and self.timestamp is None and self.ref is None
+
+    def select(self, table: Table) -> Snapshot:
+        """The snapshot of `table`.
+
+        Raises:
+            typer.BadParameter: the time is unreadable.
+            RequestError: more than one selector, or no such snapshot.
+        """
+        timestamp = None if self.timestamp is None else parse_timestamp(self.timestamp)
+        return table.snapshot(snapshot_id=self.snapshot, timestamp=timestamp, ref=self.ref)
+
+
+def pairs(values: list[str] | None, option: str) -> dict[str, str]:
+    """`KEY=VALUE` texts as a mapping, in the order given. The first `=` separates: a value may hold more of them.
+
+    Raises:
+        typer.BadParameter: no `=`, an empty key, or a key that is given twice.
+    """
+    result: dict[str, str] = {}
+    for text in values or ():
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            # Only the part before "=" is shown: storage options hold secrets.
+            raise typer.BadParameter(f"{option} {key!r} is not of the form NAME=VALUE")
+        if key in result:
+            raise typer.BadParameter(f"{option} {key!r} is given twice")
+        result[key] = value
+    return result
+
+
+def parse_timestamp(text: str) -> datetime | int:
+    """A point in time: milliseconds since 1970 (UTC) from digits, else a datetime with its offset, UTC by default.
+
+    Raises:
+        typer.BadParameter: neither.
+    """
+    if text.lstrip("-").isdecimal():
+        return int(text)
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"--timestamp {text!r} is neither ISO 8601 (2024-01-31T12:00:00Z) nor milliseconds since 1970"
+        ) from None
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)

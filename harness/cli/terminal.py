@@ -1,0 +1,73 @@
+"""The two ends of the command: results to stdout, everything else to stderr.
+
+Results carry no colour and no markup, on a terminal or not. Messages are coloured by rich, which respects NO_COLOR and
+leaves out colours and progress where stderr is not a terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+
+def _console() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)  # made anew: stderr may have been replaced
+
+
+def message(text: str) -> None:
+    """A line on stderr."""
+    _console().print(Text(text))
+
+
+def error(text: str) -> None:
+    """`error: text` as one line on stderr, whatever line ends are in `text`."""
+    _console().print(Text.assemble(("error:", "bold red"), " ", " ".join(text.split())))
+
+
+@contextlib.contextmanager
+def progress(text: str) -> Iterator[None]:
+    """A spinner with `text` while the block runs, if stderr is a terminal."""
+    console = _console()
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield
+
+
+@contextlib.contextmanager
+def result_stream() -> Iterator[BinaryIO]:
+    """Stdout as bytes, flushed at the end; if its reader has gone away, the command ends quietly with 0."""
+    stream = sys.stdout.buffer
+    try:
+        sys.stdout.flush()
+        yield stream
+        stream.flush()
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit, and would complain there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+
+
+def print_result(*texts: str) -> None:
+    """Texts to stdout as UTF-8, without any separator or line end of their own."""
+    with result_stream() as stream:
+        write_texts(texts, stream)
+
+
+def write_texts(texts: Iterable[str], stream: BinaryIO) -> None:
+    """Texts to `stream` as UTF-8; what UTF-8 cannot hold (undecodable bytes of a path) as a backslash escape."""
+    for text in texts:
+        stream.write(text.encode("utf-8", "backslashreplace"))
+
+
+def is_terminal_output() -> bool:
+    """Whether stdout is a terminal."""
+    return sys.stdout.isatty()
