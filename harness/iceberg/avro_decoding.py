@@ -1,0 +1,360 @@
+"""Decoders made from a writer's Avro schema and a wish list of field ids: closures from (bytes, position) to values.
+
+A decoder returns the value and the position after it; a skipper only the position. Both are made once per file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias, assert_never
+
+from harness.errors import CorruptFileError
+from harness.iceberg.avro_leaves import (
+    array_decoder,
+    decode_boolean,
+    enum_decoder,
+    fixed_decoder,
+    map_decoder,
+    memo,
+    optional_decoder,
+    packed_decoder,
+    pairs_decoder,
+    sequence_skipper,
+)
+from harness.iceberg.avro_numbers import (
+    Decoder,
+    Skipper,
+    bytes_map_decoder,
+    decode_bytes,
+    decode_long,
+    decode_string,
+    long_map_decoder,
+    skip_bytes,
+    skip_bytes_items,
+    skip_long,
+    skip_long_items,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """The value as it is: a record as the list of its values, an array as a list, an enum as its symbol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A record, as the list of the wanted fields' values."""
+
+    fields: tuple[Wanted, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntMap:
+    """A map with int keys, which Avro has only as an array of key-value records (iceberg 2.8); a dict comes back.
+
+    keep: the keys to keep; None: all. A key with a null value, or that occurs twice, is left out.
+    """
+
+    key_id: int
+    value_id: int
+    keep: AbstractSet[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """Any value, converted; equal encodings are decoded and converted once and give the same object.
+
+    A `ValueError` of `convert` counts as damage of the field.
+    """
+
+    convert: Callable[[Any], Any]
+
+
+Shape: TypeAlias = Plain | Struct | IntMap | Memo
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A field to decode. names: what it is called in files that give no field ids; never used otherwise."""
+
+    id: int
+    names: tuple[str, ...] = ()
+    shape: Shape = Plain()
+
+
+class FieldError(ValueError):
+    """Damage in a field; `path` is the names from the top. Only between decoders and `decode_error`."""
+
+    def __init__(self, path: tuple[str, ...], reason: str) -> None:  # noqa: D107 (the class says it)
+        super().__init__(reason)
+        self.path = path
+        self.reason = reason
+
+
+def decode_error(error: Exception, *, file: str) -> CorruptFileError:
+    """The error to raise for one that a decoder met."""
+    path = ".".join(error.path) if isinstance(error, FieldError) else None
+    return CorruptFileError(
+        f"Cannot decode Avro record: {_reason(error)}", cause="CorruptManifest", file=file, field=path or None
+    )
+
+
+def record_decoder(schema: Any, wanted: tuple[Wanted, ...], *, file: str) -> Decoder:
+    """A decoder of the file's records that gives a list of the values of `wanted`, None for fields that are missing.
+
+    Raises:
+        CorruptFileError: the schema is not a record, or not Avro.
+    """
+    compiler = _Compiler()
+    try:
+        compiler.collect(schema, "")
+        return compiler.decoder(schema, Struct(wanted))
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise CorruptFileError(
+            f"Invalid Avro schema: {_reason(error)}", cause="CorruptManifest", file=file, field="avro.schema"
+        ) from error
+
+
+def union_branches(schema: Any) -> list[Any]:
+    """The branches of a union; any other type is its own only branch."""
+    return schema if isinstance(schema, list) else [schema]
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FieldError):
+        return error.reason
+    if isinstance(error, IndexError):
+        return "the data ends inside a value"
+    if isinstance(error, UnicodeDecodeError):
+        return "text is not UTF-8"
+    return str(error) or type(error).__name__
+
+
+_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+
+class _Compiler:
+    """Makes decoders. Named types are collected first, so that a use may come before or inside its definition."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, Any] = {}
+
+    def collect(self, schema: Any, namespace: str) -> None:
+        for branch in union_branches(schema):
+            if not isinstance(branch, dict):
+                continue
+            inner = namespace
+            if "name" in branch and branch["type"] in ("record", "error", "enum", "fixed"):
+                inner = branch.get("namespace", branch["name"].rpartition(".")[0] or namespace) or ""
+                short = branch["name"].rpartition(".")[2]
+                self._names.setdefault(short, branch)
+                self._names[f"{inner}.{short}".lstrip(".")] = branch
+            for field in branch.get("fields", ()):
+                self.collect(field["type"], inner)
+            for part in ("items", "values", "type"):
+                if isinstance(branch.get(part), dict | list):
+                    self.collect(branch[part], inner)
+
+    def decoder(self, schema: Any, shape: Shape) -> Decoder:
+        if isinstance(schema, list):
+            return self._union_decoder(schema, shape)
+        kind, declared = self._declared(schema)
+        match shape:
+            case Memo(convert=convert):
+                return memo(self.skipper(schema), self.decoder(schema, Plain()), convert)
+            case Struct(fields=fields):
+                if kind != "record":
+                    raise TypeError(f"expected a record, got {kind}")
+                return self._record_decoder(declared, fields)
+            case IntMap():
+                return self._intmap_decoder(declared, shape)
+            case Plain():
+                return self._plain_decoder(kind, declared)
+            case _:
+                assert_never(shape)
+
+    def _declared(self, schema: Any) -> tuple[str, dict[str, Any]]:
+        """Kind and declaration of a type that is not a union."""
+        while True:
+            if isinstance(schema, str):
+                if schema in _PRIMITIVES:
+                    return schema, {}
+                schema = self._names[schema] if schema in self._names else self._names[schema.rpartition(".")[2]]
+            kind = schema["type"]
+            if isinstance(kind, str) and kind not in self._names:
+                return ("record" if kind == "error" else kind), schema
+            schema = kind
+
+    def _plain_decoder(self, kind: str, declared: dict[str, Any]) -> Decoder:
+        match kind:
+            case "int" | "long":
+                return decode_long
+            case "string":
+                return decode_string
+            case "bytes":
+                return decode_bytes
+            case "null":
+                return lambda data, position: (None, position)
+            case "boolean":
+                return decode_boolean
+            case "float" | "double":
+                return packed_decoder("<f" if kind == "float" else "<d")
+            case "fixed":
+                return fixed_decoder(int(declared["size"]))
+            case "enum":
+                return enum_decoder(tuple(declared["symbols"]))
+            case "array":
+                return array_decoder(self._lazy(declared["items"]))
+            case "map":
+                return map_decoder(self._lazy(declared["values"]))
+            case "record":
+                return self._values_decoder(declared)
+            case _:
+                raise TypeError(f"unknown type {kind!r}")
+
+    def _lazy(self, schema: Any) -> Decoder:
+        """A decoder made at first use, because a named type may contain itself."""
+        made: list[Decoder] = []
+
+        def decode(data: bytes, position: int) -> tuple[Any, int]:
+            if not made:
+                made.append(self.decoder(schema, Plain()))
+            return made[0](data, position)
+
+        return decode
+
+    def _union_decoder(self, branches: list[Any], shape: Shape) -> Decoder:
+        # A null branch is null in every shape.
+        decoders = [self.decoder(b, Plain() if b == "null" else shape) for b in branches]
+        if len(branches) == 2 and branches.count("null") == 1:
+            null = branches.index("null")
+            return optional_decoder(null * 2, decoders[1 - null])
+
+        def decode(data: bytes, position: int) -> tuple[Any, int]:
+            index, position = decode_long(data, position)
+            if not 0 <= index < len(decoders):
+                raise ValueError(f"union branch {index} does not exist")
+            return decoders[index](data, position)
+
+        return decode
+
+    def _values_decoder(self, declared: dict[str, Any]) -> Decoder:
+        fields = [(f["name"], self._lazy(f["type"])) for f in declared["fields"]]
+
+        def decode(data: bytes, position: int) -> tuple[list[Any], int]:
+            values = []
+            name = ""
+            try:
+                for name, decoder in fields:  # noqa: B007 (the error needs the name)
+                    value, position = decoder(data, position)
+                    values.append(value)
+            except (ArithmeticError, LookupError, ValueError, TypeError) as error:
+                _raise_in(name, error)
+            return values, position
+
+        return decode
+
+    def _record_decoder(self, declared: dict[str, Any], wanted: tuple[Wanted, ...]) -> Decoder:
+        slots = _slots(declared["fields"], wanted)
+        width = len(wanted)
+        steps: list[tuple[str, Decoder | None, Skipper, int]] = []
+        for position_in_record, declared_field in enumerate(declared["fields"]):
+            slot = slots.get(position_in_record)
+            decoder = None if slot is None else self.decoder(declared_field["type"], wanted[slot].shape)
+            steps.append((declared_field["name"], decoder, self.skipper(declared_field["type"]), slot or 0))
+
+        def decode(data: bytes, position: int) -> tuple[list[Any], int]:
+            values: list[Any] = [None] * width
+            name = ""
+            try:
+                for name, decoder, skip, slot in steps:  # noqa: B007 (the error needs the name)
+                    if decoder is None:
+                        position = skip(data, position)
+                    else:
+                        values[slot], position = decoder(data, position)
+            except (ArithmeticError, LookupError, ValueError, TypeError) as error:
+                _raise_in(name, error)
+            return values, position
+
+        return decode
+
+    def _intmap_decoder(self, declared: dict[str, Any], shape: IntMap) -> Decoder:
+        """Statistics of an unforeseen form are decoded, and come back as None: unknown."""
+        if declared.get("type") != "array":
+            plain = self._plain_decoder(*self._declared(declared or "null"))
+            return lambda data, position: (None, plain(data, position)[1])
+        kind, item = self._declared(declared["items"]) if not isinstance(declared["items"], list) else ("union", {})
+        if kind != "record":
+            plain = self._plain_decoder("array", declared)
+            return lambda data, position: (None, plain(data, position)[1])
+        wanted = (Wanted(shape.key_id, ("key",)), Wanted(shape.value_id, ("value",)))
+        if _slots(item["fields"], wanted) == {0: 0, 1: 1}:
+            match self._kinds(item):
+                case ["int" | "long", "int" | "long"]:
+                    return longmap_decoder(shape.keep)
+                case ["int" | "long", "bytes" | "string"]:
+                    return bytesmap_decoder(shape.keep)
+                case _:
+                    pass
+        return pairs_decoder(self._record_decoder(item, wanted), shape.keep)
+
+    def _kinds(self, declared: dict[str, Any]) -> list[str]:
+        types = (f["type"] for f in declared["fields"])
+        return ["union" if isinstance(t, list) else self._declared(t)[0] for t in types]
+
+    def skipper(self, schema: Any) -> Skipper:
+        if isinstance(schema, list):
+            skippers = [self.skipper(branch) for branch in schema]
+
+            def skip_union(data: bytes, position: int) -> int:
+                index, position = decode_long(data, position)
+                if not 0 <= index < len(skippers):
+                    raise ValueError(f"union branch {index} does not exist")
+                return skippers[index](data, position)
+
+            return skip_union
+        kind, declared = self._declared(schema)
+        match kind:
+            case "int" | "long" | "enum":
+                return skip_long
+            case "bytes" | "string":
+                return skip_bytes
+            case "array":
+                return self._array_skipper(declared["items"])
+            case "record" if all(k != "record" for k in self._kinds(declared)):
+                return sequence_skipper([self.skipper(f["type"]) for f in declared["fields"]])
+            case _:
+                decode = self._plain_decoder(kind, declared)
+                return lambda data, position: decode(data, position)[1]
+
+    def _array_skipper(self, items: Any) -> Skipper:
+        if isinstance(items, dict) and items.get("type") == "record":
+            match self._kinds(items):
+                case ["int" | "long", "int" | "long"]:
+                    return skip_long_items
+                case ["int" | "long", "bytes" | "string"]:
+                    return skip_bytes_items
+                case _:
+                    pass
+        decode = array_decoder(self._lazy(items))
+        return lambda data, position: decode(data, position)[1]
+
+
+def _slots(declared: list[dict[str, Any]], wanted: tuple[Wanted, ...]) -> dict[int, int]:
+    """Index in `wanted` by position in the record: by id, and by name only for fields that have no id (iceberg 2.1)."""
+    by_id = {w.id: slot for slot, w in enumerate(wanted)}
+    by_name = {name: slot for slot, w in enumerate(wanted) for name in w.names}
+    slots: dict[int, int] = {}
+    for position, field in enumerate(declared):
+        id_ = field.get("field-id")
+        slot = by_name.get(field["name"]) if id_ is None else by_id.get(int(id_))
+        if slot is not None and slot not in slots.values():
+            slots[position] = slot
+    return slots
+
+
+def _raise_in(name: str, error: Exception) -> NoReturn:
+    path = error.path if isinstance(error, FieldError) else ()
+    raise FieldError((name, *path), _reason(error)) from error
