@@ -169,7 +169,7 @@ class _Compiler:
                     raise TypeError(f"expected a record, got {kind}")
                 return self._record_decoder(declared, fields)
             case IntMap():
-                return self._intmap_decoder(declared, shape)
+                return self._int_map_decoder(declared, shape)
             case Plain():
                 return self._plain_decoder(kind, declared)
             case _:
@@ -280,7 +280,7 @@ class _Compiler:
 
         return decode
 
-    def _intmap_decoder(self, declared: dict[str, Any], shape: IntMap) -> Decoder:
+    def _int_map_decoder(self, declared: dict[str, Any], shape: IntMap) -> Decoder:
         """Statistics of an unforeseen form are decoded, and come back as None: unknown."""
         if declared.get("type") != "array":
             plain = self._plain_decoder(*self._declared(declared or "null"))
@@ -293,9 +293,9 @@ class _Compiler:
         if _slots(item["fields"], wanted) == {0: 0, 1: 1}:
             match self._kinds(item):
                 case ["int" | "long", "int" | "long"]:
-                    return longmap_decoder(shape.keep)
+                    return long_map_decoder(shape.keep)
                 case ["int" | "long", "bytes" | "string"]:
-                    return bytesmap_decoder(shape.keep)
+                    return bytes_map_decoder(shape.keep)
                 case _:
                     pass
         return pairs_decoder(self._record_decoder(item, wanted), shape.keep)
