@@ -1,0 +1,241 @@
+"""Puffin files: deletion vectors by offset, and the footer that lists every blob.
+
+A deletion vector is found by the offset and size in its manifest entry, never by listing blobs: blobs of vectors that no
+longer count stay in their file (iceberg 4.17). The footer is for display, of statistics files too.
+
+Spec: Puffin, "File structure" and "deletion-vector-v1".
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from harness import roaring
+from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
+from harness.iceberg.manifests import ManifestEntry
+from harness.storage import Storage
+
+_MAGIC = b"PFA1"
+_VECTOR_MAGIC = b"\xd1\xd3\x39\x64"
+_VECTOR_TYPE = "deletion-vector-v1"
+_TRAILER_BYTES = 12  # payload size, flags, magic
+_COMPRESSED_FOOTER = 1  # bit 0 of the flags
+_WHOLE_FILE_BYTES = 1 << 18  # smaller files are read at once: one request instead of one per part
+_MAX_FOOTER_BYTES = 1 << 26  # decompressed; a bound against footers that are made to fill memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """What a footer says about one blob.
+
+    fields: field ids that the blob is about. snapshot_id, sequence_number: -1 in deletion vectors.
+    offset, length: in bytes, as stored. codec: None if the blob is not compressed.
+    """
+
+    type: str
+    fields: tuple[int, ...]
+    snapshot_id: int
+    sequence_number: int
+    offset: int
+    length: int
+    codec: str | None
+    properties: Mapping[str, str] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """All blobs of a file in stored order, live or not, and the file's own properties (such as `created-by`)."""
+
+    blobs: tuple[Blob, ...]
+    properties: Mapping[str, str] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PuffinFile:
+    """A file whose frame `open_puffin` has checked.
+
+    file: as in messages. physical: where the bytes are. size: in bytes, measured. content: all of a small file.
+    """
+
+    storage: Storage = field(hash=False)
+    file: str
+    physical: str
+    size: int
+    content: bytes | None = field(repr=False)
+
+    def bytes_at(self, offset: int, length: int) -> bytes:
+        """`length` bytes from `offset`, both in bytes; fewer at the end of the file."""
+        if self.content is not None:
+            return self.content[offset : offset + length]
+        return self.storage.read(self.physical, offset=offset, length=length)
+
+
+def open_puffin(storage: Storage, physical: str, *, file: str | None = None) -> PuffinFile:
+    """The Puffin file at `physical`, after a check of the magic at both ends.
+
+    file: its name in messages; None for `physical`.
+
+    A bare vector without a Puffin frame is refused, although rule 4.22 would read it (old DuckDB wrote such files):
+    without the frame nothing tells a vector from the wrong part of a damaged file.
+
+    Raises:
+        MissingFileError: there is no such file.
+        CorruptFileError: it does not begin and end with the Puffin magic (iceberg 4.22).
+    """
+    name = physical if file is None else file
+    size = storage.size(physical)
+    content = storage.read(physical) if size <= _WHOLE_FILE_BYTES else None
+    opened = PuffinFile(storage=storage, file=name, physical=physical, size=size, content=content)
+    ends = (opened.bytes_at(0, 4), opened.bytes_at(max(size - 4, 0), 4))
+    if size < 4 + 4 + _TRAILER_BYTES or ends != (_MAGIC, _MAGIC):
+        raise CorruptFileError(
+            f"Cannot read Puffin file: its {size} bytes begin with {_hex(ends[0])} and end with {_hex(ends[1])}, expected"
+            f" {_hex(_MAGIC)} at both ends. Restore the file, or rewrite the delete with a current writer",
+            cause="CorruptDeletionVector",
+            file=name,
+            rule="iceberg 4.22",
+        )
+    return opened
+
+
+def read_deletion_vector(puffin: PuffinFile, entry: ManifestEntry, *, data_record_count: int | None) -> BitMap64:
+    """The deleted row positions of one deletion vector.
+
+    Args:
+        puffin: the entry's file, opened; one opening serves all the vectors in it.
+        entry: the vector's manifest entry; `harness.iceberg.deletes` has checked that it names a blob.
+        data_record_count: rows of the data file that it hits, None if unknown.
+
+    Reads exactly the bytes that the entry names (iceberg 4.17).
+
+    Raises:
+        CorruptDeleteError: size, magic, checksum or bitmap is wrong (4.18, 4.20), the number of positions is not the
+            entry's record count, or a position is beyond the end of the data file (4.19).
+    """
+    try:
+        positions = decode_deletion_vector(_blob(puffin, entry))
+        _check_counts(positions, entry, data_record_count)
+    except HarnessError as error:
+        error.field = error.field or entry.file.referenced_data_file
+        raise error.within(file=puffin.file) from error.__cause__
+    return positions
+
+
+def decode_deletion_vector(blob: bytes) -> BitMap64:
+    """The positions in a `deletion-vector-v1` blob: length, magic, bitmap, CRC-32 of magic and bitmap.
+
+    Raises:
+        CorruptDeleteError: any part of it is wrong (iceberg 4.18, 4.20).
+    """
+    if len(blob) < 20:
+        raise _corrupt(f"it has {len(blob)} bytes, expected at least 20")
+    (length,) = struct.unpack_from(">I", blob, 0)
+    if length != len(blob) - 8:
+        raise _corrupt(f"it declares {length} bytes, expected {len(blob) - 8} for a blob of {len(blob)} bytes")
+    if blob[4:8] != _VECTOR_MAGIC:
+        raise _corrupt(f"its magic is {_hex(blob[4:8])}, expected {_hex(_VECTOR_MAGIC)}")
+    (declared,) = struct.unpack_from(">I", blob, len(blob) - 4)
+    computed = zlib.crc32(memoryview(blob)[4:-4])
+    if declared != computed:
+        raise _corrupt(f"its checksum is {declared:08x}, computed {computed:08x}")
+    return roaring.decode_portable(memoryview(blob)[8:-4], rule="iceberg 4.18")
+
+
+def read_footer(puffin: PuffinFile) -> Footer:
+    """The list of blobs.
+
+    Raises:
+        CorruptFileError: the footer's frame or JSON is wrong, a blob is outside the file, or a deletion vector is
+            compressed (iceberg 4.22).
+    """
+    trailer = puffin.bytes_at(puffin.size - _TRAILER_BYTES, _TRAILER_BYTES)
+    size, flags = struct.unpack("<iI", trailer[:8])
+    start = puffin.size - _TRAILER_BYTES - size - len(_MAGIC)
+    if size < 0 or start < len(_MAGIC) or puffin.bytes_at(start, len(_MAGIC)) != _MAGIC:
+        raise _bad_footer(f"no magic before its payload of {size} bytes", puffin)
+    if flags & ~_COMPRESSED_FOOTER:
+        raise _bad_footer(f"its flags are {flags:#x}, expected 0 or 1", puffin)
+    payload = puffin.bytes_at(start + len(_MAGIC), size)
+    try:
+        document = json.loads(_decompressed(payload) if flags & _COMPRESSED_FOOTER else payload)
+        footer = Footer(tuple(_parse_blob(item) for item in document["blobs"]), dict(document.get("properties") or {}))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError) as error:
+        raise _bad_footer(f"{type(error).__name__}: {error}", puffin) from error
+    for blob in footer.blobs:
+        _check_blob(blob, start, puffin)
+    return footer
+
+
+def _blob(puffin: PuffinFile, entry: ManifestEntry) -> bytes:
+    offset, size = entry.file.content_offset, entry.file.content_size
+    if offset is None or size is None or offset < len(_MAGIC) or size < 0 or offset + size > puffin.size:
+        raise _corrupt(
+            f"its bytes are {size} from {offset} on, expected within the {puffin.size} bytes of the file",
+            rule="iceberg 4.17",
+        )
+    return puffin.bytes_at(offset, size)
+
+
+def _check_counts(positions: BitMap64, entry: ManifestEntry, data_record_count: int | None) -> None:
+    cardinality = len(positions)
+    if cardinality != entry.file.record_count:
+        raise _corrupt(
+            f"it holds {cardinality} positions, expected {entry.file.record_count} as its manifest entry says",
+            rule="iceberg 4.19",
+        )
+    if cardinality and data_record_count is not None and positions.max() >= data_record_count:
+        raise _corrupt(
+            f"it deletes position {positions.max()} of a data file with {data_record_count} rows", rule="iceberg 4.19"
+        )
+
+
+def _corrupt(reason: str, *, rule: str = "iceberg 4.18") -> CorruptDeleteError:
+    return CorruptDeleteError(
+        f"Cannot decode deletion vector: {reason}. Restore the file", cause="CorruptDeletionVector", rule=rule
+    )
+
+
+def _bad_footer(reason: str, puffin: PuffinFile) -> CorruptFileError:
+    return CorruptFileError(f"Invalid Puffin footer: {reason}", file=puffin.file, rule="iceberg 4.22")
+
+
+def _parse_blob(item: Mapping[str, Any]) -> Blob:
+    codec = item.get("compression-codec")
+    return Blob(
+        type=str(item["type"]),
+        fields=tuple(int(id_) for id_ in item["fields"]),
+        snapshot_id=int(item["snapshot-id"]),
+        sequence_number=int(item["sequence-number"]),
+        offset=int(item["offset"]),
+        length=int(item["length"]),
+        codec=None if codec is None else str(codec),
+        properties=dict(item.get("properties") or {}),
+    )
+
+
+def _check_blob(blob: Blob, end: int, puffin: PuffinFile) -> None:
+    if blob.offset < len(_MAGIC) or blob.length < 0 or blob.offset + blob.length > end:
+        raise _bad_footer(f"blob of {blob.length} bytes at {blob.offset} is outside the file's blobs", puffin)
+    if blob.type == _VECTOR_TYPE and blob.codec is not None:
+        raise _bad_footer(f"deletion vector at {blob.offset} is compressed with {blob.codec}", puffin)
+
+
+def _decompressed(payload: bytes) -> bytes:
+    """The content of an LZ4 frame."""
+    with pa.CompressedInputStream(pa.BufferReader(payload), "lz4") as stream:
+        content = bytes(stream.read(_MAX_FOOTER_BYTES + 1))
+    if len(content) > _MAX_FOOTER_BYTES:
+        raise ValueError(f"more than {_MAX_FOOTER_BYTES} bytes after decompression")
+    return content
+
+
+def _hex(data: bytes) -> str:
+    return data.hex(" ").upper() or "nothing"
