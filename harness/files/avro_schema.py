@@ -1,0 +1,274 @@
+"""An Avro writer's schema as a tree that says, per value: stored type, Arrow type, and the plain layout to decode.
+
+Logical types are ours to interpret, exactly and for any year; the decoder sees plain types under names of our own, so
+names that Avro forbids do not matter (iceberg 2.16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from harness.errors import UnsupportedError
+from harness.files.ocf import corrupt
+from harness.physical import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
+from harness.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    arrow_type,
+)
+
+Shape: TypeAlias = Literal["value", "enum", "decimal", "struct", "list", "map", "pairs"]
+"""How values come: `enum` as an index, `map` as a dict of text keys, `pairs` as records of key and value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One value of the schema.
+
+    type: the stored type; a nested one gives only its kind.
+    plain: the Avro type to decode with, before the union that makes it optional.
+    null_branch: where null stands in that union; `none`: the value is never null.
+    children, names, ids: record fields; or the element; or key and value.
+    symbols: of an enum, by index.
+    """
+
+    type: Type
+    plain: Any = field(hash=False)
+    shape: Shape = "value"
+    null_branch: Literal["none", "first", "last"] = "none"
+    children: tuple[Node, ...] = ()
+    names: tuple[str, ...] = ()
+    ids: tuple[int | None, ...] = ()
+    symbols: tuple[str, ...] = ()
+
+    @property
+    def layout(self) -> Any:
+        """The Avro type to decode with."""
+        match self.null_branch:
+            case "first":
+                return ["null", self.plain]
+            case "last":
+                return [self.plain, "null"]
+            case "none":
+                return self.plain
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of the values; every field may be null, whatever the file says."""
+        fields = [pa.field(name, child.arrow) for name, child in zip(self.names, self.children, strict=True)]
+        match self.shape:
+            case "struct":
+                return pa.struct(fields)
+            case "list":
+                return pa.list_(fields[0])
+            case "map" | "pairs":
+                return pa.map_(fields[0].type, fields[1].type)
+            case _:
+                return pa.null() if isinstance(self.type, UnknownType) else arrow_type(self.type)
+
+    def physical(self, name: str, id_: int | None) -> PhysicalField:
+        """The node as a stored field."""
+        return PhysicalField(name=name, id=id_, type=self.type, children=self.fields())
+
+    def fields(self) -> tuple[PhysicalField, ...]:
+        """The children as stored fields."""
+        return tuple(c.physical(n, i) for c, n, i in zip(self.children, self.names, self.ids, strict=True))
+
+
+def parse_writer_schema(schema: Any, *, file: str) -> Node:
+    """The tree of a file's schema; its root is a struct.
+
+    Raises:
+        UnsupportedError: a union other than of null and one type, a type that contains itself, a root that is no record
+            (iceberg 7.3).
+        CorruptFileError: not an Avro schema.
+    """
+    root = _Parser(file).node(schema, "", "")
+    if root.shape != "struct" or root.null_branch != "none":
+        raise _unsupported("its root is not a record", file)
+    return root
+
+
+_PRIMITIVES: dict[str, Type] = {
+    "null": UnknownType(),
+    "boolean": BooleanType(),
+    "int": IntegerType(32),
+    "long": IntegerType(64),
+    "float": FloatType(32),
+    "double": FloatType(64),
+    "bytes": BinaryType(),
+    "string": StringType(),
+}
+
+
+@dataclass(slots=True)
+class _Parser:
+    """Paths are dotted names from the root, for messages."""
+
+    file: str
+    named: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    inside: list[str] = field(default_factory=list)
+    records: int = 0
+
+    def node(self, schema: Any, namespace: str, path: str) -> Node:
+        match schema:
+            case list():
+                return self.union(schema, namespace, path)
+            case str():
+                return self.named_type(schema, namespace, path)
+            case {"type": "record" | "error" | "enum" | "fixed" as kind, "name": str(name)}:
+                full = _full_name(name, str(schema.get("namespace") or namespace))
+                self.named[full] = schema
+                return self.declared(kind, schema, full, path)
+            case {"type": "array", "items": items}:
+                return self.array(schema, items, namespace, path)
+            case {"type": "map", "values": values}:
+                value = self.node(values, namespace, f"{path}.value")
+                key = Node(type=StringType(), plain="string")
+                plain = {"type": "map", "values": value.layout}
+                ids = (_id(schema, "key-id"), _id(schema, "value-id"))
+                return Node(
+                    type=STORED_MAP, plain=plain, shape="map", children=(key, value), names=("key", "value"), ids=ids
+                )
+            case {"type": str(name)} if name in _PRIMITIVES:
+                return _with_logical_type(Node(type=_PRIMITIVES[name], plain=name), schema)
+            case {"type": inner}:
+                return self.node(inner, namespace, path)
+            case _:
+                raise corrupt(f"its schema has something that is no Avro type at {path or 'the root'}", self.file)
+
+    def union(self, branches: list[Any], namespace: str, path: str) -> Node:
+        if len(branches) == 1:
+            return self.node(branches[0], namespace, path)
+        nodes = [self.node(branch, namespace, path) for branch in branches]
+        nulls = [isinstance(node.type, UnknownType) for node in nodes]
+        if nulls == [True, False]:
+            return replace(nodes[1], null_branch="first")
+        if nulls == [False, True]:
+            return replace(nodes[0], null_branch="last")
+        raise _unsupported(f"column {path} is a union of {len(branches)} types, expected null and one other", self.file)
+
+    def named_type(self, name: str, namespace: str, path: str) -> Node:
+        if name in _PRIMITIVES:
+            return Node(type=_PRIMITIVES[name], plain=name)
+        for full in (_full_name(name, namespace), name):
+            if full in self.named:
+                schema = self.named[full]
+                return self.declared(schema["type"], schema, full, path)
+        raise corrupt(f"its schema names an unknown type {name!r} at {path or 'the root'}", self.file)
+
+    def declared(self, kind: str, schema: Mapping[str, Any], full: str, path: str) -> Node:
+        match kind:
+            case "enum":
+                symbols = tuple(str(symbol) for symbol in schema.get("symbols", ()))
+                return Node(type=StringType(), plain="int", shape="enum", symbols=symbols)
+            case "fixed":
+                return self.fixed(schema, path)
+            case _:
+                return self.record(schema, full, path)
+
+    def fixed(self, schema: Mapping[str, Any], path: str) -> Node:
+        size = schema.get("size")
+        if not isinstance(size, int) or size < 0:
+            raise corrupt(f"its schema has a fixed type of size {size!r} at {path}", self.file)
+        self.records += 1
+        plain = {"type": "fixed", "name": f"t{self.records}", "size": size}
+        return _with_logical_type(Node(type=FixedType(size), plain=plain), schema)
+
+    def record(self, schema: Mapping[str, Any], full: str, path: str) -> Node:
+        if full in self.inside:
+            raise _unsupported(f"the record {full} at {path} contains itself", self.file)
+        fields = schema.get("fields")
+        if not isinstance(fields, list) or not all(
+            isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields
+        ):
+            raise corrupt(f"its schema has a record without proper fields at {path or 'the root'}", self.file)
+        names = tuple(str(f["name"]) for f in fields)
+        if len(set(names)) < len(names):
+            raise corrupt(f"its schema has two fields of one name at {path or 'the root'}", self.file)
+        self.inside.append(full)
+        namespace = full.rpartition(".")[0]
+        nodes = tuple(self.node(f["type"], namespace, f"{path}.{f['name']}".lstrip(".")) for f in fields)
+        self.inside.pop()
+        self.records += 1
+        layout = [{"name": f"f{index}", "type": node.layout} for index, node in enumerate(nodes)]
+        plain = {"type": "record", "name": f"t{self.records}", "fields": layout}
+        ids = tuple(_id(f, "field-id") for f in fields)
+        return Node(type=STORED_STRUCT, plain=plain, shape="struct", children=nodes, names=names, ids=ids)
+
+    def array(self, schema: Mapping[str, Any], items: Any, namespace: str, path: str) -> Node:
+        element = self.node(items, namespace, f"{path}.element")
+        plain = {"type": "array", "items": element.layout}
+        if schema.get("logicalType") != "map":
+            ids = (_id(schema, "element-id"),)
+            return Node(type=STORED_LIST, plain=plain, shape="list", children=(element,), names=("element",), ids=ids)
+        if element.shape != "struct" or element.null_branch != "none" or len(element.children) != 2:
+            raise corrupt(f"column {path} is a map whose items are not records of key and value", self.file)
+        return replace(element, type=STORED_MAP, plain=plain, shape="pairs", names=("key", "value"))
+
+
+def _with_logical_type(node: Node, schema: Mapping[str, Any]) -> Node:
+    """The node as its logical type reads it; one that is unknown or misplaced is ignored, as Avro says."""
+    utc = schema.get("adjust-to-utc") is True
+    match schema.get("logicalType"), node.plain:
+        case "decimal", _:
+            return _decimal(node, schema.get("precision"), schema.get("scale", 0))
+        case "uuid", {"size": 16}:
+            return replace(node, type=UuidType())
+        case "date", "int":
+            return replace(node, type=DateType())
+        case "time-millis", "int":
+            return replace(node, type=TimeType("ms"))
+        case "time-micros", "long":
+            return replace(node, type=TimeType("us"))
+        case str(name), "long" if name in _TIMESTAMPS:
+            return replace(node, type=TimestampType(_TIMESTAMPS[name], utc and not name.startswith("local-")))
+        case _:
+            return node
+
+
+_TIMESTAMPS: dict[str, Literal["ms", "us", "ns"]] = {
+    "timestamp-millis": "ms",
+    "timestamp-micros": "us",
+    "timestamp-nanos": "ns",
+    "local-timestamp-millis": "ms",
+    "local-timestamp-micros": "us",
+    "local-timestamp-nanos": "ns",
+}
+
+
+def _decimal(node: Node, precision: Any, scale: Any) -> Node:
+    is_bytes = isinstance(node.type, BinaryType | FixedType)
+    if not (is_bytes and isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38):
+        return node
+    return replace(node, type=DecimalType(precision, scale), shape="decimal") if precision > 0 else node
+
+
+def _full_name(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _id(schema: Mapping[str, Any], key: str) -> int | None:
+    value = schema.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _unsupported(reason: str, file: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot read Avro file: {reason}; rewrite it", cause="UnsupportedType", file=file, rule="iceberg 7.3"
+    )
