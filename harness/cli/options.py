@@ -105,11 +105,11 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
         typer.BadParameter: no `=`, an empty key, or a key that is given twice.
     """
     result: dict[str, str] = {}
-    for text in values or ():
+    for number, text in enumerate(values or (), 1):
         key, separator, value = text.partition("=")
         if not separator or not key:
-            # Only the part before "=" is shown: storage options hold secrets.
-            raise typer.BadParameter(f"{option} {key!r} is not of the form NAME=VALUE")
+            # The text itself is not shown: it may hold a secret.
+            raise typer.BadParameter(f"{option} number {number} is not of the form NAME=VALUE")
         if key in result:
             raise typer.BadParameter(f"{option} {key!r} is given twice")
         result[key] = value

@@ -28,7 +28,7 @@ def message(text: str) -> None:
 
 def error(text: str) -> None:
     """`error: text` as one line on stderr, whatever line ends are in `text`."""
-    _console().print(Text.assemble(("error:", "bold red"), " ", " ".join(text.split())))
+    _console().print(Text.assemble(("error:", "red"), " ", " ".join(text.split())))
 
 
 @contextlib.contextmanager

@@ -1,0 +1,316 @@
+"""The commands with stand-ins for the reading API: arguments in, text and exit code out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import harness
+from harness.cli import main
+from harness.errors import MissingFileError, SnapshotNotFoundError
+
+
+class StandInPlan:
+    def explain(self) -> str:
+        return "1 file read, 1 skipped"
+
+    def to_dict(self) -> dict:
+        return {"files": [{"path": "a.parquet", "size": 2**60}], "bound": b"\x0a"}
+
+
+class StandInSnapshot:
+    def __init__(self, calls: list) -> None:
+        self.calls = calls
+
+    def plan(self, columns=None, where=None) -> StandInPlan:
+        self.calls.append(("plan", columns, where))
+        return StandInPlan()
+
+
+class StandInTable:
+    def __init__(self, calls: list) -> None:
+        self.calls = calls
+
+    def snapshot(self, snapshot_id=None, timestamp=None, ref=None) -> StandInSnapshot:
+        self.calls.append(("snapshot", snapshot_id, timestamp, ref))
+        return StandInSnapshot(self.calls)
+
+    def describe(self) -> dict:
+        return {
+            "format_version": 2,
+            "current_snapshot_id": 2**60,
+            "schema": [{"id": 1, "name": "a", "type": "int"}, {"id": 2, "name": "long name", "type": "string"}],
+            "properties": {"owner_name": "me\x1b"},
+            "refs": [],
+            "warnings": ["the version hint lags"],
+        }
+
+
+@pytest.fixture
+def calls(monkeypatch) -> list:
+    """The reading API's calls, in order; the API itself is replaced."""
+    made: list = []
+
+    def open_table(location, **options):
+        made.append(("open", location, options))
+        return StandInTable(made)
+
+    def sql(query, *, dialect, **tables):
+        made.append(("sql", query, dialect, sorted(tables)))
+        return pa.table({"n": [1, None], "d": pa.array([Decimal("1.50"), None])})
+
+    monkeypatch.setitem(vars(harness), "open_table", open_table)
+    monkeypatch.setitem(vars(harness), "sql", sql)
+    return made
+
+
+DEFAULT_OPEN = {"path_map": None, "storage_options": None, "allow_version_guess": False}
+
+
+def test_info_as_text(calls, capfd):
+    assert main(["info", "t"]) == 0
+    out, err = capfd.readouterr()
+    assert out == (
+        "format version: 2\n"
+        "current snapshot id: 1152921504606846976\n"
+        "schema:\n"
+        "  id  name       type\n"
+        "  1   a          int\n"
+        "  2   long name  string\n"
+        "properties:\n"
+        "  owner_name: me\\x1b\n"
+        "refs: -\n"
+        "warnings:\n"
+        "  the version hint lags\n"
+    )
+    assert err == ""
+    assert calls == [("open", "t", DEFAULT_OPEN)]
+
+
+def test_info_as_json(calls, capfd):
+    assert main(["info", "t", "--format", "json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert list(document)[:2] == ["version", "kind"]
+    assert document["version"] == 1
+    assert document["kind"] == "info"
+    assert document["current_snapshot_id"] == "1152921504606846976"
+    assert document["refs"] == []
+
+
+def test_plan_as_text(calls, capfd):
+    assert main(["plan", "t", "--where", "a > 1", "--columns", 'a, "b,""c"']) == 0
+    assert capfd.readouterr() == ("1 file read, 1 skipped\n", "")
+    assert calls == [
+        ("open", "t", DEFAULT_OPEN),
+        ("snapshot", None, None, None),
+        ("plan", ["a", 'b,"c'], "a > 1"),
+    ]
+
+
+def test_plan_as_json(calls, capfd):
+    assert main(["plan", "t", "--format", "json"]) == 0
+    assert json.loads(capfd.readouterr().out) == {
+        "version": 1,
+        "kind": "plan",
+        "files": [{"path": "a.parquet", "size": "1152921504606846976"}],
+        "bound": "0A",
+    }
+
+
+def test_opening_options(calls):
+    arguments = ["--path-map", "s3://b=/x=y", "--path-map", "/old=/new", "--storage-option", "key=v"]
+    assert main(["plan", "t", *arguments, "--allow-version-guess"]) == 0
+    assert calls[0] == (
+        "open",
+        "t",
+        {
+            "path_map": {"s3://b": "/x=y", "/old": "/new"},
+            "storage_options": {"key": "v"},
+            "allow_version_guess": True,
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        (["--snapshot", "5"], (5, None, None)),
+        (["--ref", "main"], (None, None, "main")),
+        (["--timestamp", "1700000000000"], (None, 1700000000000, None)),
+        (["--timestamp", "2024-01-31T12:00:00Z"], (None, datetime(2024, 1, 31, 12, tzinfo=UTC), None)),
+        (["--timestamp", "2024-01-31 12:00"], (None, datetime(2024, 1, 31, 12, tzinfo=UTC), None)),
+        (["--timestamp", "2024-01-31T12:00:00+02:00"], (None, datetime(2024, 1, 31, 10, tzinfo=UTC), None)),
+    ],
+)
+def test_selectors(calls, arguments, expected):
+    assert main(["plan", "t", *arguments]) == 0
+    assert calls[1] == ("snapshot", *expected)
+
+
+def test_sql(calls, capfd):
+    assert main(["sql", "SELECT 1", "--table", "t=dir=x", "--table", "u=v", "--format", "csv"]) == 0
+    assert capfd.readouterr() == ("n,d\n1,1.50\n,\n", "")
+    assert calls == [
+        ("open", "dir=x", DEFAULT_OPEN),
+        ("open", "v", DEFAULT_OPEN),
+        ("sql", "SELECT 1", "duckdb", ["t", "u"]),
+    ]
+
+
+def test_sql_selects_the_snapshot_of_every_table(calls):
+    assert main(["sql", "SELECT 1", "--table", "t=x", "--ref", "b", "--dialect", "spark"]) == 0
+    assert calls[1:] == [("snapshot", None, None, "b"), ("sql", "SELECT 1", "spark", ["t"])]
+
+
+def test_sql_to_a_file(calls, capfd, tmp_path):
+    path = tmp_path / "out.parquet"
+    assert main(["sql", "SELECT 1", "--format", "parquet", "--output-file", str(path)]) == 0
+    assert capfd.readouterr() == ("", "")
+    assert pq.read_table(path).column("n").to_pylist() == [1, None]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.parquet"]
+
+
+def test_a_failed_query_leaves_the_output_file_alone(calls, capfd, tmp_path, monkeypatch):
+    path = tmp_path / "out.jsonl"
+    path.write_text("before")
+    monkeypatch.setitem(vars(harness), "sql", lambda query, *, dialect: pa.table([[1], [2]], names=["a", "a"]))
+    assert main(["sql", "SELECT 1", "--format", "jsonl", "--output-file", str(path)]) == 2
+    assert path.read_text() == "before"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+def test_an_output_file_that_cannot_be_written(calls, capfd, tmp_path):
+    path = tmp_path / "nowhere" / "out.csv"
+    assert main(["sql", "SELECT 1", "--format", "csv", "--output-file", str(path)]) == 2
+    assert capfd.readouterr() == (
+        "",
+        f"error: Cannot write to the output file: No such file or directory [Request; file {path}]\n",
+    )
+
+
+def test_binary_is_not_written_to_a_terminal(calls, capfd, monkeypatch):
+    monkeypatch.setattr("harness.cli.terminal.is_terminal_output", lambda: True)
+    assert main(["sql", "SELECT 1", "--format", "arrow"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "--format arrow is binary: use --output-file, or redirect standard output" in err
+
+
+def test_a_harness_error_is_one_line(capfd, monkeypatch):
+    def open_table(location, **options):
+        raise MissingFileError("Cannot read file:\n it does not exist", table=location, file="m\n0.avro")
+
+    monkeypatch.setitem(vars(harness), "open_table", open_table)
+    assert main(["info", "t"]) == 2
+    assert capfd.readouterr() == (
+        "",
+        "error: Cannot read file: it does not exist [MissingFile; table t, file m 0.avro]\n",
+    )
+
+
+def test_a_long_error_is_not_wrapped_or_read_as_markup(capfd, monkeypatch):
+    text = "[red]x[/red] " + "y" * 300
+
+    def open_table(location, **options):
+        raise SnapshotNotFoundError(text)
+
+    monkeypatch.setitem(vars(harness), "open_table", open_table)
+    assert main(["info", "t"]) == 2
+    assert capfd.readouterr().err == f"error: {text} [SnapshotNotFound]\n"
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (["plan"], "Missing argument 'TABLE'"),
+        (["plan", "t", "--path-map", "x"], "--path-map number 1 is not of the form NAME=VALUE"),
+        (["plan", "t", "--path-map", "a=b", "--path-map", "a=c"], "--path-map 'a' is given twice"),
+        (["plan", "t", "--timestamp", "soon"], "--timestamp 'soon' is neither ISO 8601"),
+        (["plan", "t", "--columns", "a,,b"], "--columns 'a,,b' holds an empty name"),
+        (["plan", "t", "--columns", '"a'], "--columns: the quote in '\"a' is not closed"),
+        (["plan", "t", "--columns", '"a"b'], "--columns: 'b' follows a quoted name"),
+        (["sql", "SELECT 1", "--table", "t"], "--table number 1 is not of the form NAME=VALUE"),
+        (["info", "t", "--format", "xml"], "xml"),
+        (["nothing"], "nothing"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_usage_exits_with_2(calls, capfd, arguments, sentence):
+    assert main(arguments) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert sentence in err
+
+
+def test_a_secret_in_a_bad_pair_is_not_shown(calls, capfd):
+    assert main(["plan", "t", "--storage-option", "secret:hunter2"]) == 2
+    assert main(["plan", "t", "--storage-option", "=hunter2"]) == 2
+    assert "hunter2" not in capfd.readouterr().err
+
+
+def test_an_internal_error_has_a_traceback_and_is_not_a_difference(capfd, monkeypatch):
+    def open_table(location, **options):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setitem(vars(harness), "open_table", open_table)
+    assert main(["info", "t"]) == 2
+    err = capfd.readouterr().err
+    assert err.startswith("Traceback")
+    assert err.endswith("error: internal error, please report it: ZeroDivisionError: oops\n")
+
+
+def test_an_interrupt(capfd, monkeypatch):
+    def open_table(location, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(vars(harness), "open_table", open_table)
+    assert main(["info", "t"]) == 130
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["sql", "-h"]])
+def test_help_and_version_exit_with_0(capfd, arguments):
+    assert main(arguments) == 0
+    assert capfd.readouterr().out
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly():
+    # More rows than a pipe holds, so that the writer notices.
+    program = (
+        "import sys, pyarrow as pa, harness;"
+        "harness.sql = lambda query, *, dialect: pa.table({'n': range(300_000)});"
+        "from harness.cli import main;"
+        "sys.exit(main(['sql', 'SELECT 1', '--format', 'csv']))"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"n\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("no_color, coloured", [("", True), ("1", False)])
+def test_errors_are_coloured_on_a_terminal_only_without_no_color(no_color, coloured):
+    import pty
+
+    program = "import sys; from harness.cli import terminal; terminal.error('x')"
+    environment = {**os.environ, "TERM": "xterm-256color", "NO_COLOR": no_color}
+    environment.pop("FORCE_COLOR", None)
+    main_end, other_end = pty.openpty()
+    subprocess.run([sys.executable, "-c", program], stderr=other_end, env=environment, check=True, timeout=60)
+    os.close(other_end)
+    shown = os.read(main_end, 1000)
+    os.close(main_end)
+    assert (b"\x1b[" in shown) is coloured
+    assert b"error:" in shown

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.cli import doctor, main
+from harness.cli.doctor import Requirement, check, java_problem, version_numbers
+
+
+def test_this_environment_can_read_with_duckdb(capfd):
+    assert main(["doctor", "--format", "json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    assert (report["version"], report["kind"]) == (1, "doctor")
+    assert report["works"]["DuckDB reads"] is True
+    assert {p["package"] for p in report["packages"]} >= {"duckdb", "pyarrow", "pyspark"}
+
+
+def test_without_duckdb_it_says_how_to_get_it_and_exits_with_2(capfd, monkeypatch):
+    installed = doctor.installed_version
+    monkeypatch.setattr(doctor, "installed_version", lambda name: None if name == "duckdb" else installed(name))
+    assert main(["doctor"]) == 2
+    out = capfd.readouterr().out
+    assert "duckdb: not installed" in out
+    assert "pip install 'duckdb>=1.5,<3'" in out
+
+
+def test_a_duckdb_that_cannot_read_is_reported(capfd, monkeypatch):
+    monkeypatch.setattr(doctor, "try_duckdb", lambda: "DuckDB: cannot read a Parquet file: OSError: no")
+    assert main(["doctor"]) == 2
+    assert "DuckDB: cannot read a Parquet file: OSError: no" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "java"])
+def test_without_spark_duckdb_reads_still_work(capfd, monkeypatch, missing):
+    installed = doctor.installed_version
+    monkeypatch.setattr(doctor, "installed_version", lambda name: None if name == missing else installed(name))
+    if missing == "java":
+        monkeypatch.setattr(doctor, "find_java", lambda: None)
+    assert main(["doctor", "--format", "json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    assert report["works"] == {"DuckDB reads": True, "Spark reads": False}
+    assert any(missing in gap["what"].lower() for gap in report["missing"])
+
+
+@pytest.mark.parametrize(
+    "version, problem",
+    [
+        ("1.5.0", None),
+        ("2.9", None),
+        ("1.4.4", "version 1.4.4 is not supported, need >=1.5,<3"),
+        ("3.0.0.dev1", "version 3.0.0.dev1 is not supported, need >=1.5,<3"),
+        (None, "not installed"),
+    ],
+)
+def test_version_bounds(version, problem):
+    assert check(Requirement("duckdb", "DuckDB reads", (1, 5), (3,)), version)["problem"] == problem
+
+
+@pytest.mark.parametrize(
+    "version, problem",
+    [
+        ("17.0.15", None),
+        ("21", None),
+        ("1.8.0_402", "Java: version 1.8.0_402 is not supported, need 17 or 21"),
+        (None, "Java: not found, need 17 or 21"),
+    ],
+)
+def test_java_versions(version, problem):
+    assert java_problem(version) == problem
+
+
+def test_a_java_that_cannot_start_has_no_version(tmp_path):
+    broken = tmp_path / "java"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    assert doctor.java_version(str(broken)) is None
+
+
+@pytest.mark.parametrize("text, numbers", [("1.5.0.dev3", (1, 5, 0)), ("2026.6", (2026, 6)), ("x", ())])
+def test_version_numbers(text, numbers):
+    assert version_numbers(text) == numbers
