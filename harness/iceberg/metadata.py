@@ -1,7 +1,8 @@
 """Table metadata: one JSON document to typed, frozen values (iceberg 1.7 to 1.31).
 
 Strict where a reader depends on it (schemas, specs, snapshots, refs), lenient where it does not (sort orders,
-statistics files, metadata log): what is wrong there becomes a text in `TableMetadata.warnings`, and the table stays readable.
+statistics files, metadata log): what is wrong there becomes a text in `TableMetadata.warnings`, and the table stays
+readable.
 """
 
 from __future__ import annotations
@@ -14,6 +15,15 @@ from typing import Any, TypeVar
 from harness.errors import CorruptFileError, InvalidTableError, IsAViewError, TableNotFoundError, UnsupportedError
 from harness.iceberg.compression import decompress
 from harness.iceberg.json_doc import Json
+from harness.iceberg.metadata_parts import (
+    parse_encryption_key,
+    parse_metadata_log_entry,
+    parse_partition_statistics_file,
+    parse_ref,
+    parse_snapshot,
+    parse_statistics_file,
+    parse_texts,
+)
 from harness.iceberg.model import (
     BlobMetadata,
     EncryptionKey,
@@ -25,15 +35,6 @@ from harness.iceberg.model import (
     SnapshotRef,
     StatisticsFile,
     TableMetadata,
-)
-from harness.iceberg.metadata_parts import (
-    parse_encryption_key,
-    parse_metadata_log_entry,
-    parse_partition_statistics_file,
-    parse_ref,
-    parse_snapshot,
-    parse_statistics_file,
-    parse_texts,
 )
 from harness.iceberg.specs import (
     Direction,

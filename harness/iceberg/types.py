@@ -169,7 +169,7 @@ def _check_ids(document: Json, fields: tuple[Field, ...]) -> None:
     for path, field in walk(fields):
         name = ".".join(path)
         if field.id in seen:
-            message = f"Invalid schema: field id {field.id} is of '{seen[field.id]}' and of '{name}', expected unique ids"
+            message = f"Invalid schema: field id {field.id} is of '{seen[field.id]}' and '{name}', expected unique ids"
             raise document.error(message, cause="DuplicateFieldId")
         if field.id > MAX_FIELD_ID:
             message = f"Invalid schema: field '{name}' has the reserved id {field.id}, expected at most {MAX_FIELD_ID}"

@@ -1,0 +1,73 @@
+"""Where a copied table's files are now: path prefixes from the metadata file's own move (iceberg 1.11 to 1.13).
+
+Recorded paths are absolute. When a table was copied, the metadata file is where the caller opened it, and its recorded
+place follows from the metadata itself; the difference is the move. Cutting paths at `/data/` or `/metadata/` instead
+would break tables with directories of these names.
+"""
+
+from __future__ import annotations
+
+import os
+
+from harness.iceberg.metadata import TableMetadata
+from harness.storage import Storage, is_local, join, local_path
+
+METADATA_PATH_PROPERTY = "write.metadata.path"
+
+
+def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[str, str], ...]:
+    """(recorded prefix, physical prefix) pairs for the table that `metadata` was read from; none if it was not moved.
+
+    The recorded metadata directory is one of: that of the current manifest list, the property `write.metadata.path`,
+    `metadata` in the table's location. If one of them is the directory opened, nothing was moved. Otherwise, if the
+    directory opened ends like one of them ends below the location, the location is what comes before that end. A
+    metadata directory outside the location, or opened under another name, counts as moved only if the current manifest
+    list lies in the directory opened: so a lone copy of a metadata file still reads the table where it was.
+    """
+    opened = _opened_directory(metadata.file)
+    location = local_path(metadata.location).rstrip("/")
+    recorded = _recorded_directories(metadata, location)
+    if not location or opened in recorded:
+        return ()
+    beside: tuple[tuple[str, str], ...] = ()
+    manifest_list = _manifest_list(metadata)
+    if manifest_list is not None:
+        listed_in, name = _directory(manifest_list), manifest_list.rsplit("/", 1)[-1]
+        inside = listed_in == location or listed_in.startswith(location + "/")
+        if (not inside or not _shares_end(opened, listed_in, location)) and storage.exists(join(opened, name)):
+            beside = ((listed_in, opened),)
+    for directory in recorded:
+        if _shares_end(opened, directory, location):
+            root = opened[: len(opened) - len(directory[len(location) :])]
+            return (*beside, (location, root or "/"))
+    return beside
+
+
+def _shares_end(opened: str, recorded: str, location: str) -> bool:
+    """Whether `opened` ends with the part of `recorded` below `location`, at a path-component boundary."""
+    return recorded.startswith(location + "/") and opened.endswith(recorded[len(location) :])
+
+
+def _recorded_directories(metadata: TableMetadata, location: str) -> list[str]:
+    manifest_list = _manifest_list(metadata)
+    candidates = [
+        None if manifest_list is None else _directory(manifest_list),
+        metadata.properties.get(METADATA_PATH_PROPERTY),
+        join(location, "metadata"),
+    ]
+    return [local_path(candidate).rstrip("/") for candidate in candidates if candidate is not None]
+
+
+def _manifest_list(metadata: TableMetadata) -> str | None:
+    snapshot = metadata.current_snapshot
+    return None if snapshot is None else snapshot.manifest_list or next(iter(snapshot.manifests or ()), None)
+
+
+def _opened_directory(path: str) -> str:
+    """The directory of a physical path; absolute, so that a path such as `v1.metadata.json` has one."""
+    return os.path.dirname(os.path.abspath(local_path(path))) if is_local(path) else _directory(path)
+
+
+def _directory(path: str) -> str:
+    plain = local_path(path)
+    return plain.rsplit("/", 1)[0] if "/" in plain else "."
