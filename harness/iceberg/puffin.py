@@ -1,7 +1,7 @@
 """Puffin files: deletion vectors by offset, and the footer that lists every blob.
 
-A deletion vector is found by the offset and size in its manifest entry, never by listing blobs: blobs of vectors that no
-longer count stay in their file (iceberg 4.17). The footer is for display, of statistics files too.
+A deletion vector is found by the offset and size in its manifest entry, never by listing blobs: blobs of vectors that
+no longer count stay in their file (iceberg 4.17). The footer is for display, of statistics files too.
 
 Spec: Puffin, "File structure" and "deletion-vector-v1".
 """
@@ -97,8 +97,8 @@ def open_puffin(storage: Storage, physical: str, *, file: str | None = None) -> 
     ends = (opened.bytes_at(0, 4), opened.bytes_at(max(size - 4, 0), 4))
     if size < 4 + 4 + _TRAILER_BYTES or ends != (_MAGIC, _MAGIC):
         raise CorruptFileError(
-            f"Cannot read Puffin file: its {size} bytes begin with {_hex(ends[0])} and end with {_hex(ends[1])}, expected"
-            f" {_hex(_MAGIC)} at both ends. Restore the file, or rewrite the delete with a current writer",
+            f"Cannot read Puffin file: its {size} bytes begin with {_hex(ends[0])} and end with {_hex(ends[1])},"
+            f" expected {_hex(_MAGIC)} at both ends. Restore the file, or rewrite the delete with a current writer",
             cause="CorruptDeletionVector",
             file=name,
             rule="iceberg 4.22",
@@ -125,7 +125,8 @@ def read_deletion_vector(puffin: PuffinFile, entry: ManifestEntry, *, data_recor
         _check_counts(positions, entry, data_record_count)
     except HarnessError as error:
         error.field = error.field or entry.file.referenced_data_file
-        raise error.within(file=puffin.file) from error.__cause__
+        error.within(file=puffin.file)
+        raise
     return positions
 
 
