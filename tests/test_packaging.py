@@ -1,0 +1,97 @@
+"""What the distribution promises: names, dependencies, and documents that agree with each other."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import harness
+import harness.errors
+from harness.cli.doctor import REQUIREMENTS, version_numbers
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def run(*arguments: str) -> str:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_import_harness_loads_no_engine():
+    heavy = run(
+        "-c", "import sys, harness; print({'duckdb', 'pyarrow', 'pyspark', 'typer', 'sqlglot'} & set(sys.modules))"
+    )
+    assert heavy == "set()\n"
+
+
+def test_every_error_is_a_public_name():
+    errors = {
+        name
+        for name, value in vars(harness.errors).items()
+        if isinstance(value, type) and issubclass(value, harness.HarnessError)
+    }
+    assert errors <= set(harness.__all__)
+
+
+def test_public_names_survive_the_import_of_every_module():
+    # A submodule takes the place of a package's attribute of the same name: `harness.sql` must stay the function.
+    for module in pkgutil.walk_packages(harness.__path__, "harness."):
+        if module.name != "harness.__main__":
+            importlib.import_module(module.name)
+    modules = {name for name in harness.__all__ if isinstance(getattr(harness, name), type(sys))}
+    assert modules == set()
+    assert callable(harness.open_table)
+    assert callable(harness.sql)
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match=r"^module 'harness' has no attribute 'nothing'$"):
+        _ = harness.nothing
+
+
+def test_python_m_harness():
+    assert run("-m", "harness", "--version") == f"harness {harness.__version__}\n"
+
+
+def test_the_console_script_exists():
+    module, name = PROJECT["scripts"]["harness"].split(":")
+    assert callable(getattr(importlib.import_module(module), name))
+
+
+def test_doctor_knows_the_dependencies_and_their_bounds():
+    declared = {}
+    extras = PROJECT["optional-dependencies"]
+    for text in [*PROJECT["dependencies"], *extras["spark"]]:
+        name, at_least, below = re.match(r"([\w.-]+)>=([\d.]+)(?:,<([\d.]+))?", text).groups()
+        declared[name] = (bound(at_least), None if below is None else bound(below))
+    known = {r.name: (strip_zeros(r.at_least), r.below) for r in REQUIREMENTS}
+    beyond_doctor = {"rich", "typer"}  # without these there is no doctor
+    absent = set() if sys.version_info < (3, 14) else {"backports.zstd"}
+    assert known == {name: bounds for name, bounds in declared.items() if name not in beyond_doctor | absent}
+
+
+def bound(text: str) -> tuple[int, ...]:
+    return strip_zeros(version_numbers(text))
+
+
+def strip_zeros(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    return strip_zeros(numbers[:-1]) if numbers and numbers[-1] == 0 else numbers
+
+
+def test_ci_runs_the_readmes_test_command():
+    command = re.search(r'^test_command="(.*)"$', (ROOT / ".ci/run").read_text("utf-8"), re.MULTILINE).group(1)
+    assert command in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_licence_is_complete():
+    text = (ROOT / "LICENSE").read_text("utf-8")
+    assert "Apache License" in text
+    assert "Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
