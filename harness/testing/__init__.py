@@ -1,0 +1,4 @@
+"""What tests of tables need: builders of tables on disk, in plain Python, and the demo tables.
+
+`harness.testing.iceberg.IcebergTable` writes Iceberg tables without a JVM and without the reader's code.
+"""
