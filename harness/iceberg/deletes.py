@@ -8,33 +8,28 @@ Rules are compared on *data* sequence numbers (iceberg 2.10): a position delete 
 it may delete rows of its own commit; an equality delete hits only files with a smaller one (iceberg 4.7).
 
 A position delete file of another partition does not apply (iceberg 4.4). If it nevertheless names a live data file, its
-writer meant to delete those rows, and readers disagree, so the answer here is an error (T9). That shows at three moments:
-here, where its metadata names exactly one file; when it is read, because the index lists it as a *suspect* of every file
-that has another spec and lies within its path bounds; and when it is read for another file anyway. Not caught: a file
-under the same spec that names a file of another tuple, unless one of these moments comes.
+writer meant to delete those rows, and readers disagree, so the answer here is an error (T9). That shows at three
+moments: here, where its metadata names exactly one file; when it is read, because the index lists it as a *suspect* of
+every file that has another spec and lies within its path bounds; and when it is read for another file anyway. Not
+caught: a file that names a data file of its own spec and another tuple, unless one of these moments comes. To read the
+delete files of all partitions for that would undo partition pruning.
 
 Spec: Iceberg, "Scan Planning" and "Delete Formats".
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
+from harness.iceberg.delete_lookup import BySequence, EqualityScopes, PathRanges, grouped, path_bounds, path_ranges
 from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.iceberg.specs import PartitionSpec
 
-FILE_PATH_ID = 2147483546
-"""Reserved field id of the data file's path in a position delete file (iceberg 4.11)."""
-
 PartitionOf: TypeAlias = Callable[[DataFile], Hashable]
 """The partition tuple of a file, equal for equal tuples of one spec (iceberg 2.18)."""
-
-_LAST = chr(0x10FFFF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +65,10 @@ class DeleteIndex:
     _partition_of: PartitionOf = field(repr=False)
     _lenient: bool = field(repr=False)
     _vectors: Mapping[str, ManifestEntry] = field(repr=False)
-    _targeted: Mapping[str, _BySequence] = field(repr=False)
-    _scoped: Mapping[Hashable, _BySequence] = field(repr=False)
-    _ranges: Mapping[int, _PathRanges] = field(repr=False)
-    _equality: _EqualityScopes = field(repr=False)
+    _targeted: Mapping[str, BySequence] = field(repr=False)
+    _scoped: Mapping[Hashable, BySequence] = field(repr=False)
+    _ranges: Mapping[int, PathRanges] = field(repr=False)
+    _equality: EqualityScopes = field(repr=False)
 
     @staticmethod
     def build(
@@ -83,7 +78,7 @@ class DeleteIndex:
         partition_of: PartitionOf,
         live_paths: Container[str],
         format_version: int,
-        mismatched_partitions: Literal["refuse", "apply"] = "refuse",
+        lenient_partition: bool = False,
     ) -> DeleteIndex:
         """The index over the entries of the snapshot's delete manifests; entries with status deleted are left out.
 
@@ -94,8 +89,7 @@ class DeleteIndex:
             live_paths: recorded paths of the snapshot's live data files. Where some are unknown (skipped manifests),
                 deletes on them are looked for in the partition: slower, equally right (iceberg 4.14).
             format_version: the table's.
-            mismatched_partitions: `apply` lets position delete files hit files of any partition by path
-                (iceberg 4.4, the flag `lenient_delete_partition`).
+            lenient_partition: position delete files hit data files of any partition by path (iceberg 4.4).
 
         Raises:
             CorruptDeleteError: an entry lacks what its kind needs (4.17, 4.23), or two vectors hit one file (4.21).
@@ -113,12 +107,12 @@ class DeleteIndex:
         return DeleteIndex(
             equality,
             partition_of,
-            mismatched_partitions == "apply",
+            lenient_partition,
             _vectors_by_target([entry for entry in positions if entry.file.format == "puffin"]),
-            _grouped((target, entry) for target, entry in zip(targets, files, strict=True) if target is not None),
-            _grouped((_partition(entry.file, partition_of), entry) for entry in loose),
-            _path_ranges(loose),
-            _EqualityScopes.build(equality, specs, partition_of),
+            grouped((target, entry) for target, entry in zip(targets, files, strict=True) if target is not None),
+            grouped((_partition(entry.file, partition_of), entry) for entry in loose),
+            path_ranges(loose),
+            EqualityScopes.build((_scope(entry, specs, partition_of), entry.sequence_number) for entry in equality),
         )
 
     def for_data_file(self, data: ManifestEntry) -> FileDeletes:
@@ -176,12 +170,10 @@ class DeleteIndex:
                     yield entry
 
 
-def live_paths(
-    entries: Iterable[ManifestEntry], *, duplicates: Literal["refuse", "allow"] = "refuse"
-) -> frozenset[str]:
+def live_paths(entries: Iterable[ManifestEntry], *, allow_duplicates: bool = False) -> frozenset[str]:
     """Recorded paths of the live data files among `entries`.
 
-    duplicates: `allow` accepts a file that is live twice; its rows are then read twice.
+    allow_duplicates: accept a file that is live twice; its rows are then read twice.
 
     Raises:
         InvalidTableError: a file is live twice (iceberg 2.13).
@@ -191,7 +183,7 @@ def live_paths(
         if entry.status is Status.DELETED or entry.file.content is not Content.DATA:
             continue
         path = entry.file.path
-        if path in manifests and duplicates == "refuse":
+        if path in manifests and not allow_duplicates:
             raise InvalidTableError(
                 f"Data file is live twice, in manifests {manifests[path]} and {entry.manifest}, so its rows are"
                 " undefined. Rewrite the manifests, or allow duplicates to read its rows twice",
@@ -224,31 +216,7 @@ def _partition(file: DataFile, partition_of: PartitionOf) -> Hashable:
     return file.spec_id, partition_of(file)
 
 
-@dataclass(frozen=True, slots=True)
-class _BySequence:
-    """Deletes in ascending order of sequence number."""
-
-    numbers: tuple[int, ...]
-    entries: tuple[ManifestEntry, ...]
-
-    def since(self, number: int) -> tuple[ManifestEntry, ...]:
-        """Deletes with this sequence number or a later one."""
-        return self.entries[bisect_left(self.numbers, number) :]
-
-
-_NONE = _BySequence((), ())
-
-
-def _by_sequence(entries: Iterable[ManifestEntry]) -> _BySequence:
-    ordered = tuple(sorted(entries, key=_sequence_number))
-    return _BySequence(tuple(map(_sequence_number, ordered)), ordered)
-
-
-def _grouped(keyed: Iterable[tuple[Hashable, ManifestEntry]]) -> dict[Hashable, _BySequence]:
-    groups: defaultdict[Hashable, list[ManifestEntry]] = defaultdict(list)
-    for key, entry in keyed:
-        groups[key].append(entry)
-    return {key: _by_sequence(entries) for key, entries in groups.items()}
+_NONE = BySequence((), ())
 
 
 def _vectors_by_target(vectors: Iterable[ManifestEntry]) -> dict[str, ManifestEntry]:
@@ -259,8 +227,8 @@ def _vectors_by_target(vectors: Iterable[ManifestEntry]) -> dict[str, ManifestEn
         other = by_target.setdefault(target, vector)
         if other is not vector:
             raise CorruptDeleteError(
-                f"Data file {target} has two deletion vectors, in {other.file.path} at {other.file.content_offset} and in"
-                f" {vector.file.path} at {vector.file.content_offset}, expected one. Rewrite its deletes",
+                f"Data file {target} has two deletion vectors, in {other.file.path} at {other.file.content_offset} and"
+                f" in {vector.file.path} at {vector.file.content_offset}, expected one. Rewrite its deletes",
                 cause="MultipleDVs",
                 file=vector.file.path,
                 rule="iceberg 4.21",
@@ -336,123 +304,13 @@ def _target(file: DataFile, live: Container[str]) -> str | None:
     """The only data file that a position delete file can name; None if it may name several (iceberg 4.4, 4.14)."""
     if file.referenced_data_file is not None:
         return file.referenced_data_file
-    bounds = _path_bounds(file)
+    bounds = path_bounds(file)
     # Equal bounds that no live file has are cut, or wrong, or of a file that is gone: only reading tells which.
     return bounds[0] if bounds is not None and bounds[0] == bounds[1] and bounds[0] in live else None
 
 
-def _path_bounds(file: DataFile) -> tuple[str, str] | None:
-    """Lowest and highest path in a position delete file; None if unknown, undecodable or inverted (iceberg 4.14)."""
-    lower = (file.lower_bounds or {}).get(FILE_PATH_ID)
-    upper = (file.upper_bounds or {}).get(FILE_PATH_ID)
-    if lower is None or upper is None or lower > upper:
-        return None
-    try:
-        return lower.decode(), upper.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class _PathRanges:
-    """Position delete files by the range of paths that they may name.
-
-    lowers, uppers, bounded: in ascending order of lower bound; an upper bound takes in every path that it begins, as
-        writers cut upper bounds without rounding up. highest: the greatest upper bound so far, to stop a search early.
-    unbounded: files whose range is unknown.
-    """
-
-    lowers: tuple[str, ...]
-    uppers: tuple[str, ...]
-    highest: tuple[str, ...]
-    bounded: tuple[ManifestEntry, ...]
-    unbounded: _BySequence
-
-    def covering(self, path: str, number: int) -> Iterator[ManifestEntry]:
-        """Files that may name `path`, with this sequence number or a later one."""
-        yield from self.unbounded.since(number)
-        for index in range(bisect_right(self.lowers, path) - 1, -1, -1):
-            if self.highest[index] < path:
-                return
-            if self.uppers[index] >= path and self.bounded[index].sequence_number >= number:
-                yield self.bounded[index]
-
-
-def _path_ranges(files: Iterable[ManifestEntry]) -> dict[int, _PathRanges]:
-    """Ranges by spec id."""
-    by_spec: defaultdict[int, list[ManifestEntry]] = defaultdict(list)
-    for entry in files:
-        by_spec[entry.file.spec_id].append(entry)
-    return {spec_id: _path_ranges_of(entries) for spec_id, entries in by_spec.items()}
-
-
-def _path_ranges_of(files: list[ManifestEntry]) -> _PathRanges:
-    bounds = [(_path_bounds(entry.file), entry) for entry in files]
-    known = sorted(((pair[0], pair[1] + _LAST, entry) for pair, entry in bounds if pair), key=lambda item: item[0])
-    uppers = tuple(upper for _, upper, _ in known)
-    highest: list[str] = []
-    for upper in uppers:
-        highest.append(max(upper, highest[-1]) if highest else upper)
-    return _PathRanges(
-        tuple(lower for lower, _, _ in known),
-        uppers,
-        tuple(highest),
-        tuple(entry for _, _, entry in known),
-        _by_sequence(entry for pair, entry in bounds if pair is None),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _EqualityScope:
-    """Equality deletes of one partition, or the global ones, in ascending order of sequence number."""
-
-    numbers: tuple[int, ...]
-    ordinals: tuple[int, ...]
-
-    def start(self, number: int) -> int:
-        """Where the deletes that hit a data file with this sequence number begin: strictly later (iceberg 4.6)."""
-        return bisect_right(self.numbers, number)
-
-
-_EMPTY = _EqualityScope((), ())
-
-
-@dataclass(frozen=True, slots=True)
-class _EqualityScopes:
-    """Equality deletes by partition; those of an unpartitioned spec hit every partition (iceberg 4.2, 4.6)."""
-
-    everywhere: _EqualityScope
-    by_partition: Mapping[Hashable, _EqualityScope]
-    answers: dict[tuple[Hashable, int, int], tuple[int, ...]]
-
-    @staticmethod
-    def build(
-        deletes: tuple[ManifestEntry, ...], specs: Mapping[int, PartitionSpec], partition_of: PartitionOf
-    ) -> _EqualityScopes:
-        groups: defaultdict[Hashable, list[tuple[int, int]]] = defaultdict(list)
-        everywhere: list[tuple[int, int]] = []
-        for ordinal, entry in enumerate(deletes):
-            group = everywhere if _spec(entry, specs).is_unpartitioned else groups[_partition(entry.file, partition_of)]
-            group.append((entry.sequence_number, ordinal))
-        return _EqualityScopes(
-            _equality_scope(everywhere), {key: _equality_scope(group) for key, group in groups.items()}, {}
-        )
-
-    def hitting(self, partition: Hashable, number: int) -> tuple[int, ...]:
-        own = self.by_partition.get(partition)
-        scope = _EMPTY if own is None else own
-        key = (None if own is None else partition, scope.start(number), self.everywhere.start(number))
-        if key not in self.answers:
-            self.answers[key] = tuple(sorted(scope.ordinals[key[1] :] + self.everywhere.ordinals[key[2] :]))
-        return self.answers[key]
-
-
-def _equality_scope(group: list[tuple[int, int]]) -> _EqualityScope:
-    group.sort()
-    return _EqualityScope(tuple(number for number, _ in group), tuple(ordinal for _, ordinal in group))
-
-
-def _spec(entry: ManifestEntry, specs: Mapping[int, PartitionSpec]) -> PartitionSpec:
+def _scope(entry: ManifestEntry, specs: Mapping[int, PartitionSpec], partition_of: PartitionOf) -> Hashable | None:
+    """The partition that an equality delete hits; None: all, as its spec is unpartitioned (iceberg 4.2, 4.6)."""
     spec = specs.get(entry.file.spec_id)
     if spec is None:
         raise InvalidTableError(
@@ -461,4 +319,4 @@ def _spec(entry: ManifestEntry, specs: Mapping[int, PartitionSpec]) -> Partition
             file=entry.file.path,
             rule="iceberg 2.22",
         )
-    return spec
+    return None if spec.is_unpartitioned else _partition(entry.file, partition_of)
