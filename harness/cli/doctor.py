@@ -48,7 +48,7 @@ REQUIREMENTS = (
     Requirement("cramjam", _DUCKDB, (2, 9)),
     *((Requirement("backports.zstd", _DUCKDB, (1,)),) if sys.version_info < (3, 14) else ()),
     Requirement("pyroaring", _DUCKDB, (1,)),
-    Requirement("sqlglot", _DUCKDB, (27,)),
+    Requirement("sqlglot", _DUCKDB, (30,), (31,)),
     Requirement("fsspec", _DUCKDB, (2024, 6)),
     Requirement("pytz", _DUCKDB, (2024, 1)),
     Requirement("pyspark", _SPARK, (4,), (5,)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -91,10 +90,10 @@ class Selector:
         """The snapshot of `table`.
 
         Raises:
-            typer.BadParameter: the time is unreadable.
-            RequestError: more than one selector, or no such snapshot.
+            RequestError: more than one selector, or a text that is no time.
+            SnapshotNotFoundError: no such snapshot.
         """
-        timestamp = None if self.timestamp is None else parse_timestamp(self.timestamp)
+        timestamp = None if self.timestamp is None else point_in_time(self.timestamp)
         return table.snapshot(snapshot_id=self.snapshot, timestamp=timestamp, ref=self.ref)
 
 
@@ -116,18 +115,6 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
     return result
 
 
-def parse_timestamp(text: str) -> datetime | int:
-    """A point in time: milliseconds since 1970 (UTC) from digits, else a datetime with its offset, UTC by default.
-
-    Raises:
-        typer.BadParameter: neither.
-    """
-    if text.lstrip("-").isdecimal():
-        return int(text)
-    try:
-        parsed = datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"--timestamp {text!r} is neither ISO 8601 (2024-01-31T12:00:00Z) nor milliseconds since 1970"
-        ) from None
-    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+def point_in_time(text: str) -> int | str:
+    """Digits as milliseconds since 1970 (UTC), any other text as it is: `Table.snapshot` reads it as ISO 8601."""
+    return int(text) if text.removeprefix("-").isdecimal() else text

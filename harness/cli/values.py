@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 _EXACT = 2**53
+_FLOATS = {16: np.float16, 32: np.float32, 64: np.float64}
 _UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -52,7 +53,8 @@ def json_values(array: pa.Array) -> list[Any]:
         return _temporal(array)
     if kind.is_floating(type_):
         # As text and back: the shortest text of a 32-bit float, not the long text of its 64-bit double.
-        return [None if v is None else plain(float(str(type_.to_pandas_dtype()(v)))) for v in array.to_pylist()]
+        narrow = _FLOATS[type_.bit_width]
+        return [None if v is None else plain(float(str(narrow(v)))) for v in array.to_pylist()]
     return [plain(value) for value in array.to_pylist()]
 
 

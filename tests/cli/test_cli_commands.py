@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
 from decimal import Decimal
 
 import pyarrow as pa
@@ -145,9 +144,8 @@ def test_opening_options(calls):
         (["--snapshot", "5"], (5, None, None)),
         (["--ref", "main"], (None, None, "main")),
         (["--timestamp", "1700000000000"], (None, 1700000000000, None)),
-        (["--timestamp", "2024-01-31T12:00:00Z"], (None, datetime(2024, 1, 31, 12, tzinfo=UTC), None)),
-        (["--timestamp", "2024-01-31 12:00"], (None, datetime(2024, 1, 31, 12, tzinfo=UTC), None)),
-        (["--timestamp", "2024-01-31T12:00:00+02:00"], (None, datetime(2024, 1, 31, 10, tzinfo=UTC), None)),
+        (["--timestamp", "-1"], (None, -1, None)),
+        (["--timestamp", "2024-01-31T12:00:00Z"], (None, "2024-01-31T12:00:00Z", None)),
     ],
 )
 def test_selectors(calls, arguments, expected):
@@ -233,7 +231,6 @@ def test_a_long_error_is_not_wrapped_or_read_as_markup(capfd, monkeypatch):
         (["plan"], "Missing argument 'TABLE'"),
         (["plan", "t", "--path-map", "x"], "--path-map number 1 is not of the form NAME=VALUE"),
         (["plan", "t", "--path-map", "a=b", "--path-map", "a=c"], "--path-map 'a' is given twice"),
-        (["plan", "t", "--timestamp", "soon"], "--timestamp 'soon' is neither ISO 8601"),
         (["plan", "t", "--columns", "a,,b"], "--columns 'a,,b' holds an empty name"),
         (["plan", "t", "--columns", '"a'], "--columns: the quote in '\"a' is not closed"),
         (["plan", "t", "--columns", '"a"b'], "--columns: 'b' follows a quoted name"),
@@ -300,13 +297,14 @@ def test_a_reader_that_goes_away_ends_the_command_quietly():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize("no_color, coloured", [("", True), ("1", False)])
+@pytest.mark.parametrize("no_color, coloured", [(None, True), ("1", False)])
 def test_errors_are_coloured_on_a_terminal_only_without_no_color(no_color, coloured):
     import pty
 
     program = "import sys; from harness.cli import terminal; terminal.error('x')"
-    environment = {**os.environ, "TERM": "xterm-256color", "NO_COLOR": no_color}
-    environment.pop("FORCE_COLOR", None)
+    hidden = {"NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"}
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    environment |= {"TERM": "xterm-256color"} | ({} if no_color is None else {"NO_COLOR": no_color})
     main_end, other_end = pty.openpty()
     subprocess.run([sys.executable, "-c", program], stderr=other_end, env=environment, check=True, timeout=60)
     os.close(other_end)

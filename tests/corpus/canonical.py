@@ -26,10 +26,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 SEPARATOR = "\x1f"
 NULL = "~"
+FLOATS = {16: np.float16, 32: np.float32, 64: np.float64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def _writer(type_: pa.DataType) -> Callable[[Any], str]:
     if kind.is_boolean(type_):
         return lambda value: "true" if value else "false"
     if kind.is_floating(type_):
-        narrow = type_.to_pandas_dtype()
+        narrow = FLOATS[type_.bit_width]
         return lambda value: _float(value, narrow)
     if kind.is_decimal(type_):
         return _decimal
