@@ -145,7 +145,7 @@ def _float(value: Any, bits: int) -> float:
     try:
         # A float column holds the nearest binary32 value, not the decimal text's binary64 value.
         layout = "<f" if bits == 32 else "<d"
-        number = float(struct.unpack(layout, struct.pack(layout, value))[0])
+        number = float(struct.unpack(layout, struct.pack(layout, float(value)))[0])
     except OverflowError as error:
         raise ValueError("a number in range") from error
     if not math.isfinite(number):

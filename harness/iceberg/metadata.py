@@ -289,7 +289,6 @@ def _snapshots(document: Json, warnings: list[str]) -> dict[int, Snapshot]:
     return snapshots
 
 
-
 def _current_snapshot_id(document: Json, snapshots: Mapping[int, Snapshot]) -> int | None:
     """None for a table without rows: the id is absent, null or -1 (iceberg 1.24)."""
     document = document.under("iceberg 1.24")
@@ -316,11 +315,9 @@ def _refs(document: Json, current: int | None) -> dict[str, SnapshotRef]:
     return {name: ref for name, ref in refs.items() if name != "main" or current is not None}
 
 
-
 def _snapshot_log(document: Json) -> tuple[LogEntry, ...]:
     entries = document.under("iceberg 1.33").elements("snapshot-log")
     return tuple(LogEntry(entry.integer("timestamp-ms"), entry.snapshot_id("snapshot-id")) for entry in entries)
-
 
 
 def _encryption_keys(document: Json) -> tuple[EncryptionKey, ...]:
@@ -364,7 +361,6 @@ def _by_id(document: Json, key: str, values: Iterable[Identified]) -> dict[int, 
         if found.setdefault(value.id, value) != value:
             raise document.error(f"Invalid {key}: id {value.id} has two meanings, expected unique ids", key=key)
     return found
-
 
 
 def _or(value: int | None, default: int) -> int:

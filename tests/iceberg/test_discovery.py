@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import AmbiguousTableError, CorruptFileError, IsAViewError, TableNotFoundError
+from harness.iceberg.discovery import Found, find_metadata
+from harness.storage import PathMap, Storage
+
+A = "00001-aaaaaaaa-0000-0000-0000-000000000000.metadata.json"
+B = "00001-bbbbbbbb-0000-0000-0000-000000000000.metadata.json"
+C = "00002-cccccccc-0000-0000-0000-000000000000.metadata.json"
+OLD = "00010-dddddddd-0000-0000-0000-000000000000.metadata.json"
+TEMPORARY = "12345678-1234-1234-1234-123456789012.metadata.json"
+
+
+def document(name: str = "", **changes: Any) -> dict[str, Any]:
+    """Minimal metadata of a v1 table, which tells its file name by a property."""
+    return {
+        "format-version": 1,
+        "location": "s3://bucket/db/t",
+        "last-updated-ms": 1,
+        "last-column-id": 1,
+        "schema": {"type": "struct", "fields": []},
+        "partition-spec": [],
+        "properties": {"name": name},
+    } | changes
+
+
+def write(directory: Path, *names: str, hint: str | bytes | None = None, **changes: Any) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        data = json.dumps(document(name, **changes)).encode()
+        (directory / name).write_bytes(gzip.compress(data) if "gz" in name else data)
+    if hint is not None:
+        (directory / "version-hint.text").write_bytes(hint if isinstance(hint, bytes) else hint.encode())
+
+
+def find(location: Path | str, **options: Any) -> Found:
+    return find_metadata(str(location), Storage(), **options)
+
+
+def read_name(found: Found) -> str:
+    """The name of the file whose content was read."""
+    assert found.path.endswith("/" + found.metadata.properties["name"])
+    return found.metadata.properties["name"]
+
+
+@pytest.mark.parametrize(
+    ("names", "hint", "expected"),
+    [
+        pytest.param(["v1.metadata.json", "v2.metadata.json"], "2", "v2.metadata.json", id="1.3 hint"),
+        pytest.param(["v1.metadata.json"], " 1\r\n", "v1.metadata.json", id="1.3 blanks"),
+        pytest.param(["v1.metadata.json"], b"\xef\xbb\xbf1", "v1.metadata.json", id="1.3 byte order mark"),
+        pytest.param(["v2.metadata.json"], "v2", "v2.metadata.json", id="1.6 stem of a version"),
+        pytest.param([f"v{n}.metadata.json" for n in (8, 9, 10, 11)], "9", "v11.metadata.json", id="1.3 hint lags"),
+        pytest.param(
+            ["v1.metadata.json", "v2.metadata.json", "v4.metadata.json"], "1", "v2.metadata.json", id="1.3 gap"
+        ),
+        pytest.param(["v1.metadata.json", "v2.gz.metadata.json"], "1", "v2.gz.metadata.json", id="1.3 lag to gzip"),
+        pytest.param(["v1.gz.metadata.json"], "1", "v1.gz.metadata.json", id="1.3 gz before"),
+        pytest.param(["v1.metadata.json.gz"], "1", "v1.metadata.json.gz", id="1.3 gz after"),
+        pytest.param(["v1.gzip.metadata.json"], "1", "v1.gzip.metadata.json", id="1.7 gzip"),
+        pytest.param(["v1.metadata.json", "v1.gz.metadata.json"], "1", "v1.metadata.json", id="1.3 plain first"),
+        pytest.param([A, C], A.removesuffix(".metadata.json"), A, id="1.6 full stem"),
+        pytest.param([A, C], A, A, id="1.6 full name"),
+        pytest.param(["final.gz.metadata.json"], "final", "final.gz.metadata.json", id="1.6 stem of gzip"),
+        pytest.param(["2.metadata.json", A], "2", "2.metadata.json", id="1.6 number as a stem"),
+        pytest.param([f"v{n}.metadata.json" for n in (1, 2, 9, 10)], None, "v10.metadata.json", id="1.4 no hint"),
+        pytest.param(["v1.metadata.json", "v2.metadata.json"], " \n", "v2.metadata.json", id="1.4 empty hint"),
+        pytest.param(["v9.metadata.json", "v10.gz.metadata.json"], None, "v10.gz.metadata.json", id="1.4 gzip"),
+        pytest.param(["v1.metadata.json", TEMPORARY], None, "v1.metadata.json", id="1.4 left-over of a commit"),
+    ],
+)
+@pytest.mark.parametrize("given", ["table", "table/", "table/metadata", "table/metadata/"])
+def test_find_metadata_in_a_directory(
+    tmp_path: Path, names: list[str], hint: str | bytes | None, expected: str, given: str
+) -> None:
+    write(tmp_path / "table" / "metadata", *names, hint=hint)
+    (tmp_path / "table" / "metadata" / "notes.txt").write_text("not metadata")
+    assert read_name(find(f"{tmp_path}/{given}")) == expected
+
+
+def test_metadata_file_itself_is_taken_as_it_is_1_1(tmp_path: Path) -> None:
+    write(tmp_path / "metadata", "v1.metadata.json", "v2.metadata.json", hint="2")
+    assert read_name(find(tmp_path / "metadata" / "v1.metadata.json")) == "v1.metadata.json"
+    assert read_name(find(f"file://{tmp_path}/metadata/v1.metadata.json")) == "v1.metadata.json"
+
+
+def test_table_called_metadata_1_1(tmp_path: Path) -> None:
+    write(tmp_path / "metadata" / "metadata", "v1.metadata.json")
+    assert read_name(find(tmp_path / "metadata")) == "v1.metadata.json"
+
+
+def test_lagging_hint_is_a_warning_1_3(tmp_path: Path) -> None:
+    write(tmp_path / "metadata", "v1.metadata.json", "v2.metadata.json", "v3.metadata.json", hint="1")
+    assert find(tmp_path).warnings == ("The version hint says 1, the newest version is 3 [iceberg 1.3]",)
+
+
+@pytest.mark.parametrize(
+    ("names", "hint", "rule"),
+    [
+        pytest.param(["v1.metadata.json"], "7", "1.3", id="number without a file"),
+        pytest.param(["v1.metadata.json"], "final", "1.6", id="stem without a file"),
+        pytest.param(["v1.metadata.json"], "-1", "1.6", id="negative"),
+        pytest.param(["v1.metadata.json"], "../metadata/v1", "1.6", id="path"),
+    ],
+)
+def test_hint_that_leads_nowhere_is_an_error(tmp_path: Path, names: list[str], hint: str, rule: str) -> None:
+    write(tmp_path / "metadata", *names, hint=hint)
+    with pytest.raises(TableNotFoundError) as caught:
+        find(tmp_path)
+    assert str(caught.value) == (
+        f"Cannot find the metadata file of the version hint: got {hint!r}, and there is no such file; name the metadata "
+        f"file itself [MetadataNotFound; table {tmp_path}, file {tmp_path}/metadata/version-hint.text, rule iceberg {rule}]"
+    )
+
+
+@pytest.mark.parametrize("made", [True, False], ids=["empty directory", "no directory"])
+def test_nothing_there_is_an_error_1_1(tmp_path: Path, made: bool) -> None:
+    location = tmp_path if made else tmp_path / "nowhere"
+    reason = "neither it nor its 'metadata' directory holds a metadata file" if made else "it does not exist"
+    with pytest.raises(TableNotFoundError) as caught:
+        find(location)
+    assert str(caught.value) == (
+        f"Cannot find an Iceberg table: {reason}; check the path [MetadataNotFound; table {location}, rule iceberg 1.1]"
+    )
+
+
+def test_catalog_names_need_leave_to_guess_1_5(tmp_path: Path) -> None:
+    write(tmp_path / "metadata", A, C, OLD)
+    with pytest.raises(AmbiguousTableError) as caught:
+        find(tmp_path)
+    assert str(caught.value) == (
+        f"Cannot tell the current metadata file: there is no version hint, and '{OLD}' is only the highest number; name "
+        "the metadata file itself, or set allow_version_guess "
+        f"[AmbiguousMetadata; table {tmp_path}, file {tmp_path}/metadata, rule iceberg 1.5]"
+    )
+    guessed = find(tmp_path, allow_version_guess=True)
+    assert read_name(guessed) == OLD
+    assert guessed.warnings == (f"Guessed that {OLD} is the current metadata file [iceberg 1.5]",)
+
+
+def test_a_tie_goes_to_the_only_newest_1_5(tmp_path: Path) -> None:
+    write(tmp_path / "metadata", A, **{"last-updated-ms": 5})
+    write(tmp_path / "metadata", B, **{"last-updated-ms": 4})
+    assert read_name(find(tmp_path, allow_version_guess=True)) == A
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b"),
+    [
+        pytest.param({"last-updated-ms": 5}, {"last-updated-ms": 5}, id="equal times"),
+        pytest.param(
+            {"last-updated-ms": 5},
+            {"last-updated-ms": 4, "metadata-log": [{"timestamp-ms": 1, "metadata-file": f"s3://b/t/metadata/{A}"}]},
+            id="newest is in the other's log",
+        ),
+    ],
+)
+def test_a_tie_that_cannot_be_settled_is_an_error_1_5(tmp_path: Path, of_a: Any, of_b: Any) -> None:
+    write(tmp_path / "metadata", A, **of_a)
+    write(tmp_path / "metadata", B, **of_b)
+    with pytest.raises(AmbiguousTableError, match="several files have the highest number") as caught:
+        find(tmp_path, allow_version_guess=True)
+    assert caught.value.cause == "AmbiguousMetadata"
+
+
+def test_a_tie_without_times_is_an_error_1_5(tmp_path: Path) -> None:
+    write(tmp_path / "metadata", A, B, **{"last-updated-ms": None})
+    with pytest.raises(CorruptFileError, match="has no 'last-updated-ms'"):
+        find(tmp_path, allow_version_guess=True)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["vfinal.metadata.json", A], ["vfinal.metadata.json"], ["v9.metadata.json", A], [TEMPORARY]],
+    ids=["odd and numbered", "odd", "two schemes", "left-over only"],
+)
+def test_names_that_do_not_tell_are_never_guessed_1_4(tmp_path: Path, names: list[str]) -> None:
+    write(tmp_path / "metadata", *names)
+    with pytest.raises(AmbiguousTableError, match="the names do not tell"):
+        find(tmp_path, allow_version_guess=True)
+
+
+def test_errors_in_the_file_name_table_and_file(tmp_path: Path) -> None:
+    write(tmp_path / "metadata", "v1.metadata.json", **{"view-uuid": "x"})
+    with pytest.raises(IsAViewError) as caught:
+        find(tmp_path)
+    assert (caught.value.table, caught.value.file) == (str(tmp_path), f"{tmp_path}/metadata/v1.metadata.json")
+
+
+LOCATION = "s3://bucket/db/t"
+
+
+def snapshots(manifest_list: str) -> dict[str, Any]:
+    return {
+        "current-snapshot-id": 1,
+        "snapshots": [{"snapshot-id": 1, "timestamp-ms": 1, "manifest-list": manifest_list}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("location", "recorded", "expected"),
+    [
+        pytest.param(LOCATION, f"{LOCATION}/data/a.parquet", "{root}/data/a.parquet", id="below the location"),
+        pytest.param(
+            LOCATION + "/", f"{LOCATION}/metadata/m.avro", "{root}/metadata/m.avro", id="location with a slash"
+        ),
+        pytest.param("data/db/t", "data/db/t/data/x/data/a", "{root}/data/x/data/a", id="relative location"),
+        pytest.param("file:/w/t", "/w/t/data/a", "{root}/data/a", id="file scheme"),
+        pytest.param("/w/t", "file:///w/t/data/a", "{root}/data/a", id="file scheme of the file"),
+        pytest.param(LOCATION, "s3://bucket/db/t2/data/a", "s3://bucket/db/t2/data/a", id="not at a boundary"),
+        pytest.param(LOCATION, "s3a://bucket/db/t/data/a", "s3a://bucket/db/t/data/a", id="1.14 other scheme"),
+        pytest.param(LOCATION, "s3://other/x.parquet", "s3://other/x.parquet", id="outside"),
+        pytest.param(LOCATION, f"{LOCATION}/data/a%20b=%2F", "{root}/data/a%20b=%2F", id="1.14 no decoding"),
+    ],
+)
+def test_moved_table_maps_its_location_1_12(tmp_path: Path, location: str, recorded: str, expected: str) -> None:
+    write(tmp_path / "copy" / "metadata", "v1.metadata.json", location=location)
+    for given in ("copy", "copy/metadata", "copy/metadata/v1.metadata.json"):
+        physical = find(tmp_path / given).path_map.physical(recorded)
+        assert physical == expected.format(root=tmp_path / "copy")
+
+
+def test_users_map_goes_first_1_12(tmp_path: Path) -> None:
+    write(tmp_path / "metadata", "v1.metadata.json")
+    path_map = find(tmp_path, path_map=PathMap(((f"{LOCATION}/data", "/elsewhere"),))).path_map
+    assert path_map.physical(f"{LOCATION}/data/a") == "/elsewhere/a"
+    assert path_map.physical(f"{LOCATION}/metadata/a") == f"{tmp_path}/metadata/a"
+
+
+def test_unmoved_table_maps_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "metadata", "v1.metadata.json", location=f"file://{tmp_path}")
+    assert find(tmp_path).path_map == PathMap(())
+
+
+def test_metadata_directory_outside_the_location_is_not_a_move_1_12(tmp_path: Path) -> None:
+    directory = tmp_path / "meta" / "t" / "metadata"
+    write(directory, "v1.metadata.json", **snapshots(f"{directory}/snap.avro"))
+    assert find(tmp_path / "meta" / "t").path_map == PathMap(())
+
+
+def test_metadata_path_property_says_where_the_file_was_1_12(tmp_path: Path) -> None:
+    properties = {"name": "v1.metadata.json", "write.metadata.path": f"{LOCATION}/meta/here"}
+    write(tmp_path / "copy" / "meta" / "here", "v1.metadata.json", properties=properties)
+    found = find(tmp_path / "copy" / "meta" / "here")
+    assert found.path_map == PathMap(((LOCATION, f"{tmp_path}/copy"),))
+
+
+def test_moved_metadata_directory_from_outside_the_location_1_12(tmp_path: Path) -> None:
+    directory = tmp_path / "copy" / "metadata"
+    write(directory, "v1.metadata.json", **snapshots("s3://meta/t/metadata/snap.avro"))
+    (directory / "snap.avro").write_bytes(b"")
+    path_map = find(tmp_path / "copy").path_map
+    assert path_map.physical("s3://meta/t/metadata/m.avro") == f"{directory}/m.avro"
+    assert path_map.physical(f"{LOCATION}/data/a") == f"{tmp_path}/copy/data/a"
+
+
+@pytest.mark.parametrize("beside", [True, False], ids=["manifest list beside it", "lone metadata file"])
+def test_metadata_directory_under_another_name_1_12(tmp_path: Path, beside: bool) -> None:
+    directory = tmp_path / "renamed"
+    write(directory, "v1.metadata.json", **snapshots(f"{LOCATION}/metadata/snap.avro"))
+    if beside:
+        (directory / "snap.avro").write_bytes(b"")
+    expected = ((f"{LOCATION}/metadata", str(directory)),) if beside else ()
+    assert find(directory / "v1.metadata.json").path_map == PathMap(expected)
+
+
+def test_relative_path_to_the_metadata_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "metadata", "v1.metadata.json")
+    for directory, given in ((tmp_path, "metadata/v1.metadata.json"), (tmp_path / "metadata", "v1.metadata.json")):
+        monkeypatch.chdir(directory)
+        assert find(given).path_map == PathMap(((LOCATION, str(tmp_path)),))

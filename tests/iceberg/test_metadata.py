@@ -1,0 +1,677 @@
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    InvalidTableError,
+    IsAViewError,
+    TableNotFoundError,
+    UnsupportedError,
+)
+from harness.iceberg.metadata import (
+    BlobMetadata,
+    Direction,
+    EncryptionKey,
+    LogEntry,
+    MetadataLogEntry,
+    NullOrder,
+    PartitionField,
+    PartitionSpec,
+    PartitionStatisticsFile,
+    RefType,
+    Snapshot,
+    SnapshotRef,
+    SortField,
+    SortOrder,
+    StatisticsFile,
+    TableMetadata,
+    check_same_table,
+    parse_metadata,
+    parse_metadata_document,
+)
+from harness.iceberg.specs import parse_header_spec
+from harness.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
+from harness.schema import Field, IntegerType, Schema, StringType
+
+FILE = "v3.metadata.json"
+SCHEMA_0 = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
+SCHEMA_1 = {
+    "type": "struct",
+    "schema-id": 1,
+    "fields": [*SCHEMA_0["fields"], {"id": 2, "name": "day", "required": False, "type": "date"}],  # type: ignore[misc]
+}
+V3: dict[str, Any] = {
+    "format-version": 3,
+    "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+    "location": "s3://bucket/db/t",
+    "last-sequence-number": 34,
+    "last-updated-ms": 1602638573590,
+    "last-column-id": 2,
+    "current-schema-id": 1,
+    "schemas": [SCHEMA_0, SCHEMA_1],
+    "default-spec-id": 1,
+    "partition-specs": [
+        {"spec-id": 0, "fields": []},
+        {"spec-id": 1, "fields": [{"name": "d", "transform": "day", "source-id": 2, "field-id": 1000}]},
+    ],
+    "last-partition-id": 1000,
+    "default-sort-order-id": 3,
+    "sort-orders": [
+        {
+            "order-id": 3,
+            "fields": [{"transform": "identity", "source-id": 1, "direction": "DESC", "null-order": "nulls-last"}],
+        }
+    ],
+    "properties": {"write.format.default": "parquet"},
+    "current-snapshot-id": 3055729675574597004,
+    "snapshots": [
+        {
+            "snapshot-id": 3051729675574597004,
+            "timestamp-ms": 1515100955770,
+            "sequence-number": 0,
+            "manifest-list": "s3://bucket/db/t/metadata/1.avro",
+            "summary": {"operation": "append", "added-records": 3, "flag": True, "nothing": None},
+        },
+        {
+            "snapshot-id": 3055729675574597004,
+            "parent-snapshot-id": 3051729675574597004,
+            "timestamp-ms": 1555100955770,
+            "sequence-number": 34,
+            "manifest-list": "s3://bucket/db/t/metadata/2.avro",
+            "manifests": ["s3://bucket/db/t/metadata/ignored.avro"],
+            "summary": {"operation": "delete"},
+            "schema-id": 1,
+            "first-row-id": 100,
+            "added-rows": 10,
+            "key-id": "k1",
+        },
+    ],
+    "refs": {
+        "main": {"snapshot-id": 3055729675574597004, "type": "branch", "min-snapshots-to-keep": 2},
+        "v1": {"snapshot-id": 3051729675574597004, "type": "TAG", "max-ref-age-ms": 10},
+    },
+    "snapshot-log": [{"snapshot-id": 3055729675574597004, "timestamp-ms": 1555100955770}],
+    "metadata-log": [{"metadata-file": "s3://bucket/db/t/metadata/v2.metadata.json", "timestamp-ms": 1515100000000}],
+    "statistics": [
+        {
+            "snapshot-id": 3055729675574597004,
+            "statistics-path": "s3://bucket/db/t/metadata/s.puffin",
+            "file-size-in-bytes": 413,
+            "file-footer-size-in-bytes": 42,
+            "blob-metadata": [
+                {
+                    "type": "apache-datasketches-theta-v1",
+                    "snapshot-id": 3055729675574597004,
+                    "sequence-number": 34,
+                    "fields": [1],
+                    "properties": {"ndv": 7},
+                }
+            ],
+        }
+    ],
+    "partition-statistics": [
+        {"snapshot-id": 3055729675574597004, "statistics-path": "s3://bucket/p.parquet", "file-size-in-bytes": 43}
+    ],
+    "next-row-id": 110,
+    "encryption-keys": [
+        {"key-id": "k1", "encrypted-key-metadata": "c2VjcmV0", "encrypted-by-id": "kms", "properties": {"a": "b"}}
+    ],
+}
+V1: dict[str, Any] = {
+    "format-version": 1,
+    "location": "/warehouse/t",
+    "last-updated-ms": 1602638573874,
+    "last-column-id": 1,
+    "schema": {"type": "struct", "fields": SCHEMA_0["fields"]},
+    "partition-spec": [{"name": "id", "transform": "identity", "source-id": 1, "field-id": 1001}],
+    "properties": {},
+}
+
+
+def edited(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A copy with keys (underscores for dashes) replaced, or removed where the value is `...`."""
+    result = copy.deepcopy(document)
+    for key, value in changes.items():
+        if value is ...:
+            result.pop(key.replace("_", "-"), None)
+        else:
+            result[key.replace("_", "-")] = value
+    return result
+
+
+def parsed(document: dict[str, Any]) -> TableMetadata:
+    return parse_metadata(json.dumps(document).encode(), file=FILE)
+
+
+def test_parse_metadata_reads_every_field_of_v3() -> None:
+    metadata = parsed(V3)
+    id_ = Field(id=1, name="id", type=IntegerType(64), required=True)
+    spec = PartitionSpec(1, (PartitionField(field_id=1000, source_id=2, source_ids=(2,), name="d", transform=Day()),))
+    first = Snapshot(
+        id=3051729675574597004,
+        timestamp_ms=1515100955770,
+        manifest_list="s3://bucket/db/t/metadata/1.avro",
+        operation="append",
+        summary={"operation": "append", "added-records": "3", "flag": "true"},
+    )
+    second = Snapshot(
+        id=3055729675574597004,
+        parent_id=3051729675574597004,
+        sequence_number=34,
+        timestamp_ms=1555100955770,
+        manifest_list="s3://bucket/db/t/metadata/2.avro",
+        operation="delete",
+        summary={"operation": "delete"},
+        schema_id=1,
+        first_row_id=100,
+        added_rows=10,
+        key_id="k1",
+    )
+    blob = BlobMetadata(
+        type="apache-datasketches-theta-v1",
+        snapshot_id=second.id,
+        sequence_number=34,
+        fields=(1,),
+        properties={"ndv": "7"},
+    )
+    sort_field = SortField(
+        source_id=1,
+        source_ids=(1,),
+        transform=Identity(),
+        direction=Direction.DESCENDING,
+        null_order=NullOrder.LAST,
+    )
+    assert metadata.schemas[0] == Schema(id=0, fields=(id_,))
+    assert metadata.current_schema.names() == ("id", "day")
+    assert metadata.current_snapshot == second
+    assert metadata == TableMetadata(
+        file=FILE,
+        format_version=3,
+        uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1",
+        location="s3://bucket/db/t",
+        last_updated_ms=1602638573590,
+        last_column_id=2,
+        last_sequence_number=34,
+        schemas=metadata.schemas,
+        current_schema_id=1,
+        specs={0: PartitionSpec(0, ()), 1: spec},
+        default_spec_id=1,
+        last_partition_id=1000,
+        sort_orders={0: SortOrder(0, ()), 3: SortOrder(3, (sort_field,))},
+        default_sort_order_id=3,
+        snapshots={first.id: first, second.id: second},
+        current_snapshot_id=second.id,
+        refs={
+            "main": SnapshotRef(snapshot_id=second.id, type=RefType.BRANCH, min_snapshots_to_keep=2),
+            "v1": SnapshotRef(snapshot_id=first.id, type=RefType.TAG, max_ref_age_ms=10),
+        },
+        snapshot_log=(LogEntry(1555100955770, second.id),),
+        metadata_log=(MetadataLogEntry(1515100000000, "s3://bucket/db/t/metadata/v2.metadata.json"),),
+        statistics=(
+            StatisticsFile(
+                snapshot_id=second.id,
+                path="s3://bucket/db/t/metadata/s.puffin",
+                size=413,
+                footer_size=42,
+                blobs=(blob,),
+            ),
+        ),
+        partition_statistics=(PartitionStatisticsFile(snapshot_id=second.id, path="s3://bucket/p.parquet", size=43),),
+        properties={"write.format.default": "parquet"},
+        next_row_id=110,
+        encryption_keys=(
+            EncryptionKey(key_id="k1", encrypted_key_metadata="c2VjcmV0", encrypted_by_id="kms", properties={"a": "b"}),
+        ),
+        warnings=(),
+    )
+
+
+def test_key_material_is_not_shown() -> None:
+    assert "c2VjcmV0" not in repr(parsed(V3))
+
+
+def test_v1_fallbacks_1_18() -> None:
+    metadata = parsed(V1)
+    assert (metadata.uuid, metadata.current_schema_id, metadata.default_spec_id) == (None, 0, 0)
+    assert metadata.schemas == {0: Schema(id=0, fields=(Field(id=1, name="id", type=IntegerType(64), required=True),))}
+    assert [field.field_id for field in metadata.specs[0].fields] == [1001]
+    assert metadata.sort_orders == {0: SortOrder(0, ())}
+    assert (metadata.last_partition_id, metadata.last_sequence_number) == (1001, 0)
+    assert (metadata.current_snapshot, metadata.refs, metadata.snapshots, metadata.warnings) == (None, {}, {}, ())
+
+
+def test_v1_ignores_schema_where_schemas_is_there_1_18() -> None:
+    wrong = {"type": "struct", "fields": "broken"}
+    metadata = parsed(edited(V1, schema=wrong, schemas=[SCHEMA_0, SCHEMA_1], current_schema_id=1))
+    assert metadata.current_schema.names() == ("id", "day")
+
+
+def test_v1_last_partition_id_without_fields_is_999_1_18() -> None:
+    assert parsed(edited(V1, partition_spec=[])).last_partition_id == 999
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "properties",
+        "snapshots",
+        "refs",
+        "snapshot-log",
+        "metadata-log",
+        "statistics",
+        "partition-statistics",
+        "encryption-keys",
+        "current-snapshot-id",
+    ],
+)
+def test_null_means_absent_1_16(key: str) -> None:
+    empty = edited(
+        V3, snapshots=..., refs=..., current_snapshot_id=..., snapshot_log=..., statistics=..., encryption_keys=...
+    )
+    assert parsed(edited(empty, **{key: None})) == parsed(edited(empty, **{key: ...}))
+
+
+def test_unknown_keys_are_ignored_1_16() -> None:
+    assert parsed(edited(V3, something_new={"a": [1]})) == parsed(V3)
+
+
+@pytest.mark.parametrize(
+    ("encode", "name"),
+    [
+        pytest.param(lambda data: data, "v1.gz.metadata.json", id="plain under a gz name"),
+        pytest.param(lambda data: b"\xef\xbb\xbf" + data, FILE, id="byte order mark"),
+        pytest.param(gzip.compress, "v1.metadata.json", id="gzip under a plain name"),
+        pytest.param(gzip.compress, "v1.gzip.metadata.json", id="gzip"),
+        pytest.param(lambda data: pa.compress(data, "zstd", asbytes=True), FILE, id="zstd"),
+    ],
+)
+def test_compression_is_told_by_the_bytes_1_7(encode: Callable[[bytes], bytes], name: str) -> None:
+    assert parse_metadata(encode(json.dumps(V1).encode()), file=name).location == "/warehouse/t"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(json.dumps(V1).encode()[:-5], id="cut short"),
+        pytest.param(gzip.compress(json.dumps(V1).encode())[:-9], id="gzip cut short"),
+        pytest.param(pa.compress(json.dumps(V1).encode(), "zstd", asbytes=True)[:-9], id="zstd cut short"),
+        pytest.param(b"\x1f\x8bxxxxxxxxxxxxxxx", id="gzip damaged"),
+        pytest.param(b"\xff\xfe{}", id="not UTF-8"),
+        pytest.param(b'{"format-version": NaN}', id="not a JSON number"),
+        pytest.param(b"[" * 100000, id="nested too deeply"),
+    ],
+)
+def test_damaged_file_is_corrupt_1_7(data: bytes) -> None:
+    with pytest.raises(CorruptFileError) as caught:
+        parse_metadata(data, file=FILE)
+    assert (caught.value.cause, caught.value.file) == ("CorruptMetadata", FILE)
+
+
+@pytest.mark.parametrize("document", [{}, [], "x", {"hello": 1}], ids=str)
+def test_other_json_is_not_a_table(document: Any) -> None:
+    with pytest.raises(TableNotFoundError) as caught:
+        parse_metadata_document(document, file=FILE)
+    assert str(caught.value) == (
+        "Cannot open table: the file is no Iceberg table metadata, it has no 'format-version' "
+        "[NotATable; file v3.metadata.json, rule iceberg 1.15]"
+    )
+
+
+def test_view_is_refused_with_its_dialects_1_9() -> None:
+    representations = [{"type": "sql", "sql": "select 1", "dialect": d} for d in ("trino", "spark")]
+    view = {
+        "format-version": 1,
+        "view-uuid": "fa6506c3-7681-40c8-86dc-e36561f83385",
+        "location": "s3://bucket/db/v",
+        "versions": [{"version-id": 1, "representations": representations}],
+    }
+    with pytest.raises(IsAViewError) as caught:
+        parsed(view)
+    assert str(caught.value) == (
+        "Cannot open table: it is a view (SQL in spark, trino); query the tables that it names instead "
+        "[IsAView; file v3.metadata.json, rule iceberg 1.9]"
+    )
+
+
+@pytest.mark.parametrize("version", [0, 4, 5])
+def test_other_versions_are_unsupported_1_15(version: int) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        parsed(edited(V3, format_version=version))
+    assert caught.value.cause == "UnsupportedVersion"
+    assert caught.value.rule == "iceberg 1.15"
+
+
+def broken(change: Callable[[dict[str, Any]], object], document: dict[str, Any] = V3) -> dict[str, Any]:
+    result = copy.deepcopy(document)
+    change(result)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("document", "cause", "field", "rule"),
+    [
+        pytest.param(edited(V3, format_version="3"), None, "/format-version", "1.15", id="version text"),
+        pytest.param(edited(V3, format_version=2.0), None, "/format-version", "1.15", id="version float"),
+        pytest.param(edited(V3, location=...), None, "/location", "1.17", id="no location"),
+        pytest.param(edited(V3, schemas=...), "MissingSchema", "/schemas", "1.17", id="no schemas"),
+        pytest.param(edited(V3, schemas=..., schema=SCHEMA_0), "MissingSchema", "/schemas", "1.17", id="v3 schema"),
+        pytest.param(edited(V3, partition_specs=None), "MissingSpec", "/partition-specs", "1.17", id="no specs"),
+        pytest.param(
+            edited(V3, current_schema_id=...), "MissingSchema", "/current-schema-id", "1.17", id="no current schema"
+        ),
+        pytest.param(
+            edited(V3, current_schema_id=9), "MissingSchema", "/current-schema-id", "1.17", id="lost current schema"
+        ),
+        pytest.param(
+            edited(V1, schemas=[SCHEMA_0]), "MissingSchema", "/current-schema-id", "1.18", id="v1 current schema"
+        ),
+        pytest.param(edited(V1, schema=...), "MissingSchema", "/schemas", "1.18", id="v1 no schema"),
+        pytest.param(edited(V1, partition_spec=...), "MissingSpec", "/partition-specs", "1.17", id="v1 no spec"),
+        pytest.param(
+            edited(V3, schemas=[SCHEMA_0, SCHEMA_1, {**SCHEMA_1, "schema-id": 0}]),
+            None,
+            "/schemas",
+            "1.17",
+            id="two schemas of one id",
+        ),
+        pytest.param(
+            broken(lambda d: d["schemas"][0]["fields"].append(d["schemas"][0]["fields"][0])),
+            "DuplicateFieldId",
+            "/schemas/0",
+            "1.23",
+            id="field id twice",
+        ),
+        pytest.param(
+            edited(V3, current_snapshot_id=5), "MissingSnapshot", "/current-snapshot-id", "1.24", id="lost snapshot"
+        ),
+        pytest.param(
+            broken(lambda d: d["refs"]["main"].update({"snapshot-id": 3051729675574597004})),
+            "MissingSnapshot",
+            "/refs",
+            "1.25",
+            id="main is elsewhere",
+        ),
+        pytest.param(
+            edited(V3, current_snapshot_id=-1), "MissingSnapshot", "/refs", "1.25", id="main without a snapshot"
+        ),
+        pytest.param(
+            broken(lambda d: d["refs"]["v1"].update({"type": "bookmark"})), None, "/refs/v1/type", "1.25", id="ref type"
+        ),
+        pytest.param(
+            broken(lambda d: d["snapshots"][0].pop("manifest-list")), None, "/snapshots/0", "1.26", id="no manifests"
+        ),
+        pytest.param(
+            broken(lambda d: d["snapshots"][0].pop("timestamp-ms")),
+            None,
+            "/snapshots/0/timestamp-ms",
+            "1.26",
+            id="no time",
+        ),
+        pytest.param(
+            broken(lambda d: d["snapshots"][0].update({"timestamp-ms": 1.5e12})),
+            None,
+            "/snapshots/0/timestamp-ms",
+            "1.26",
+            id="float time",
+        ),
+        pytest.param(
+            broken(lambda d: d["snapshots"].append(d["snapshots"][0])),
+            None,
+            "/snapshots/2/snapshot-id",
+            "1.26",
+            id="snapshot twice",
+        ),
+        pytest.param(
+            edited(V3, snapshot_log=[{"timestamp-ms": 1}]), None, "/snapshot-log/0/snapshot-id", "1.33", id="log entry"
+        ),
+        pytest.param(edited(V3, snapshots={}), None, "/snapshots", "1.26", id="snapshots object"),
+        pytest.param(
+            edited(V1, partition_spec=[*V1["partition-spec"], {"name": "x", "transform": "void", "source-id": 1}]),
+            None,
+            "/partition-spec",
+            "1.19",
+            id="some fields with ids",
+        ),
+        pytest.param(
+            edited(V1, partition_spec=V1["partition-spec"] * 2),
+            None,
+            "/partition-spec",
+            "1.19",
+            id="spec field id twice",
+        ),
+        pytest.param(
+            edited(V1, partition_spec=[{"name": "x", "transform": "void"}]),
+            None,
+            "/partition-spec/0/source-id",
+            "1.19",
+            id="spec field without source",
+        ),
+    ],
+)
+def test_broken_metadata_is_refused(document: dict[str, Any], cause: str | None, field: str, rule: str) -> None:
+    with pytest.raises(InvalidTableError) as caught:
+        parsed(document)
+    assert (caught.value.cause, caught.value.field) == (cause or "InvalidTable", field)
+    assert (caught.value.rule, caught.value.file) == (f"iceberg {rule}", FILE)
+
+
+def test_lost_current_schema_message() -> None:
+    with pytest.raises(InvalidTableError) as caught:
+        parsed(edited(V3, current_schema_id=9))
+    assert str(caught.value) == (
+        "Invalid current schema: got id 9, expected one of the table's schemas (0, 1) "
+        "[MissingSchema; file v3.metadata.json, field /current-schema-id, rule iceberg 1.17]"
+    )
+
+
+@pytest.mark.parametrize("value", [..., None, -1], ids=["absent", "null", "-1"])
+def test_no_current_snapshot_1_24(value: Any) -> None:
+    metadata = parsed(edited(V3, current_snapshot_id=value, refs=...))
+    assert (metadata.current_snapshot_id, metadata.refs) == (None, {})
+
+
+@pytest.mark.parametrize("refs", [..., None, {}], ids=["absent", "null", "empty"])
+def test_main_is_implied_1_25(refs: Any) -> None:
+    assert parsed(edited(V3, refs=refs)).refs == {
+        "main": SnapshotRef(snapshot_id=3055729675574597004, type=RefType.BRANCH)
+    }
+
+
+def test_ref_to_a_lost_snapshot_does_not_spoil_the_table_1_25() -> None:
+    document = broken(lambda d: d["refs"].update({"old": {"snapshot-id": 1, "type": "tag"}}))
+    assert parsed(document).refs["old"].snapshot_id == 1
+
+
+def test_v1_snapshot_lists_its_manifests_1_26() -> None:
+    document = edited(V1, snapshots=[{"snapshot-id": 1, "timestamp-ms": 2, "manifests": ["a.avro", "b.avro"]}])
+    assert parsed(document).snapshots[1] == Snapshot(
+        id=1, timestamp_ms=2, manifests=("a.avro", "b.avro"), operation="overwrite"
+    )
+
+
+@pytest.mark.parametrize("id_", [2**63 - 1, 2**63, 2**64 - 1, -(2**63) + 1, 0])
+def test_snapshot_ids_are_exact_64_bit_patterns_1_16(id_: int) -> None:
+    snapshot = {"snapshot-id": id_, "timestamp-ms": 2, "manifest-list": "a.avro"}
+    metadata = parsed(edited(V1, snapshots=[snapshot], current_snapshot_id=id_))
+    assert metadata.current_snapshot_id == id_
+
+
+def test_missing_operations_are_overwrites_with_one_warning_1_28() -> None:
+    document = broken(lambda d: [s["summary"].pop("operation") for s in d["snapshots"]])
+    document["snapshots"][1].pop("summary")
+    metadata = parsed(document)
+    assert [s.operation for s in metadata.snapshots.values()] == ["overwrite", "overwrite"]
+    assert metadata.warnings == ("1 snapshot summaries have no operation, taken as overwrite [iceberg 1.28]",)
+
+
+@pytest.mark.parametrize(
+    ("document", "warning"),
+    [
+        pytest.param(
+            edited(V3, last_column_id=..., next_row_id=None, table_uuid=...),
+            "Metadata of format version 3 lacks last-column-id, table-uuid, next-row-id [iceberg 1.17]",
+            id="1.17",
+        ),
+        pytest.param(
+            edited(V3, default_spec_id=7),
+            "The default partition spec 7 is not among the table's specs [iceberg 1.17]",
+            id="1.17 spec",
+        ),
+        pytest.param(
+            edited(V3, default_sort_order_id=7),
+            "The default sort order 7 is not among the table's orders [iceberg 1.17]",
+            id="1.17 sort order",
+        ),
+        pytest.param(
+            edited(V3, current_schema_id=0),
+            "Partition field 'd' of the default spec reads a dropped column [iceberg 1.21]",
+            id="1.21",
+        ),
+        pytest.param(
+            edited(
+                V3,
+                metadata_log=[
+                    {"metadata-file": "b", "timestamp-ms": 60001},
+                    {"metadata-file": "a", "timestamp-ms": 0},
+                ],
+            ),
+            "The metadata log is more than a minute out of order [iceberg 1.8]",
+            id="1.8",
+        ),
+        pytest.param(
+            edited(V3, metadata_log=[{"metadata-file": "b"}]),
+            "Ignored /metadata-log/0: Missing required field 'timestamp-ms'",
+            id="1.8 broken entry",
+        ),
+        pytest.param(
+            edited(V3, statistics=[{"snapshot-id": 1}]),
+            "Ignored /statistics/0: Missing required field 'statistics-path'",
+            id="1.29",
+        ),
+        pytest.param(
+            edited(V3, partition_statistics={}),
+            "Ignored /partition-statistics: Invalid value: got {}, expected a list",
+            id="1.29 no list",
+        ),
+    ],
+)
+def test_what_reading_does_not_use_is_a_warning(document: dict[str, Any], warning: str) -> None:
+    assert parsed(document).warnings == (warning,)
+
+
+def test_old_specs_may_read_dropped_columns_1_21() -> None:
+    document = edited(V3, current_schema_id=0, default_spec_id=0)
+    assert parsed(document).warnings == ()
+
+
+def test_void_fields_of_the_default_spec_may_read_dropped_columns_1_21() -> None:
+    document = broken(lambda d: d["partition-specs"][1]["fields"][0].update({"transform": "void"}))
+    assert parsed(edited(document, current_schema_id=0)).warnings == ()
+
+
+FIELD = {"name": "p", "transform": "bucket[4]", "source-id": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param(
+            [{**FIELD, "field-id": 1007}],
+            [PartitionField(field_id=1007, source_id=1, source_ids=(1,), name="p", transform=Bucket(4))],
+            id="field id",
+        ),
+        pytest.param(
+            [FIELD, {**FIELD, "name": "q", "transform": "void"}],
+            [
+                PartitionField(field_id=1000, source_id=1, source_ids=(1,), name="p", transform=Bucket(4)),
+                PartitionField(field_id=1001, source_id=1, source_ids=(1,), name="q", transform=Void()),
+            ],
+            id="1.19 numbered by position",
+        ),
+        pytest.param(
+            [{"name": "p", "transform": "bucket[4]", "source-ids": [3], "field-id": 5}],
+            [PartitionField(field_id=5, source_id=3, source_ids=(3,), name="p", transform=Bucket(4))],
+            id="1.20 one source",
+        ),
+        pytest.param(
+            [{"name": "p", "transform": "bucket[4]", "source-ids": [3, 4], "field-id": 5}],
+            [
+                PartitionField(
+                    field_id=5, source_id=None, source_ids=(3, 4), name="p", transform=UnknownTransform("bucket[4]")
+                )
+            ],
+            id="1.20 several sources",
+        ),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True], ids=["list", "object"])
+def test_parse_header_spec_reads_both_forms_2_22(fields: Any, expected: list[PartitionField], wrapped: bool) -> None:
+    text = json.dumps({"spec-id": 3, "fields": fields} if wrapped else fields)
+    assert parse_header_spec(text, 7, file="m.avro") == PartitionSpec(7, tuple(expected))
+
+
+@pytest.mark.parametrize("text", ["", "{}", "5", "[1]", '[{"name": "p"}]'])
+def test_parse_header_spec_refuses_other_text_2_22(text: str) -> None:
+    with pytest.raises(CorruptFileError) as caught:
+        parse_header_spec(text, 7, file="m.avro")
+    assert (caught.value.cause, caught.value.file, caught.value.rule) == ("CorruptManifest", "m.avro", "iceberg 2.22")
+
+
+@pytest.mark.parametrize(
+    ("transforms", "expected"),
+    [([], True), (["void"], True), (["void", "identity"], False), (["mystery"], False)],
+    ids=str,
+)
+def test_unpartitioned_is_no_field_or_only_void_ones_4_2(transforms: list[str], expected: bool) -> None:
+    fields = [{"name": t, "transform": t, "source-id": 1} for t in transforms]
+    assert parse_header_spec(json.dumps(fields), 0, file="m.avro").is_unpartitioned is expected
+
+
+def test_check_same_table_compares_uuids_1_10() -> None:
+    known = parsed(V3)
+    check_same_table(parsed(edited(V3, table_uuid="9C12D441-03FE-4693-9A96-A0705DDF69C1")), known)
+    check_same_table(parsed(V1), known)
+    with pytest.raises(InvalidTableError, match="its UUID is 00000000-0000-0000-0000-000000000000, expected 9c12d441"):
+        check_same_table(parsed(edited(V3, table_uuid="00000000-0000-0000-0000-000000000000")), known)
+
+
+def test_string_columns_survive_an_opaque_neighbour_1_22() -> None:
+    fields = [
+        {"id": 1, "name": "a", "required": False, "type": "interval"},
+        {"id": 2, "name": "b", "required": False, "type": "string"},
+    ]
+    schema = parsed(edited(V1, schema={"type": "struct", "fields": fields}, partition_spec=[])).current_schema
+    assert [str(field.type) for field in schema.fields] == ["interval", "string"]
+    assert schema.fields[1].type == StringType()
+
+
+def test_any_value_of_the_wrong_kind_gives_metadata_or_a_named_error() -> None:
+    """No value of the document, at any depth, may be relied on without a check."""
+
+    def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
+        return [found for key in keys for found in [(*path, key), *places(value[key], (*path, key))]]
+
+    outcomes = []
+    for path in places(V3):
+        for replacement in (None, 1.5, "x", [], {}):
+            document = copy.deepcopy(V3)
+            target: Any = document
+            for key in path[:-1]:
+                target = target[key]
+            target[path[-1]] = replacement
+            try:
+                outcomes.append(type(parsed(document)))
+            except HarnessError as error:
+                outcomes.append(type(error))
+    assert set(outcomes) == {TableMetadata, InvalidTableError}

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from harness.errors import EncryptedTableError, InvalidTableError, RequestError, SnapshotNotFoundError
+from harness.iceberg.metadata import TableMetadata, parse_metadata_document
+from harness.iceberg.snapshots import select, timestamp_ms
+
+T0 = 1_700_000_000_000
+IN_SCHEMA = {0: "a", 1: "b", 2: "c"}
+
+
+def table(**changes: Any) -> TableMetadata:
+    """Schemas 0, 1, 2 with the columns a, b, c; 2 is current, newer than every snapshot.
+
+    Main went 10, 20, 30; 40 is on the branch `dev`, 50 is staged, and the log remembers an expired 5.
+    """
+    document = {
+        "format-version": 2,
+        "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+        "location": "/t",
+        "last-sequence-number": 5,
+        "last-updated-ms": T0,
+        "last-column-id": 3,
+        "current-schema-id": 2,
+        "schemas": [
+            {"schema-id": id_, "fields": [{"id": id_ + 1, "name": name, "required": False, "type": "int"}]}
+            for id_, name in IN_SCHEMA.items()
+        ],
+        "partition-specs": [{"spec-id": 0, "fields": []}],
+        "default-spec-id": 0,
+        "last-partition-id": 999,
+        "sort-orders": [],
+        "default-sort-order-id": 0,
+        "current-snapshot-id": 30,
+        "snapshots": [
+            snapshot(10, 1000, **{"schema-id": 0}),
+            snapshot(20, 2000),
+            snapshot(30, 3000, **{"schema-id": 1}),
+            snapshot(40, 2500, **{"schema-id": 1}),
+            snapshot(50, 3500, **{"schema-id": 1}),
+        ],
+        "refs": {
+            "main": {"snapshot-id": 30, "type": "branch"},
+            "dev": {"snapshot-id": 40, "type": "BRANCH"},
+            "v1": {"snapshot-id": 10, "type": "tag"},
+            "lost": {"snapshot-id": 99, "type": "tag"},
+        },
+        "snapshot-log": [log(0, 5), log(1000, 10), log(2000, 20), log(3000, 30)],
+    }
+    return parse_metadata_document(document | changes, file="v1.metadata.json")
+
+
+def snapshot(id_: int, after_ms: int, **more: Any) -> dict[str, Any]:
+    return {
+        "snapshot-id": id_,
+        "timestamp-ms": T0 + after_ms,
+        "sequence-number": id_,
+        "manifest-list": f"/t/metadata/{id_}.avro",
+        "summary": {"operation": "append"},
+        **more,
+    }
+
+
+def log(after_ms: int, id_: int) -> dict[str, int]:
+    return {"timestamp-ms": T0 + after_ms, "snapshot-id": id_}
+
+
+@pytest.mark.parametrize(
+    ("selector", "snapshot_id", "column"),
+    [
+        pytest.param({}, 30, "c", id="1.35 none: current schema"),
+        pytest.param({"snapshot_id": 30}, 30, "b", id="1.35 id: its schema"),
+        pytest.param({"snapshot_id": 10}, 10, "a", id="1.35 older id"),
+        pytest.param({"snapshot_id": 20}, 20, "c", id="1.35 id without a schema: current"),
+        pytest.param({"snapshot_id": 50}, 50, "b", id="1.37 staged"),
+        pytest.param({"ref": "main"}, 30, "c", id="1.35 main: current schema"),
+        pytest.param({"ref": "dev"}, 40, "c", id="1.35 branch: current schema"),
+        pytest.param({"ref": "v1"}, 10, "a", id="1.35 tag: its schema"),
+        pytest.param({"timestamp_ms": T0 + 1000}, 10, "a", id="1.33 inclusive"),
+        pytest.param({"timestamp_ms": T0 + 1999}, 10, "a", id="1.33 just before the next"),
+        pytest.param({"timestamp_ms": T0 + 2000}, 20, "c", id="1.33 time: its schema, none recorded"),
+        pytest.param({"timestamp_ms": T0 + 2600}, 20, "c", id="1.33 branches do not leak in"),
+        pytest.param({"timestamp_ms": T0 + 9999}, 30, "b", id="1.33 later than all"),
+    ],
+)
+def test_select_gives_snapshot_and_schema(selector: Any, snapshot_id: int, column: str) -> None:
+    selection = select(table(), **selector)
+    assert selection.snapshot is not None
+    assert (selection.snapshot.id, selection.schema.names()) == (snapshot_id, (column,))
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        pytest.param([log(1000, 10), log(1000, 20)], 20, id="equal times: the last"),
+        pytest.param([log(1000, 20), log(1000, 10)], 10, id="equal times: by position, not id"),
+        pytest.param([log(1500, 20), log(1000, 10)], 20, id="out of order: by time, not position"),
+    ],
+)
+def test_select_by_time_in_an_odd_log_1_34(entries: Any, expected: int) -> None:
+    selection = select(table(**{"snapshot-log": entries}), timestamp_ms=T0 + 1500)
+    assert selection.snapshot is not None
+    assert selection.snapshot.id == expected
+
+
+@pytest.mark.parametrize("selector", [{}, {"ref": "main"}], ids=["none", "main"])
+def test_table_without_snapshot_is_empty_under_the_current_schema_1_24(selector: Any) -> None:
+    selection = select(table(**{"current-snapshot-id": -1, "refs": None}), **selector)
+    assert (selection.snapshot, selection.schema.names()) == (None, ("c",))
+
+
+@pytest.mark.parametrize(
+    "selectors",
+    [
+        {"ref": "main", "timestamp_ms": T0},
+        {"ref": "main", "snapshot_id": 10},
+        {"snapshot_id": 10, "timestamp_ms": T0},
+        {"snapshot_id": 10, "timestamp_ms": T0, "ref": "main"},
+    ],
+    ids=lambda s: "+".join(s),
+)
+def test_selectors_exclude_each_other_1_32(selectors: Any) -> None:
+    with pytest.raises(RequestError, match="at once: give one of them") as caught:
+        select(table(), **selectors)
+    assert caught.value.rule == "iceberg 1.32"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "selector", "message"),
+    [
+        pytest.param(
+            table(),
+            {"timestamp_ms": T0 - 1},
+            "Cannot find a snapshot at 2023-11-14T22:13:19.999Z: the oldest available time is 2023-11-14T22:13:20.000Z "
+            "[NoSnapshotAtTime; table /t, file v1.metadata.json, rule iceberg 1.33]",
+            id="before the log",
+        ),
+        pytest.param(
+            table(**{"snapshot-log": None}),
+            {"timestamp_ms": T0},
+            "Cannot find a snapshot at 2023-11-14T22:13:20.000Z: its snapshot log is empty "
+            "[NoSnapshotAtTime; table /t, file v1.metadata.json, rule iceberg 1.33]",
+            id="no log",
+        ),
+        pytest.param(
+            table(),
+            {"timestamp_ms": T0 + 500},
+            "Cannot read at 2023-11-14T22:13:20.500Z: snapshot 5 of that time has expired; the oldest available time is "
+            "2023-11-14T22:13:21.000Z [MissingSnapshot; table /t, snapshot 5, file v1.metadata.json, rule iceberg 1.33]",
+            id="expired",
+        ),
+        pytest.param(
+            table(**{"snapshots": [snapshot(30, 3000), snapshot(3055729675574597004, 1)]}),
+            {"snapshot_id": 3055729675574597040},
+            "Cannot find snapshot 3055729675574597040: did you mean 3055729675574597004 [MissingSnapshot; table /t, "
+            "snapshot 3055729675574597040, file v1.metadata.json, rule iceberg 1.32]",
+            id="near id",
+        ),
+        pytest.param(
+            table(**{"snapshots": [snapshot(30, 3000), snapshot(31, 1)]}),
+            {"snapshot_id": 7},
+            "Cannot find snapshot 7: the newest are 30 (2023-11-14T22:13:23.000Z), 31 (2023-11-14T22:13:20.001Z) "
+            "[MissingSnapshot; table /t, snapshot 7, file v1.metadata.json, rule iceberg 1.32]",
+            id="unknown id",
+        ),
+        pytest.param(
+            table(),
+            {"ref": "Main"},
+            "Cannot find branch or tag 'Main': the table has main "
+            "[MissingSnapshot; table /t, file v1.metadata.json, rule iceberg 1.37]",
+            id="1.37 letter case of a ref",
+        ),
+    ],
+)
+def test_what_is_not_there_is_named_with_what_is(metadata: TableMetadata, selector: Any, message: str) -> None:
+    with pytest.raises(SnapshotNotFoundError) as caught:
+        select(metadata, **selector)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("metadata", "selector", "cause", "rule"),
+    [
+        pytest.param(table(), {"ref": "lost"}, "MissingSnapshot", "iceberg 1.25", id="ref to a lost snapshot"),
+        pytest.param(
+            table(snapshots=[snapshot(30, 0, **{"schema-id": 7})]),
+            {"snapshot_id": 30},
+            "MissingSchema",
+            "iceberg 1.35",
+            id="lost schema",
+        ),
+    ],
+)
+def test_lost_parts_of_the_table_are_its_fault(metadata: TableMetadata, selector: Any, cause: str, rule: str) -> None:
+    with pytest.raises(InvalidTableError) as caught:
+        select(metadata, **selector)
+    assert (caught.value.cause, caught.value.rule) == (cause, rule)
+
+
+def test_lost_schema_does_not_matter_where_the_current_one_is_used_1_35() -> None:
+    selection = select(table(snapshots=[snapshot(30, 0, **{"schema-id": 7})]))
+    assert selection.schema.names() == ("c",)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        table(snapshots=[snapshot(30, 0, **{"key-id": "k1"})]),
+        table(**{"encryption-keys": [{"key-id": "k1", "encrypted-key-metadata": "eA=="}]}),
+    ],
+    ids=["key of the snapshot", "keys of the table"],
+)
+def test_encrypted_snapshot_is_refused_1_31(metadata: TableMetadata) -> None:
+    with pytest.raises(EncryptedTableError) as caught:
+        select(metadata)
+    assert str(caught.value) == (
+        "Cannot read snapshot 30: encrypted table not supported, harness holds no keys "
+        "[EncryptedTable; table /t, snapshot 30, file v1.metadata.json, rule iceberg 1.31]"
+    )
+
+
+@pytest.mark.parametrize("changes", [{"encryption-keys": []}, {"encryption-keys": None}], ids=["empty", "null"])
+def test_no_keys_is_not_encrypted_1_31(changes: Any) -> None:
+    assert select(table(**changes)).snapshot is not None
+
+
+def test_other_snapshots_of_a_table_with_an_encrypted_one_are_read_1_31() -> None:
+    metadata = table(snapshots=[snapshot(30, 0, **{"key-id": "k1"}), snapshot(10, 0)])
+    assert select(metadata, snapshot_id=10).snapshot is not None
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, 0),
+        (-5, -5),
+        (T0, T0),
+        ("1700000000000", T0),
+        ("2023-11-14", 1_699_920_000_000),
+        ("2023-11-14T22:13", T0 - 20_000),
+        ("2023-11-14T22:13:20", T0),
+        ("2023-11-14 22:13:20", T0),
+        (" 2023-11-14 22:13:20.5 ", T0 + 500),
+        ("2023-11-14 22:13:20.0009999", T0),
+        ("2023-11-14T22:13:20Z", T0),
+        ("2023-11-14 22:13:20 UTC", T0),
+        ("2023-11-14T23:13:20+01:00", T0),
+        ("2023-11-14T23:13:20+0100", T0),
+        ("2023-11-14 14:13:20-08", T0),
+        ("1969-12-31T23:59:59.999", -1),
+        ("1969-12-31T23:59:59.9999", -1),
+        (datetime(2023, 11, 14, 22, 13, 20), T0),
+        (datetime(2023, 11, 14, 22, 13, 20, 999, tzinfo=UTC), T0),
+        (datetime(2023, 11, 14, 23, 13, 20, tzinfo=timezone(timedelta(hours=1))), T0),
+    ],
+    ids=str,
+)
+def test_timestamp_ms_reads_times_as_utc_rounded_down(value: Any, expected: int) -> None:
+    assert timestamp_ms(value) == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "yesterday",
+        "2023",
+        "20231114",
+        "2023-02-30",
+        "2023-11-14T25:00",
+        "2023-11-14T22:13:20 Europe/Paris",
+        True,
+        1.5,
+    ],
+    ids=str,
+)
+def test_timestamp_ms_refuses_what_is_no_time(value: Any) -> None:
+    with pytest.raises(RequestError, match=r"^Invalid timestamp: got "):
+        timestamp_ms(value)
