@@ -55,16 +55,16 @@ class Container:
         except UnicodeDecodeError:
             return None
 
-    def fields(self, *path: int) -> tuple[WriterField, ...]:
-        """The writer's fields of the record at `path` (field ids from the top); empty if there is no such record."""
+    def fields(self, *path: Wanted) -> tuple[WriterField, ...]:
+        """The writer's fields of the record at `path` from the top; empty if there is no such record."""
         names: dict[str, Any] = {}
         schema = _resolved(self.schema, names)
-        for id_ in path:
-            found = [f["type"] for f in schema.get("fields", ()) if f.get("field-id") == id_]
+        for step in path:
+            found = [f["type"] for f in schema.get("fields", ()) if _is(f, step)]
             if not found:
                 return ()
             schema = _resolved(found[0], names)
-        return tuple(_writer_field(f, names) for f in schema.get("fields", ()))
+        return tuple(_writer_field(f) for f in schema.get("fields", ()))
 
     def records(self, wanted: tuple[Wanted, ...]) -> Iterator[list[Any]]:
         """Every record of the file, in order, as the values of `wanted`.
@@ -181,7 +181,12 @@ def _resolved(schema: Any, names: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _writer_field(declared: dict[str, Any], names: dict[str, Any]) -> WriterField:
+def _is(declared: dict[str, Any], wanted: Wanted) -> bool:
+    id_ = declared.get("field-id")
+    return declared.get("name") in wanted.names if id_ is None else bool(id_ == wanted.id)
+
+
+def _writer_field(declared: dict[str, Any]) -> WriterField:
     id_ = declared.get("field-id")
     kind = "null"
     for branch in union_branches(declared["type"]):

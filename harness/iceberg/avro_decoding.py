@@ -51,6 +51,13 @@ class Struct:
 
 
 @dataclass(frozen=True, slots=True)
+class ListOf:
+    """An array of records, as the list of each one's wanted values."""
+
+    fields: tuple[Wanted, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class IntMap:
     """A map with int keys, which Avro has only as an array of key-value records (iceberg 2.8); a dict comes back.
 
@@ -72,7 +79,7 @@ class Memo:
     convert: Callable[[Any], Any]
 
 
-Shape: TypeAlias = Plain | Struct | IntMap | Memo
+Shape: TypeAlias = Plain | Struct | ListOf | IntMap | Memo
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +175,10 @@ class _Compiler:
                 if kind != "record":
                     raise TypeError(f"expected a record, got {kind}")
                 return self._record_decoder(declared, fields)
+            case ListOf(fields=fields):
+                if kind != "array":
+                    raise TypeError(f"expected an array, got {kind}")
+                return array_decoder(self.decoder(declared["items"], Struct(fields)))
             case IntMap():
                 return self._int_map_decoder(declared, shape)
             case Plain():

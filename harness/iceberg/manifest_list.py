@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import CorruptFileError, EncryptedTableError
+from harness.iceberg.avro import open_container
+from harness.iceberg.avro_decoding import ListOf, Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +52,91 @@ class ManifestFile:
     partitions: tuple[FieldSummary, ...] | None = None
     key_metadata: bytes | None = None
     first_row_id: int | None = None
+
+
+# In the order in which `_manifest_file` takes a row apart. Names serve fields without ids only (iceberg 2.1).
+_SUMMARY = (
+    Wanted(509, ("contains_null",)),
+    Wanted(518, ("contains_nan",)),
+    Wanted(510, ("lower_bound",)),
+    Wanted(511, ("upper_bound",)),
+)
+_WANTED = (
+    Wanted(500, ("manifest_path",)),
+    Wanted(502, ("partition_spec_id",)),
+    Wanted(501, ("manifest_length",)),
+    Wanted(517, ("content",)),
+    Wanted(515, ("sequence_number",)),
+    Wanted(516, ("min_sequence_number",)),
+    Wanted(503, ("added_snapshot_id",)),
+    Wanted(504, ("added_files_count", "added_data_files_count")),
+    Wanted(505, ("existing_files_count", "existing_data_files_count")),
+    Wanted(506, ("deleted_files_count", "deleted_data_files_count")),
+    Wanted(512, ("added_rows_count",)),
+    Wanted(513, ("existing_rows_count",)),
+    Wanted(514, ("deleted_rows_count",)),
+    Wanted(507, ("partitions",), ListOf(_SUMMARY)),
+    Wanted(519, ("key_metadata",)),
+    Wanted(520, ("first_row_id",)),
+)
+
+
+def parse_manifest_list(data: bytes, *, file: str) -> tuple[ManifestFile, ...]:
+    """The manifests of a snapshot, in the list's order. `file` is the list's path, for messages.
+
+    Raises:
+        CorruptFileError: the bytes are damaged, or a manifest's path or spec id is missing (iceberg 2.2).
+        EncryptedTableError: the list, or a manifest in it, is encrypted (iceberg 2.19).
+    """
+    return tuple(_manifest_file(row, file) for row in open_container(data, file=file).records(_WANTED))
+
+
+def _manifest_file(row: list[Any], file: str) -> ManifestFile:
+    path, spec_id, length, content, sequence_number, min_sequence_number, added_snapshot_id, *rest = row
+    *counts, summaries, key_metadata, first_row_id = rest
+    for name, value in (("manifest_path", path), ("partition_spec_id", spec_id)):
+        if value is None:
+            raise _corrupt(f"a manifest has no {name}", file, name)
+    if content not in (None, 0, 1):
+        raise _corrupt(f"got content {content!r}, expected 0 (data) or 1 (deletes)", file, "content")
+    if key_metadata:
+        raise EncryptedTableError(
+            f"Cannot read manifest {path}: it is encrypted, and harness holds no keys",
+            cause="EncryptedTable",
+            file=file,
+            field="key_metadata",
+            rule="iceberg 2.19",
+        )
+    return ManifestFile(
+        path=path,
+        length=length,
+        spec_id=spec_id,
+        is_deletes=content == 1,
+        sequence_number=sequence_number or 0,
+        min_sequence_number=min_sequence_number or 0,
+        added_snapshot_id=added_snapshot_id,
+        added_files_count=_known(counts[0]),
+        existing_files_count=_known(counts[1]),
+        deleted_files_count=_known(counts[2]),
+        added_rows_count=_known(counts[3]),
+        existing_rows_count=_known(counts[4]),
+        deleted_rows_count=_known(counts[5]),
+        partitions=_summaries(summaries),
+        first_row_id=first_row_id,
+    )
+
+
+def _known(count: int | None) -> int | None:
+    """A negative count is a writer's way to say unknown."""
+    return None if count is None or count < 0 else count
+
+
+def _summaries(rows: list[list[Any]] | None) -> tuple[FieldSummary, ...] | None:
+    # A summary without contains_null is read as "may contain nulls".
+    return None if rows is None else tuple(FieldSummary(null is not False, *rest) for null, *rest in rows)
+
+
+def _corrupt(reason: str, file: str, field: str) -> CorruptFileError:
+    return CorruptFileError(
+        f"Invalid manifest list: {reason}", cause="CorruptManifest", file=file, field=field, rule="iceberg 2.2"
+    )

@@ -2,78 +2,193 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Any, Final, Literal, TypeAlias
 
-from harness.iceberg.manifest_list import FieldSummary, ManifestFile
+from harness.errors import InvalidTableError
+from harness.iceberg.avro import Container, WriterField, open_container
+from harness.iceberg.avro_decoding import IntMap, Memo, Struct, Wanted
+from harness.iceberg.manifest_entries import Content, DataFile, EntryReader, ManifestEntry, Status, corrupt, encrypted
+from harness.iceberg.manifest_list import FieldSummary, ManifestFile, parse_manifest_list
+from harness.iceberg.specs import PartitionField, PartitionSpec, parse_header_spec
+from harness.iceberg.transforms import Void, result_type
+from harness.iceberg.values import partition_value
+from harness.schema import Schema, Type
 
-__all__ = ["Content", "DataFile", "FieldSummary", "ManifestEntry", "ManifestFile", "Status"]
+__all__ = [
+    "ALL",
+    "Content",
+    "DataFile",
+    "FieldSummary",
+    "ManifestEntry",
+    "ManifestFile",
+    "Statistics",
+    "Status",
+    "parse_manifest",
+    "parse_manifest_list",
+    "partition_types",
+]
+
+ALL: Final = "all"
+Statistics: TypeAlias = Literal["all"] | AbstractSet[int] | None
+"""Whose statistics to decode: `ALL` fields with column sizes, the given field ids, or None. Decoding costs time."""
 
 
-class Content(enum.IntEnum):
-    """What a file of the table holds; the values are the format's (field 134)."""
+def parse_manifest(
+    data: bytes,
+    manifest: ManifestFile,
+    *,
+    specs: Mapping[int, PartitionSpec],
+    schemas: Sequence[Schema],
+    statistics: Statistics = None,
+    live_only: bool = True,
+) -> Iterator[ManifestEntry]:
+    """The entries of a manifest, in file order, after inheritance; `live_only` leaves out those of status deleted.
 
-    DATA = 0
-    POSITION_DELETES = 1
-    EQUALITY_DELETES = 2
+    specs: the table's, by id. schemas: where source columns of partition fields get their types; the first schema that
+    has the column wins, so the current one should come first and old ones after it.
+    Files of one partition share one `partition` mapping.
 
+    Raises:
+        CorruptFileError: damage, or a value that the format does not have; cause `CorruptManifest`.
+        InvalidTableError: no spec (cause `MissingSpec`), no sequence number (cause `MissingSequenceNumber`).
+        UnsupportedError: an unknown file format or codec. EncryptedTableError: the manifest or a file is encrypted.
+        All on iteration, which nothing of the manifest must survive.
 
-class Status(enum.IntEnum):
-    """What a manifest's commit did to a file; the values are the format's (field 0)."""
-
-    EXISTING = 0
-    ADDED = 1
-    DELETED = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataFile:
-    """A data or delete file and what its writer recorded about it.
-
-    path: as recorded. format: lower-case. partition: stored form by partition field id of `spec_id`.
-    record_count: None is unknown (iceberg 2.21). size: bytes, informative only.
-    column_sizes … upper_bounds: by field id; None where the manifest has none, or they were not asked for. Bounds are
-        encoded; `harness.iceberg.values.decode_bound` decodes them.
-    equality_ids: keys of an equality delete file.
-    referenced_data_file, content_offset, content_size: of deletion vectors; the first also of position deletes.
+    Source: iceberg 2.4-2.22.
     """
-
-    content: Content
-    path: str
-    format: str
-    spec_id: int
-    partition: Mapping[int, Any] = field(hash=False)
-    record_count: int | None
-    size: int | None
-    column_sizes: Mapping[int, int] | None = field(default=None, hash=False)
-    value_counts: Mapping[int, int] | None = field(default=None, hash=False)
-    null_value_counts: Mapping[int, int] | None = field(default=None, hash=False)
-    nan_value_counts: Mapping[int, int] | None = field(default=None, hash=False)
-    lower_bounds: Mapping[int, bytes] | None = field(default=None, hash=False)
-    upper_bounds: Mapping[int, bytes] | None = field(default=None, hash=False)
-    key_metadata: bytes | None = None
-    split_offsets: tuple[int, ...] | None = None
-    equality_ids: tuple[int, ...] | None = None
-    sort_order_id: int | None = None
-    first_row_id: int | None = None
-    referenced_data_file: str | None = None
-    content_offset: int | None = None
-    content_size: int | None = None
+    if manifest.key_metadata:
+        raise encrypted(manifest.path, manifest.path)
+    container = open_container(data, file=manifest.path)
+    if container.text("content") == "deletes" and not manifest.is_deletes:
+        raise corrupt(manifest.path, "content", "it holds deletes, but the list calls it a data manifest", "2.4")
+    spec = _spec(container, manifest, specs)
+    wanted = _wanted(_partition_converter(container, spec, schemas), statistics)
+    reader = EntryReader(manifest, spec, is_v1=container.text("format-version") == "1", live_only=live_only)
+    yield from filter(None, map(reader.entry, container.records(wanted)))
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestEntry:
-    """One file in one manifest, with everything that it inherits (iceberg 2.9, 2.11).
+def partition_types(spec: PartitionSpec, schemas: Sequence[Schema]) -> dict[int, Type]:
+    """The types of a spec's partition values, by partition field id; opaque where the source column is in no schema.
 
-    sequence_number: the data sequence number, which decides what deletes hit (iceberg 2.10).
-    manifest: path of the manifest, as recorded.
+    The first schema that has the column wins. Source: iceberg 1.21.
     """
+    return {f.field_id: result_type(f.transform, _source_type(f, schemas)) for f in spec.fields}
 
-    status: Status
-    snapshot_id: int | None
-    sequence_number: int
-    file_sequence_number: int | None
-    file: DataFile
-    manifest: str
+
+def _source_type(partition_field: PartitionField, schemas: Sequence[Schema]) -> Type | None:
+    source = partition_field.source_id
+    return next((f.type for schema in schemas for _, f in schema.walk() if f.id == source), None)
+
+
+def _spec(container: Container, manifest: ManifestFile, specs: Mapping[int, PartitionSpec]) -> PartitionSpec:
+    """The spec of the manifest's partition tuples: the table's, else the one in the header (iceberg 2.22)."""
+    spec_id = manifest.spec_id if manifest.spec_id is not None else _header_spec_id(container)
+    if spec_id in specs:
+        return specs[spec_id]
+    text = container.text("partition-spec")
+    if text is None:
+        raise InvalidTableError(
+            f"Cannot read manifest: the table has no partition spec {spec_id}, only {sorted(specs)}",
+            cause="MissingSpec",
+            file=container.file,
+            rule="iceberg 2.22",
+        )
+    return parse_header_spec(text, spec_id, file=container.file)
+
+
+def _header_spec_id(container: Container) -> int:
+    """The header's spec id, 0 without one (iceberg 1.27)."""
+    text = container.text("partition-spec-id")
+    return int(text) if text is not None and text.isdecimal() else 0
+
+
+_DATA_FILE = Wanted(2, ("data_file",))
+_PARTITION = Wanted(102, ("partition",))
+
+
+def _wanted(
+    convert: Callable[[list[Any]], Mapping[int, Any]], statistics: Statistics
+) -> tuple[Wanted, ...]:
+    """What to decode of an entry; in the order in which `EntryReader` takes it apart."""
+    file = (
+        Wanted(134, ("content",)),
+        Wanted(100, ("file_path",)),
+        Wanted(101, ("file_format",), Memo(_lower)),
+        replace(_PARTITION, shape=Memo(convert)),
+        Wanted(103, ("record_count",)),
+        Wanted(104, ("file_size_in_bytes",)),
+        Wanted(131, ("key_metadata",)),
+        Wanted(132, ("split_offsets",)),
+        Wanted(135, ("equality_ids",)),
+        Wanted(140, ("sort_order_id",)),
+        Wanted(142, ("first_row_id",)),
+        Wanted(143, ("referenced_data_file",)),
+        Wanted(144, ("content_offset",)),
+        Wanted(145, ("content_size_in_bytes",)),
+        *_statistics_wanted(statistics),
+    )
+    return (
+        Wanted(0, ("status",)),
+        Wanted(1, ("snapshot_id",)),
+        Wanted(3, ("sequence_number",)),
+        Wanted(4, ("file_sequence_number",)),
+        replace(_DATA_FILE, shape=Struct(file)),
+    )
+
+
+_STATISTICS = (
+    ("value_counts", 109, 119, 120),
+    ("null_value_counts", 110, 121, 122),
+    ("nan_value_counts", 137, 138, 139),
+    ("lower_bounds", 125, 126, 127),
+    ("upper_bounds", 128, 129, 130),
+)
+
+
+def _statistics_wanted(statistics: Statistics) -> tuple[Wanted, ...]:
+    """None, or one per statistic; column sizes, which no plan needs, only with all."""
+    if statistics is None or len(statistics) == 0:
+        return ()
+    keep = None if statistics == ALL else frozenset(int(id_) for id_ in statistics)
+    sizes = (Wanted(108, ("column_sizes",), IntMap(117, 118)),) if keep is None else ()
+    return (*(Wanted(id_, (name,), IntMap(key, value, keep)) for name, id_, key, value in _STATISTICS), *sizes)
+
+
+def _lower(text: str) -> str:
+    return text.lower()
+
+
+def _partition_converter(
+    container: Container, spec: PartitionSpec, schemas: Sequence[Schema]
+) -> Callable[[list[Any]], Mapping[int, Any]]:
+    """A function from an encoded partition tuple, in the writer's order, to stored form by partition field id."""
+    written = container.fields(_DATA_FILE, _PARTITION)
+    types = partition_types(spec, schemas)
+    nulls = {f.field_id: None for f in spec.fields}
+    steps = [
+        (position, f, partition_value(types[f.field_id], written[position].kind))
+        for f, position in _positions(written, spec)
+        if not isinstance(f.transform, Void)
+    ]
+
+    def convert(values: list[Any]) -> Mapping[int, Any]:
+        partition: dict[int, Any] = dict(nulls)
+        for position, partition_field, to_stored in steps:
+            try:
+                partition[partition_field.field_id] = to_stored(values[position])
+            except ValueError as error:
+                raise ValueError(f"partition field {partition_field.name!r}: {error}") from error
+        return partition
+
+    return convert
+
+
+def _positions(written: tuple[WriterField, ...], spec: PartitionSpec) -> list[tuple[PartitionField, int]]:
+    """Where the writer put the spec's fields: by id, never by name; by position if it gives no ids (iceberg 2.17)."""
+    if all(f.id is None for f in written):
+        return [(f, position) for position, f in enumerate(spec.fields[: len(written)])]
+    by_id = {f.id: position for position, f in enumerate(written)}
+    return [(f, by_id[f.field_id]) for f in spec.fields if f.field_id in by_id]
