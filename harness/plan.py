@@ -18,6 +18,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from harness import plan_report
 from harness.predicate import Filter
 from harness.projection import NameMapping
 from harness.schema import Field, Schema
@@ -143,7 +144,6 @@ class ScanPlan:
     position_deletes: where deleted positions come from.
     load_positions: ordinals to deleted row positions (from 0); files without any are absent. Reads delete files.
     name_mapping: how columns of files without field ids are found; None: by position (iceberg 5.6).
-    case_sensitive: how names in `columns` and `filter` were bound.
     skipped: live files left out, with the reason.
     storage: opens physical paths that an engine cannot open itself.
     """
@@ -165,4 +165,11 @@ class ScanPlan:
     skipped: tuple[SkippedFile, ...]
     counts: Counts
     storage: Storage
-    case_sensitive: bool = True
+
+    def explain(self) -> str:
+        """The plan for a person: files read and skipped and by what, deletes, rows, bytes."""
+        return plan_report.as_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole plan as plain values, for JSON; stored-form values as they are (bytes included)."""
+        return plan_report.as_dict(self)

@@ -333,7 +333,7 @@ def arrow_type(type_: Type) -> pa.DataType:
         case StringType() | VariantType() | OpaqueType():
             return pa.string()
         case UuidType():
-            return pa.binary(16)
+            return pa.uuid()
         case FixedType(length=length):
             return pa.binary(length)
         case BinaryType() | GeometryType() | GeographyType():

@@ -1,0 +1,14 @@
+"""The DuckDB engine: runs a `ScanPlan` as one SQL query, with DuckDB's own Parquet reader where that reads right.
+
+    connect()                    a connection with the settings that harness reads under
+    relation(plan)               a lazy relation over the planned rows
+    register(plan, con, name)    the same as a temporary view in a user's own connection
+    to_arrow(plan)               the rows, in the plan's exact Arrow types
+
+`sqltext` quotes, `columns` lowers one column, `scans` groups and opens files, `equality` and `branch` apply deletes,
+`lowering` puts the query together.
+"""
+
+from harness.engines.duckdb.engine import connect, register, relation, to_arrow
+
+__all__ = ["connect", "register", "relation", "to_arrow"]

@@ -1,0 +1,233 @@
+"""One branch of the query: the files of one read group, with their deletes applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from harness.engines.duckdb.columns import partition_fields
+from harness.engines.duckdb.constants import FileTable
+from harness.engines.duckdb.equality import DataColumns, EqualityLowering, Match
+from harness.engines.duckdb.scans import ReadGroup, read_parquet
+from harness.plan import Partition, ScanPlan
+from harness.projection import METADATA
+from harness.roaring import deleted_mask, packed_bits
+from harness.schema import Field, IntegerType, StringType, Type
+
+_BITMAP_ROWS = 2**31 - 1
+"""The index of `get_bit` is an INTEGER; longer files lose positions by an anti join."""
+_INT, _LONG = IntegerType(32), IntegerType(64)
+
+
+_METADATA_IDS = frozenset(f.id for f in METADATA.values())
+
+
+def is_metadata(field: Field) -> bool:
+    """Whether a column describes the row's place instead of coming from the table's schema."""
+    return field.id in _METADATA_IDS
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFiles:
+    """The columns of `ScanPlan.files` as Python values, by ordinal."""
+
+    path: list[str]
+    physical: list[str]
+    format: list[str]
+    record_count: list[int | None]
+    spec_id: list[int]
+    partition_index: list[int]
+    sequence_number: list[int | None]
+    first_row_id: list[int | None]
+    equality_scope: list[int]
+    has_positions: list[bool]
+    partitions: tuple[Partition, ...]
+
+    @staticmethod
+    def of(plan: ScanPlan) -> PlannedFiles:
+        """The files of a plan."""
+        columns = {label: plan.files.column(label).to_pylist() for label in plan.files.column_names if label != "size"}
+        return PlannedFiles(partition_index=columns.pop("partition"), partitions=plan.partitions, **columns)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.path)))
+
+    def partition(self, ordinal: int) -> Partition:
+        """The partition tuple of a file."""
+        return self.partitions[self.partition_index[ordinal]]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One read group and what its rows need.
+
+    columns: what the branch yields, as `c0`, `c1`, …: stored columns and metadata columns.
+    fields: the stored columns among them, then the equality keys' root columns, as the group resolved them.
+    deleted: deleted positions by ordinal.
+    """
+
+    plan: ScanPlan
+    columns: tuple[Field, ...]
+    fields: tuple[Field, ...]
+    files: PlannedFiles
+    group: ReadGroup
+    deleted: Mapping[int, BitMap64]
+    equality: EqualityLowering
+    register: Callable[[pa.Table], str]
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether deleted positions hit files of this branch; all of its files are alike in this."""
+        return self.group.members[0] in self.deleted
+
+    def by_bitmap(self) -> str:
+        """The branch with deleted positions looked up in bitmaps."""
+        scan = _Scan.over(self, self.group.members, self.group.relation)
+        if not self.has_positions:
+            return scan.query(deleted=None)
+        if max(self.group.rows) > _BITMAP_ROWS:
+            return scan.query(deleted=self._listed_positions())
+        counted = zip(self.group.members, self.group.rows, strict=True)
+        masks = pa.array([packed_bits(self.deleted[ordinal], rows) for ordinal, rows in counted], pa.large_binary())
+        bits = scan.table.column(masks, convert="BIT")
+        return scan.query(deleted=f"get_bit({bits}, CAST(f.file_row_number AS INTEGER)) = 1")
+
+    def by_position(self) -> list[str]:
+        """The branch as one query per file, each joined by position with a column of flags, one per physical row.
+
+        Flags are whole bytes in Arrow (DuckDB reads them without unpacking) and never a DuckDB table: a table's row
+        order is not promised.
+        """
+        flag = "deleted"
+        while flag in {shown.name.lower() for shown in self.group.shown.values()}:
+            flag += "_"
+        queries = []
+        for ordinal, rows in zip(self.group.members, self.group.rows, strict=True):
+            flags = self.register(pa.table({flag: deleted_mask(self.deleted[ordinal], rows)}))
+            data = f"(SELECT *, file_row_number FROM {read_parquet((self.files.physical[ordinal],))})"
+            relation = f"(SELECT * FROM {data} POSITIONAL JOIN (SELECT {flag} FROM {flags}))"
+            queries.append(_Scan.over(self, (ordinal,), relation).query(deleted=f"f.{flag} = 1"))
+        return queries
+
+    def _listed_positions(self) -> str:
+        """Whether a row is deleted, looked up among the listed positions of all files."""
+        listed = [np.array(self.deleted[ordinal], np.int64) for ordinal in self.group.members]
+        places = [np.full(len(positions), i, np.uint64) for i, positions in enumerate(listed)]
+        name = self.register(pa.table({"i": np.concatenate(places), "p": np.concatenate(listed)}))
+        return f"EXISTS (SELECT 1 FROM {name} AS l WHERE l.i = f.file_index AND l.p = f.file_row_number)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """A SELECT over some files of a branch, with the per-file constants that it turns out to need."""
+
+    branch: Branch
+    members: tuple[int, ...]
+    relation: str
+    table: FileTable
+
+    @staticmethod
+    def over(branch: Branch, members: tuple[int, ...], relation: str) -> _Scan:
+        return _Scan(branch, members, relation, FileTable(len(members)))
+
+    def query(self, *, deleted: str | None) -> str:
+        """The rows of the files less the deleted ones, or all rows where `_deleted` is asked for.
+
+        deleted: when a row, `f`, is deleted by position; None: never.
+        """
+        branch, flag = self.branch, METADATA["_deleted"].id
+        stored = self._stored()
+        flagged = any(f.id == flag for f in branch.columns)
+        outputs = {
+            f"c{i}": stored[f] if f in stored else self._metadata(f)
+            for i, f in enumerate(branch.columns)
+            if f.id != flag
+        }
+        roots = {root: f"e{i}" for i, root in enumerate(branch.equality.roots)}
+        split = branch.group.split[0]
+        keys = {label: stored[root] for root, label in roots.items()} if split is not None else {}
+        extra: dict[str, str] = {}
+        matches = branch.equality.matches(split, {root: f"s.{e}" for root, e in roots.items()}, self._scope(extra))
+        inner = outputs | keys | extra | ({"p": deleted or "false"} if flagged else {})
+        scan = f"SELECT {_listed(inner)} FROM {self.relation} AS f{self.table.join(branch.register)}"
+        if deleted is not None and not flagged:
+            scan += f" WHERE NOT ({deleted})"
+        if flagged:
+            return self._flagged(scan, matches)
+        for match in matches:
+            scan = f"SELECT s.* FROM ({scan}) AS s ANTI JOIN {match.relation} AS d ON {' AND '.join(match.on)}"
+        return f"SELECT {', '.join(outputs) or 'NULL AS c0'} FROM ({scan})" if matches else scan
+
+    def _flagged(self, scan: str, matches: Sequence[Match]) -> str:
+        hits = [f"EXISTS (SELECT 1 FROM {m.relation} AS d WHERE {' AND '.join(m.on)})" for m in matches]
+        dead = " OR ".join(["s.p", *hits])
+        columns = [
+            f"({dead}) AS c{i}" if f.id == METADATA["_deleted"].id else f"s.c{i}"
+            for i, f in enumerate(self.branch.columns)
+        ]
+        return f"SELECT {', '.join(columns)} FROM ({scan}) AS s"
+
+    def _stored(self) -> dict[Field, str]:
+        """Expressions of the fields that files, partitions or defaults provide."""
+        group, fields = self.branch.group, self.branch.fields
+        constants = {
+            field_id: self._constant(lambda p, i=field_id: p.constants.get(i), type_)  # type: ignore[misc]
+            for field_id, type_ in partition_fields(fields, group.sources).items()
+        }
+        return dict(zip(fields, group.expressions(fields, constants), strict=True))
+
+    def _metadata(self, column: Field) -> str:
+        """The expression of a metadata column (iceberg 5.17, 5.18)."""
+        files = self.branch.files
+        match column.name:
+            case "_file":
+                return self.table.constant([files.path[o] for o in self.members], StringType())
+            case "_pos":
+                return "f.file_row_number"
+            case "_spec_id":
+                return self.table.constant([files.spec_id[o] for o in self.members], _INT)
+            case "_partition":
+                return self._constant(lambda partition: dict(partition.values) or None, column.type)
+            case "_row_id":
+                first = self.table.constant([files.first_row_id[o] for o in self.members], _LONG)
+                return self._lineage(column, first, f"{first} + f.file_row_number")
+            case "_last_updated_sequence_number":
+                first = self.table.constant([files.first_row_id[o] for o in self.members], _LONG)
+                return self._lineage(column, first, self._sequence_number())
+            case other:
+                raise AssertionError(f"no metadata column is called {other}")
+
+    def _lineage(self, column: Field, first_row_id: str, inherited: str) -> str:
+        """Stored values win; without a first row id there is no lineage, whatever is stored (iceberg 5.18)."""
+        stored = self.branch.group.stored(column)
+        value = inherited if stored is None else f"coalesce({stored}, {inherited})"
+        return f"CASE WHEN {first_row_id} IS NULL THEN NULL ELSE {value} END"
+
+    def _sequence_number(self) -> str:
+        return self.table.constant([self.branch.files.sequence_number[o] for o in self.members], _LONG)
+
+    def _scope(self, extra: dict[str, str]) -> DataColumns:
+        """Columns that anti joins over many scopes compare; a column appears in `extra` once it is asked for."""
+
+        def sequence_number() -> str:
+            extra["sq"] = self._sequence_number()
+            return "s.sq"
+
+        def partition() -> str:
+            indexes = [self.branch.files.partition_index[o] for o in self.members]
+            extra["sp"] = self.table.constant(indexes, _LONG)
+            return "s.sp"
+
+        return DataColumns(sequence_number, partition)
+
+    def _constant(self, value: Callable[[Partition], Any], type_: Type) -> str:
+        return self.table.constant([value(self.branch.files.partition(o)) for o in self.members], type_)
+
+
+def _listed(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{expression} AS {label}" for label, expression in columns.items()) or "NULL AS c0"

@@ -1,0 +1,211 @@
+"""Lowers where a column comes from (`harness.projection.Source`) to a DuckDB expression.
+
+Structs, lists and maps are rebuilt by position where the file's names, order or types differ from the table's, because
+DuckDB matches nested fields by name and would give NULL without a word after a rename. A NULL parent stays NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from harness.engines.duckdb import sqltext
+from harness.engines.duckdb.sqltext import name
+from harness.errors import SchemaMismatchError
+from harness.projection import PartitionValue, PhysicalField, Source, Stored, Value, is_identity
+from harness.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UuidType,
+    children,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """A file's column as DuckDB shows it: its name (the second of `a`, `A` becomes `A_1`), type text and parts."""
+
+    name: str
+    type: str
+    parts: tuple[Exposed, ...] = ()
+
+
+def exposed(label: str, duckdb_type: Any) -> Exposed:
+    """The names under which DuckDB shows a column of `duckdb_type` (a DuckDBPyType) and its nested fields."""
+    match duckdb_type.id:
+        case "struct":
+            parts = tuple(exposed(part, type_) for part, type_ in duckdb_type.children)
+        case "list" | "array":
+            child = next(type_ for part, type_ in duckdb_type.children if part == "child" or not isinstance(type_, int))
+            parts = (exposed("element", child),)
+        case "map":
+            parts = tuple(exposed(part, type_) for part, type_ in duckdb_type.children)
+        case _:
+            parts = ()
+    return Exposed(label, str(duckdb_type), parts)
+
+
+def partition_fields(fields: Sequence[Field], sources: Sequence[Source]) -> dict[int, Type]:
+    """Ids and types of the fields, at any level, whose value is the file's partition constant."""
+    found: dict[int, Type] = {}
+    for target, source in zip(fields, sources, strict=True):
+        match source:
+            case PartitionValue(field_id=field_id):
+                found[field_id] = target.type
+            case Stored(parts=parts) if parts:
+                found |= partition_fields(children(target.type), parts)
+            case _:
+                pass
+    return found
+
+
+def column(target: Field, source: Source, shown: Mapping[int, Exposed], constants: Mapping[int, str]) -> str:
+    """The expression for one top-level column.
+
+    Args:
+        target: the logical field.
+        source: where its values come from.
+        shown: by `id()` of a top-level physical field, how DuckDB shows it.
+        constants: expression of the partition constant by source field id.
+    """
+    match source:
+        case Stored(physical=physical):
+            root = shown[id(physical)]
+            return _value(target, source, root, f"f.{name(root.name)}", depth=0, constants=constants)
+        case _:
+            return _value(target, source, None, "", depth=0, constants=constants)
+
+
+def _value(
+    target: Field, source: Source, shown: Exposed | None, access: str, *, depth: int, constants: Mapping[int, str]
+) -> str:
+    match source:
+        case Value(value=value):
+            return sqltext.literal(value, target.type)
+        case PartitionValue(field_id=field_id):
+            return constants[field_id]
+        case Stored(physical=physical, parts=parts):
+            if shown is None:
+                raise AssertionError("a stored field has a shown column")
+            if not children(target.type):
+                return cast(access, shown.type, target.type)
+            if is_identity(target, source) and _same_shape(target.type, shown):
+                return access
+            return _nested(target, physical, parts, shown, access, depth=depth, constants=constants)
+        case _:
+            assert_never(source)
+
+
+def _nested(
+    target: Field,
+    physical: PhysicalField,
+    parts: Sequence[Source],
+    shown: Exposed,
+    access: str,
+    *,
+    depth: int,
+    constants: Mapping[int, str],
+) -> str:
+    places = {id(child): part for child, part in zip(physical.children, shown.parts, strict=True)}
+
+    def part(field: Field, source: Source, accessor: str | None = None) -> str:
+        place = places[id(source.physical)] if isinstance(source, Stored) else None
+        inner = accessor if accessor is not None else f"struct_extract({access}, {sqltext.text(place.name)})" if place else ""
+        return _value(field, source, place, inner, depth=depth + 1, constants=constants)
+
+    item = f"x{depth}"
+    match target.type:
+        case StructType(fields=fields):
+            built = sqltext.struct({f.name: part(f, s) for f, s in zip(fields, parts, strict=True)})
+        case ListType(element=element):
+            built = f"list_transform({access}, lambda {item}: {part(element, parts[0], item)})"
+        case MapType(key=key, value=value):
+            entry = sqltext.struct({"k": part(key, parts[0], f"{item}.key"), "v": part(value, parts[1], f"{item}.value")})
+            built = f"map_from_entries(list_transform(map_entries({access}), lambda {item}: {entry}))"
+        case other:
+            raise AssertionError(f"{other} is not nested")
+    return f"CASE WHEN {access} IS NULL THEN NULL ELSE {built} END"
+
+
+def _same_shape(type_: Type, shown: Exposed) -> bool:
+    """Whether DuckDB shows a column with the very names and types of the table, at every level."""
+    parts = children(type_)
+    if not parts:
+        return shown.type == sqltext.type_name(type_)
+    if isinstance(type_, StructType) and [f.name for f in parts] != [s.name for s in shown.parts]:
+        return False
+    return len(parts) == len(shown.parts) and all(_same_shape(f.type, s) for f, s in zip(parts, shown.parts, strict=True))
+
+
+def cast(access: str, shown: str, target: Type) -> str:
+    """`access`, which DuckDB shows as type `shown`, as a value of `target` in the engine's type for it.
+
+    No conversion depends on the session's time zone, rounds, or renders bytes as escapes.
+
+    Raises:
+        SchemaMismatchError: there is no exact conversion.
+    """
+    wanted = sqltext.type_name(target)
+    if shown == wanted:
+        return access
+    match target:
+        case StringType():
+            return f"decode({access})" if shown == "BLOB" else f"CAST({access} AS VARCHAR)"
+        case BinaryType() | FixedType() | GeometryType() | GeographyType():
+            return f"st_aswkb({access})" if shown.startswith("GEOMETRY") else f"encode({access})"
+        case UuidType():
+            return f"CAST({f'hex({access})' if shown == 'BLOB' else access} AS UUID)"
+        case DateType() if shown == "INTEGER":
+            return f"(DATE '1970-01-01' + {access})"
+        case TimeType() if shown == "BIGINT":
+            return f"(TIME '00:00:00' + to_microseconds({access}))"
+        case TimestampType():
+            return _timestamp(access, shown, target)
+        case BooleanType() | IntegerType() | FloatType() | DecimalType() | DateType() | TimeType():
+            return f"CAST({access} AS {wanted})"
+        case _:
+            raise SchemaMismatchError(
+                f"Cannot turn a stored {shown} into {target}", cause="IncompatibleType", rule="iceberg 5.12"
+            )
+
+
+def _timestamp(access: str, shown: str, target: TimestampType) -> str:
+    """A timestamp of any stored unit and zone kind as `target`: the kind changes, the value does not (iceberg 6.8)."""
+    wanted = sqltext.type_name(target)
+    if target.unit == "ns":
+        match shown:
+            case "BIGINT":
+                return f"make_timestamp_ns({access})"
+            case "TIMESTAMPTZ_NS":
+                return f"make_timestamp_ns(epoch_ns({access}))"
+            case _:  # out-of-range micros raise in the cast (iceberg 6.10)
+                return f"CAST({_timestamp(access, shown, TimestampType())} AS {wanted})"
+    match shown:
+        case "TIMESTAMP":
+            local = access
+        case "BIGINT":
+            local = f"make_timestamp({access})"
+        case "TIMESTAMP WITH TIME ZONE":
+            local = f"({access} AT TIME ZONE 'UTC')"
+        case "TIMESTAMP_NS" | "TIMESTAMPTZ_NS":  # floor, also before 1970; a cast rounds in DuckDB 1.5
+            nanos = f"epoch_ns({access})"
+            local = f"make_timestamp(({nanos} - ({nanos} % 1000 + 1000) % 1000) // 1000)"
+        case _:
+            local = f"CAST({access} AS TIMESTAMP)"
+    return f"({local} AT TIME ZONE 'UTC')" if target.utc else local

@@ -1,0 +1,133 @@
+"""Runs lowered plans on a DuckDB connection, the user's or one of harness's own."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable
+
+import duckdb
+import pyarrow as pa
+
+from harness.engines.duckdb import sqltext
+from harness.engines.duckdb.conform import conform
+from harness.engines.duckdb.lowering import Use, lower, named, numbered
+from harness.errors import EngineError, HarnessError, RequestError, SchemaMismatchError
+from harness.plan import ScanPlan
+from harness.schema import TimestampType, arrow_field
+
+_counter = itertools.count()
+_token = secrets.token_hex(4)
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A new in-memory connection under the settings that harness reads with.
+
+    UTC, so that no value depends on the machine; no extension is downloaded; row order is not kept, because a table has
+    none and DuckDB is faster without; Arrow results keep UUIDs as UUIDs.
+    """
+    connection = duckdb.connect()
+    for setting in (
+        "TimeZone = 'UTC'",
+        "preserve_insertion_order = false",
+        "arrow_lossless_conversion = true",
+        "autoinstall_known_extensions = false",
+    ):
+        connection.execute(f"SET {setting}")
+    return connection
+
+
+def relation(
+    plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, use: Use = Use.VIEW
+) -> duckdb.DuckDBPyRelation:
+    """The plan's rows as a lazy relation; `connection` is the user's, or None for a new one.
+
+    Raises:
+        HarnessError: as `harness.engines.duckdb.lowering.lower` says.
+    """
+    own = connect() if connection is None else connection
+    return own.sql(_query(plan, own, use))
+
+
+def register(
+    plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW
+) -> None:
+    """Makes the plan's rows the temporary view `name` of a connection, replacing a view of that name.
+
+    Raises:
+        HarnessError: as for `relation`.
+    """
+    connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {_query(plan, connection, use)}")
+
+
+def to_arrow(plan: ScanPlan) -> pa.Table:
+    """All rows of a plan, in the exact Arrow types of its columns (`harness.schema.arrow_type`); row order is open.
+
+    Raises:
+        HarnessError: as for `relation`.
+        EngineError: DuckDB failed while it ran the query.
+    """
+    connection = connect()
+    lowered = lower(plan, connection, registrar(connection), Use.ONCE)
+    query = numbered(lowered, plan)
+    try:
+        rows = pa.table(connection.sql(query))
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise engine_error(error, plan.table) from error
+    schema = pa.schema([arrow_field(f).with_nullable(True) for f in plan.columns])
+    return conform(rows, schema) if plan.columns else rows.select([])
+
+
+def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str]:
+    """A function that registers Arrow tables on `connection` under new names, and returns each name.
+
+    Registered tables live as long as the connection: relations and views made from a plan need them.
+    """
+
+    def add(table: pa.Table) -> str:
+        name = f"harness_{_token}_{next(_counter)}"
+        connection.register(name, table)
+        return name
+
+    return add
+
+
+def engine_error(error: Exception, table: str | None) -> HarnessError:
+    """DuckDB's failure as one line."""
+    return EngineError(f"DuckDB failed: {' '.join(str(error).split())}", table=table)
+
+
+def _query(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, use: Use) -> str:
+    _check_names(plan)
+    _check_time_zone(plan, connection)
+    return named(lower(plan, connection, registrar(connection), use), plan)
+
+
+def _check_names(plan: ScanPlan) -> None:
+    """A relation's column names are case-insensitive: DuckDB would rename the second one (iceberg 5.21)."""
+    seen: dict[str, str] = {}
+    for column in plan.columns:
+        other = seen.setdefault(column.name.lower(), column.name)
+        if other != column.name or seen[column.name.lower()] is not other:
+            raise SchemaMismatchError(
+                f"Cannot show columns {other!r} and {column.name!r} in one DuckDB relation: they differ only by case; "
+                "choose one with columns=, or use to_arrow()",
+                cause="AmbiguousColumn",
+                table=plan.table,
+                field=column.name,
+                rule="iceberg 5.21",
+            )
+
+
+def _check_time_zone(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
+    """Planning takes text for instants as UTC; the connection must do the same with the filter (iceberg 11.10)."""
+    if plan.filter is None:
+        return
+    if not any(isinstance(f.type, TimestampType) and f.type.utc for f in plan.filter.columns):
+        return
+    ((zone,),) = connection.execute("SELECT current_setting('TimeZone')").fetchall()
+    if zone not in ("UTC", "Etc/UTC", "GMT", "Etc/GMT"):
+        raise RequestError(
+            f"Cannot filter instants on a connection in time zone {zone!r}: run SET TimeZone = 'UTC' on it first",
+            table=plan.table,
+        )

@@ -1,0 +1,172 @@
+"""Lowers equality deletes to null-safe anti joins, one per set of key ids.
+
+Which deletes hit which data file is settled in the plan's equality scopes. Where there are few scopes, each is a branch
+whose anti join sees exactly its own delete files. Where there are many (a stream that commits deletes every minute), all
+data files share one anti join, in which a delete's greatest sequence number and its partition are compared as columns
+(iceberg 4.6, 4.29): a scope per branch would read each delete file once per scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from harness.engines.duckdb import sqltext
+from harness.engines.duckdb.constants import FileTable
+from harness.engines.duckdb.footers import FileName
+from harness.engines.duckdb.scans import ScanFile, Scanner
+from harness.plan import EqualityDelete, ScanPlan
+from harness.schema import Field, IntegerType, children
+
+_MANY = "many scopes"
+_LONG = IntegerType(64)
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """One set of key ids: the root columns that hold the keys, and per key the names from its root down."""
+
+    keys: tuple[Field, ...]
+    paths: tuple[tuple[int, tuple[str, ...]], ...]
+
+    @staticmethod
+    def of(delete: EqualityDelete) -> KeySet:
+        """The key set of a delete file."""
+        paths = []
+        for place, (root, ids) in enumerate(zip(delete.keys, delete.key_paths, strict=True)):
+            names, current = [], root
+            for field_id in ids[1:]:
+                current = next(f for f in children(current.type) if f.id == field_id)
+                names.append(current.name)
+            paths.append((place, tuple(names)))
+        return KeySet(delete.keys, tuple(paths))
+
+    def expressions(self, roots: Sequence[str]) -> list[str]:
+        """The key expressions, given those of the root columns. A key below a null struct is null (iceberg 4.23)."""
+        made = []
+        for place, names in self.paths:
+            access = roots[place]
+            for part in names:
+                access = f"struct_extract({access}, {sqltext.text(part)})"
+            made.append(access)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityLowering:
+    """The equality deletes of one plan, on one connection.
+
+    roots: every column that holds a key, in the type in which keys are compared.
+    files: every delete file.
+    """
+
+    plan: ScanPlan
+    scanner: Scanner
+    register: Callable[[pa.Table], str]
+    roots: tuple[Field, ...]
+    files: tuple[ScanFile, ...]
+    by_scope: bool
+
+    @staticmethod
+    def of(plan: ScanPlan, scanner: Scanner, register: Callable[[pa.Table], str]) -> EqualityLowering:
+        """What the plan's equality deletes need; reads nothing yet."""
+        roots = tuple(dict.fromkeys(key for delete in plan.equality_deletes for key in delete.keys))
+        files = tuple(ScanFile(name=FileName(d.path, d.physical), format=d.format) for d in plan.equality_deletes)
+        work = sum(map(len, plan.equality_scopes))
+        by_scope = len(plan.equality_scopes) <= 64 and work <= 2 * len(files) + 16
+        return EqualityLowering(plan, scanner, register, roots, files, by_scope)
+
+    def split(self, scope: int) -> Hashable:
+        """What data files must have in common to share a branch; None for files without equality deletes."""
+        if not self.plan.equality_scopes[scope]:
+            return None
+        return scope if self.by_scope else _MANY
+
+    def matches(self, split: Hashable, roots: Mapping[Field, str], data: DataColumns) -> list[Match]:
+        """The deletes that hit a branch, one match per anti join.
+
+        Args:
+            split: the branch's `split`.
+            roots: expression of each root column on the data side.
+            data: sequence numbers and partitions on the data side.
+        """
+        if split is None:
+            return []
+        if self.by_scope:
+            return self._by_scope(self.plan.equality_scopes[int(str(split))], roots)
+        return self._by_sequence(roots, data)
+
+    def _by_scope(self, scope: Sequence[int], roots: Mapping[Field, str]) -> list[Match]:
+        matches = []
+        for key_set, members in self._key_sets(scope).items():
+            keys = [f"k{i}" for i in range(len(key_set.paths))]
+            relation = self._relation(key_set, members, [])
+            data = key_set.expressions([roots[root] for root in key_set.keys])
+            matches.append(Match(relation, [_same(d, k) for d, k in zip(data, keys, strict=True)]))
+        return matches
+
+    def _by_sequence(self, roots: Mapping[Field, str], data: DataColumns) -> list[Match]:
+        matches = []
+        deletes = self.plan.equality_deletes
+        for key_set, members in self._key_sets(range(len(deletes))).items():
+            keys = [f"k{i}" for i in range(len(key_set.paths))]
+            columns = key_set.expressions([roots[root] for root in key_set.keys])
+            for is_global in (True, False):
+                chosen = [m for m in members if (deletes[m].partition is None) is is_global]
+                if not chosen:
+                    continue
+                scope = [] if is_global else ["kp"]
+                pooled = self._relation(key_set, chosen, ["ks", *scope])
+                relation = (
+                    f"(SELECT {', '.join([*keys, *scope])}, max(ks) AS ks FROM {pooled} "
+                    f"GROUP BY {', '.join([*keys, *scope])})"
+                )
+                on = [_same(d, k) for d, k in zip(columns, keys, strict=True)]
+                on.append(f"{data.sequence_number()} < d.ks")
+                if not is_global:
+                    on.append(f"{data.partition()} = d.kp")
+                matches.append(Match(relation, on))
+        return matches
+
+    def _key_sets(self, members: Sequence[int]) -> dict[KeySet, list[int]]:
+        sets: dict[KeySet, list[int]] = {}
+        for member in members:
+            sets.setdefault(KeySet.of(self.plan.equality_deletes[member]), []).append(member)
+        return sets
+
+    def _relation(self, key_set: KeySet, members: Sequence[int], extra: Sequence[str]) -> str:
+        """All keys of some delete files, as columns `k0`, `k1`, …, with `ks` (sequence number) and `kp` (partition)."""
+        deletes = [self.plan.equality_deletes[m] for m in members]
+        selects = []
+        for group in self.scanner.groups([self.files[m] for m in members], key_set.keys):
+            hits = [deletes[i] for i in group.members]
+            table = FileTable(len(hits))
+            facts = {"ks": [d.sequence_number for d in hits], "kp": [d.partition for d in hits]}
+            keys = key_set.expressions(group.expressions(key_set.keys, {}))
+            columns = [f"{key} AS k{i}" for i, key in enumerate(keys)]
+            columns += [f"{table.constant(facts[label], _LONG)} AS {label}" for label in extra]
+            selects.append(f"SELECT {', '.join(columns)} FROM {group.relation} AS f{table.join(self.register)}")
+        return f"({' UNION ALL '.join(selects)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One anti join: the relation of deleted keys, and when a row of it, `d`, hits a data row."""
+
+    relation: str
+    on: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DataColumns:
+    """Expressions on the data side, made only when a match needs them."""
+
+    sequence_number: Callable[[], str]
+    partition: Callable[[], str]
+
+
+def _same(data: str, key: str) -> str:
+    """Null equals null and nothing else (iceberg 4.26); NaN equals NaN on DuckDB."""
+    return f"{data} IS NOT DISTINCT FROM d.{key}"

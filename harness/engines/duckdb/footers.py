@@ -1,0 +1,101 @@
+"""What the engine learns from data files before it reads them: physical schemas and row counts, many files in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from harness.engines.duckdb import sqltext
+from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError
+from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
+from harness.projection import PhysicalSchema
+from harness.storage import Storage, is_local
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """Of one Parquet file: its columns, and the rows that it really has."""
+
+    schema: PhysicalSchema
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """A file's identity beside where its bytes are."""
+
+    recorded: str
+    physical: str
+
+    def __str__(self) -> str:
+        return self.recorded if self.recorded == self.physical else f"{self.recorded} ({self.physical})"
+
+
+def read_footers(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[FileName], storage: Storage, *, table: str
+) -> dict[str, Footer]:
+    """Footers by physical path.
+
+    Raises:
+        MissingFileError: a file is not there, or is empty (iceberg 7.6).
+        EncryptedTableError: a file has the magic of an encrypted footer (iceberg 2.19).
+        CorruptFileError: a footer cannot be read.
+    """
+    if not files:
+        return {}
+    try:
+        return _read(connection, tuple(file.physical for file in files))
+    except (duckdb.Error, HarnessError) as error:
+        for file in files:  # the slow way round, to name the culprit
+            check_file(file, storage, table=table)
+            try:
+                _read(connection, (file.physical,))
+            except (duckdb.Error, HarnessError) as reason:
+                raise CorruptFileError(
+                    f"Cannot read the footer of a Parquet file: {_line(reason)}", table=table, file=str(file)
+                ) from reason
+        raise CorruptFileError(f"Cannot read Parquet footers: {_line(error)}", table=table) from error
+
+
+def check_file(file: FileName, storage: Storage, *, table: str) -> None:
+    """Refuses a file that is missing, empty or encrypted, naming it under both its paths.
+
+    Raises:
+        MissingFileError, EncryptedTableError: as said.
+    """
+    if not storage.exists(file.physical) or storage.size(file.physical) == 0:
+        raise MissingFileError(
+            "Cannot read a data file: it is missing or empty; restore it, or map its path with path_map",
+            cause="MissingFile",
+            table=table,
+            file=str(file),
+            rule="iceberg 7.6",
+        )
+    head = storage.read(file.physical, length=4)
+    if head in (b"PARE", b"AGS1"):
+        raise EncryptedTableError("Cannot read an encrypted file", table=table, file=str(file), rule="iceberg 2.19")
+
+
+def _read(connection: duckdb.DuckDBPyConnection, physical: tuple[str, ...]) -> dict[str, Footer]:
+    listed = sqltext.paths(physical)
+    columns = ", ".join(ELEMENT_COLUMNS)
+    schemas = physical_schemas(
+        connection.execute(f"SELECT file_name, {columns} FROM parquet_schema({listed})").fetchall()
+    )
+    rows = dict(connection.execute(f"SELECT file_name, num_rows FROM parquet_file_metadata({listed})").fetchall())
+    return {path: Footer(schemas[path], rows[path]) for path in physical}
+
+
+def open_storage(connection: duckdb.DuckDBPyConnection, storage: Storage, physical: Sequence[str]) -> None:
+    """Lets DuckDB read every given path: non-local schemes go through the storage's own file systems, no extension."""
+    for scheme in {path.split("://", 1)[0] for path in physical if not is_local(path)}:
+        file_system, _ = storage.file_system(f"{scheme}://")
+        protocols = (file_system.protocol,) if isinstance(file_system.protocol, str) else file_system.protocol
+        if not any(connection.filesystem_is_registered(protocol) for protocol in protocols):
+            connection.register_filesystem(file_system)
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,174 @@
+"""Lowers a `ScanPlan` to one SQL query over the planned files.
+
+The query is a UNION ALL of branches, each over files that are read in the same way, and owes what `harness.plan` says:
+positions from the unfiltered file, positional deletes, equality deletes on table-typed values, the whole filter, the
+projection. Inside, columns have made-up names, because DuckDB takes names that differ only by case for equal.
+
+Deleted positions are applied in one of two ways, both measured on 20 million rows with 1 % deleted:
+- by *bitmap*: a row's bit is looked up in its file's bitmap, which joins on `file_index`. Filters reach the Parquet
+  reader, so row groups are still skipped; a full scan costs 1.7 times the plain one.
+- by *positional join* of each file with a column of flags: a full scan costs 1.2 times the plain one, but nothing can
+  be skipped. So only for queries without a filter, on DuckDB versions whose optimizer is known to leave it alone.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from harness.engines.duckdb import sqltext
+from harness.engines.duckdb.branch import Branch, PlannedFiles, is_metadata
+from harness.engines.duckdb.equality import EqualityLowering
+from harness.engines.duckdb.footers import FileName
+from harness.engines.duckdb.scans import ScanFile, Scanner
+from harness.errors import SchemaMismatchError
+from harness.plan import ScanPlan
+from harness.projection import METADATA
+from harness.schema import Field, StructType, walk
+
+_POSITIONAL_JOIN_VERSIONS = ("1.5.", "2.0.")
+"""DuckDB versions on which the tests proved that no optimizer rule reaches below a positional join."""
+_POSITIONAL_JOIN_FILES = 64  # each file is a branch of its own; beyond this, planning the branches costs more than it wins
+
+
+class Use(enum.Enum):
+    """What the query is for, which decides how positions are deleted."""
+
+    ONCE = "run once, as it is"
+    VIEW = "a relation that others will filter"
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A query without a filter or names applied: `sql` yields the columns `c0`, `c1`, … of `columns`."""
+
+    sql: str
+    columns: tuple[Field, ...]
+
+
+def lower(
+    plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
+) -> Lowered:
+    """The query of a plan.
+
+    Args:
+        plan: what to read.
+        connection: where footers are read and names are bound; no rows are.
+        register: puts an Arrow table where the query can read it, and returns its name.
+        use: how the query will be run.
+
+    Raises:
+        MissingFileError, CorruptFileError, CorruptDeleteError, SchemaMismatchError, UnsupportedError: about the file
+            at fault.
+    """
+    columns = _columns(plan)
+    _check_names(columns, plan)
+    if plan.files.num_rows == 0:
+        empty = ", ".join(f"{sqltext.literal(None, f.type)} AS c{i}" for i, f in enumerate(columns))
+        return Lowered(f"SELECT {empty or 'NULL AS c0'} WHERE false", columns)
+    lowering = _Lowering(plan, connection, register, use, columns)
+    return Lowered("\nUNION ALL\n".join(lowering.branches()), columns)
+
+
+def named(lowered: Lowered, plan: ScanPlan) -> str:
+    """`lowered` with the filter applied, and the plan's columns under their own names."""
+    return _finished(lowered, plan, [sqltext.name(f.name) for f in plan.columns])
+
+
+def numbered(lowered: Lowered, plan: ScanPlan) -> str:
+    """`lowered` with the filter applied, and the plan's columns in order under the names `r0`, `r1`, …"""
+    return _finished(lowered, plan, [f"r{i}" for i in range(len(plan.columns))])
+
+
+def _finished(lowered: Lowered, plan: ScanPlan, labels: Sequence[str]) -> str:
+    places = {f.id: i for i, f in enumerate(lowered.columns)}
+    if plan.filter is None:
+        outputs = [f"c{places[f.id]} AS {label}" for f, label in zip(plan.columns, labels, strict=True)]
+        return f"SELECT {', '.join(outputs) or 'NULL'} FROM ({lowered.sql})"
+    # The filter speaks in the user's names; every other column keeps out of its way.
+    prefix = "#"
+    while any(f.name.startswith(prefix) for f in plan.filter.columns):
+        prefix += "#"
+    inner = [f"c{i} AS {sqltext.name(f'{prefix}{i}')}" for i in range(len(lowered.columns))]
+    inner += [f"c{places[f.id]} AS {sqltext.name(f.name)}" for f in plan.filter.columns]
+    outer = [f"{sqltext.name(f'{prefix}{places[f.id]}')} AS {x}" for f, x in zip(plan.columns, labels, strict=True)]
+    rows = f"SELECT {', '.join(inner)} FROM ({lowered.sql})"
+    return f"SELECT {', '.join(outer) or 'NULL'} FROM ({rows}) WHERE {plan.filter.sql}"
+
+
+def _columns(plan: ScanPlan) -> tuple[Field, ...]:
+    """The plan's columns, and those that only its filter needs."""
+    chosen = {f.id: f for f in plan.columns}
+    if plan.filter is not None:
+        chosen |= {f.id: f for f in plan.filter.columns if f.id not in chosen}
+    return tuple(chosen.values())
+
+
+def _check_names(columns: Sequence[Field], plan: ScanPlan) -> None:
+    """DuckDB cannot make a struct whose field names differ only by case (iceberg 5.21)."""
+    for path, f in walk(tuple(columns)):
+        if isinstance(f.type, StructType):
+            names = [part.name.lower() for part in f.type.fields]
+            if len(set(names)) < len(names):
+                raise SchemaMismatchError(
+                    "Cannot read a struct on DuckDB: names of its fields differ only by case; leave the column out",
+                    cause="AmbiguousColumn",
+                    table=plan.table,
+                    field=".".join(path),
+                    rule="iceberg 5.21",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Lowering:
+    plan: ScanPlan
+    connection: duckdb.DuckDBPyConnection
+    register: Callable[[pa.Table], str]
+    use: Use
+    columns: tuple[Field, ...]
+
+    def branches(self) -> list[str]:
+        files = PlannedFiles.of(self.plan)
+        deleted = self._deleted_positions(files)
+        scanner = Scanner(self.connection, self.plan, self.register)
+        equality = EqualityLowering.of(self.plan, scanner, self.register)
+        scan_files = [self._scan_file(files, i, equality.split(files.equality_scope[i]), i in deleted) for i in files]
+        scanner.prefetch([*scan_files, *equality.files])
+        fields = tuple(f for f in self.columns if not is_metadata(f)) + equality.roots
+        positional = self._joins_by_position(deleted)
+        branches = []
+        for group in scanner.groups(scan_files, fields):
+            branch = Branch(self.plan, self.columns, fields, files, group, deleted, equality, self.register)
+            if positional and group.parquet and branch.has_positions:
+                branches += branch.by_position()
+            else:
+                branches.append(branch.by_bitmap())
+        return branches
+
+    def _deleted_positions(self, files: PlannedFiles) -> dict[int, BitMap64]:
+        loaded = self.plan.load_positions([i for i in files if files.has_positions[i]])
+        return {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
+
+    def _scan_file(self, files: PlannedFiles, ordinal: int, split: Hashable, positions: bool) -> ScanFile:
+        exact = positions or any(f.id == METADATA["_row_id"].id for f in self.columns)
+        return ScanFile(
+            name=FileName(files.path[ordinal], files.physical[ordinal]),
+            format=files.format[ordinal],
+            constants=frozenset(files.partition(ordinal).constants),
+            exact_rows=files.record_count[ordinal] if exact else None,
+            split=(split, positions),
+        )
+
+    def _joins_by_position(self, deleted: Mapping[int, BitMap64]) -> bool:
+        return (
+            self.use is Use.ONCE
+            and self.plan.filter is None
+            and len(deleted) <= _POSITIONAL_JOIN_FILES
+            and not any(f.id == METADATA["_deleted"].id for f in self.columns)
+            and duckdb.__version__.startswith(_POSITIONAL_JOIN_VERSIONS)
+        )

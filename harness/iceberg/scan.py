@@ -1,0 +1,144 @@
+"""Plans a read of an Iceberg snapshot: manifests to a `ScanPlan` (iceberg sections 2 to 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from harness.errors import HarnessError
+from harness.filter_sql import parse_filter
+from harness.binding import bind_columns
+from harness.iceberg.equality_keys import newest_first
+from harness.iceberg.file_list import list_files
+from harness.iceberg.manifest_list import ManifestFile, parse_manifest_list
+from harness.iceberg.manifests import ALL, ManifestEntry, Statistics, parse_manifest
+from harness.iceberg.metadata import Snapshot, TableMetadata
+from harness.iceberg.name_mapping import parse_name_mapping
+from harness.iceberg.partitions import all_partition_fields
+from harness.iceberg.pruning import manifest_filter
+from harness.iceberg.snapshots import Selection
+from harness.iceberg.source import Prune, ScanSource
+from harness.plan import Counts, ScanPlan
+from harness.predicate import Filter, fields_of
+from harness.projection import METADATA, NameMapping
+from harness.schema import Field, Schema, StructType, UnknownType
+
+NAME_MAPPING = "schema.name-mapping.default"
+
+
+def plan_scan(
+    source: ScanSource, selection: Selection, *, columns: tuple[str, ...] | None, where: str | None
+) -> ScanPlan:
+    """The plan of a read.
+
+    Args:
+        source: the table.
+        selection: snapshot and schema.
+        columns: names in the order wanted; None: all columns of the schema.
+        where: a boolean SQL expression, or None.
+
+    Raises:
+        RequestError: a column is unknown, or `where` cannot be parsed.
+        InvalidTableError, MissingFileError, UnsupportedError, EncryptedTableError: as the message says; it names the
+            table, the snapshot and the file.
+    """
+    snapshot = selection.snapshot
+    try:
+        return _Scan(source, selection.schema).plan(snapshot, columns, where)
+    except HarnessError as error:
+        error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    source: ScanSource
+    schema: Schema
+
+    def plan(self, snapshot: Snapshot | None, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
+        metadata, options = self.source.metadata, self.source.options
+        chosen = self.schema.fields if columns is None else bind_columns(columns, self.schema)
+        condition = None if where is None else parse_filter(where, self.schema)
+        manifests = [] if snapshot is None else self._manifests(snapshot)
+        deletes = self._delete_entries([m for m in manifests if m.is_deletes])
+        keys = frozenset(id_ for entry in deletes for id_ in entry.file.equality_ids or ())
+        data = [m for m in manifests if not m.is_deletes]
+        opened = [m for m in data if not self._skips(m, condition)]
+        statistics = keys | (fields_of(condition.predicate) if condition is not None else frozenset())
+        entries = (entry for m in opened for entry in self._entries(m, statistics=statistics))
+        files = list_files(
+            entries,
+            deletes,
+            source=self.source,
+            schema=self.schema,
+            condition=None if options.prune is Prune.OFF else condition,
+        )
+        return ScanPlan(
+            table=self.source.location,
+            format="iceberg",
+            snapshot=None if snapshot is None else snapshot.id,
+            schema=self.schema,
+            columns=tuple(self._typed(f) for f in chosen),
+            filter=condition,
+            files=files.files,
+            partitions=files.partitions,
+            equality_deletes=files.equality_deletes,
+            equality_scopes=files.equality_scopes,
+            position_deletes=files.position_deletes,
+            load_positions=files.load_positions,
+            name_mapping=self._name_mapping(metadata),
+            skipped=files.skipped,
+            counts=Counts(
+                manifests=len(data),
+                manifests_skipped=len(data) - len(opened),
+                files=files.files.num_rows + len(files.skipped),
+            ),
+            storage=self.source.storage,
+        )
+
+    def _manifests(self, snapshot: Snapshot) -> list[ManifestFile]:
+        """The snapshot's manifests in order; v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
+        if snapshot.manifest_list is not None:
+            data = self.source.read(snapshot.manifest_list, "manifest list")
+            return list(parse_manifest_list(data, file=snapshot.manifest_list))
+        return [ManifestFile(path=path, added_snapshot_id=snapshot.id) for path in snapshot.manifests or ()]
+
+    def _delete_entries(self, manifests: Iterable[ManifestFile]) -> tuple[ManifestEntry, ...]:
+        """Every live delete file of the snapshot, with all its statistics."""
+        live = [m for m in manifests if not _has_no_files(m)]
+        return tuple(entry for m in live for entry in self._entries(m, statistics=ALL))
+
+    def _entries(self, manifest: ManifestFile, *, statistics: Statistics) -> Iterator[ManifestEntry]:
+        data = self.source.read(manifest.path, "manifest")
+        return parse_manifest(
+            data,
+            manifest,
+            specs=self.source.metadata.specs,
+            schemas=newest_first(self.source.metadata.schemas, self.source.metadata.current_schema_id),
+            statistics=statistics,
+        )
+
+    def _skips(self, manifest: ManifestFile, condition: Filter | None) -> bool:
+        if _has_no_files(manifest):
+            return True
+        if condition is None or self.source.options.prune is not Prune.ALL or manifest.spec_id is None:
+            return False
+        spec = self.source.metadata.specs.get(manifest.spec_id)
+        return spec is not None and not manifest_filter(condition.predicate, spec, self.schema)(manifest)
+
+    def _name_mapping(self, metadata: TableMetadata) -> NameMapping | None:
+        text = metadata.properties.get(NAME_MAPPING)
+        return None if text is None else parse_name_mapping(text)
+
+    def _typed(self, column: Field) -> Field:
+        """`_partition` as a struct of the fields of all the table's specs; null if there are none (iceberg 5.17)."""
+        if column.id != METADATA["_partition"].id:
+            return column
+        metadata = self.source.metadata
+        fields = all_partition_fields(metadata, newest_first(metadata.schemas, metadata.current_schema_id))
+        return replace(column, type=StructType(fields) if fields else UnknownType())
+
+
+def _has_no_files(manifest: ManifestFile) -> bool:
+    """Whether the counts say that nothing in the manifest is live; unknown counts say nothing (iceberg 3.5)."""
+    return manifest.added_files_count == 0 and manifest.existing_files_count == 0

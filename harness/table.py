@@ -1,0 +1,217 @@
+"""Tables and snapshots: where every read begins.
+
+    table = open_table("warehouse/orders")
+    snapshot = table.snapshot(ref="audit")
+    snapshot.plan(where="region = 'eu'").explain()
+    snapshot.to_arrow(columns=["id", "total"])
+
+Nothing is cached behind the user's back but the metadata itself: a `Table` is one version of it, and a `Snapshot` of it
+gives the same rows for ever.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from harness.errors import RequestError
+from harness.iceberg.snapshots import Selection
+from harness.iceberg.table import IcebergTable, load
+from harness.plan import ScanPlan
+from harness.schema import Schema
+from harness.storage import Storage
+
+if TYPE_CHECKING:
+    import duckdb
+
+_PRUNE = ("off", "files", "all")
+
+
+def open_table(
+    location: str,
+    *,
+    path_map: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    allow_version_guess: bool = False,
+    lenient_delete_partition: bool = False,
+    allow_duplicate_files: bool = False,
+    prune: str = "files",
+) -> Table:
+    """The table at a location, as its current metadata says.
+
+    Args:
+        location: a table's directory or a metadata file; a local path, or a URI that fsspec can open.
+        path_map: recorded path prefixes and where they are now, for tables that were moved in parts. A table that was
+            moved as a whole needs none.
+        storage_options: passed to fsspec for locations that are not local.
+        allow_version_guess: where no version hint tells the current metadata file, take the highest number
+            (iceberg 1.5); without it that is an error.
+        lenient_delete_partition: apply position delete files to data files of other partitions by path (iceberg 4.4).
+        allow_duplicate_files: read a data file twice that is listed twice (iceberg 2.13).
+        prune: `files` skips data files by partition and statistics; `all` also skips manifests by their summaries,
+            which some writers get wrong (iceberg 3.9); `off` reads all files.
+
+    Raises:
+        TableNotFoundError: there is no table, or it cannot be told which metadata file is the current one.
+        InvalidTableError: the metadata breaks the specification.
+        UnsupportedError: the table uses what harness does not read.
+        RequestError: an option has no such value.
+    """
+    if prune not in _PRUNE:
+        raise RequestError(f"Invalid option prune={prune!r}: expected one of {', '.join(_PRUNE)}")
+    return Table(
+        load(
+            str(location),
+            Storage(dict(storage_options or {})),
+            path_map=path_map,
+            allow_version_guess=allow_version_guess,
+            lenient_delete_partition=lenient_delete_partition,
+            allow_duplicate_files=allow_duplicate_files,
+            prune=prune,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One version of a table's metadata."""
+
+    source: IcebergTable = field(repr=False)
+
+    @property
+    def location(self) -> str:
+        """The location that was opened."""
+        return self.source.location
+
+    @property
+    def format(self) -> str:
+        """`iceberg`."""
+        return self.source.format
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.source.schema
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the table but harmless to a reader, one sentence each."""
+        return self.source.warnings
+
+    def snapshots(self) -> list[dict[str, Any]]:
+        """All snapshots as plain values: id, parent_id, sequence_number, timestamp_ms, operation, schema_id, summary."""
+        return self.source.snapshots()
+
+    def refs(self) -> dict[str, dict[str, Any]]:
+        """Branches and tags by name, as plain values."""
+        return self.source.refs()
+
+    def describe(self) -> dict[str, Any]:
+        """All that the metadata says, as plain values."""
+        return self.source.describe()
+
+    def snapshot(
+        self,
+        snapshot_id: int | None = None,
+        *,
+        timestamp: int | str | datetime | None = None,
+        ref: str | None = None,
+    ) -> Snapshot:
+        """A snapshot and the schema that belongs to it; without a selector, the current one (iceberg 1.32 to 1.37).
+
+        Args:
+            snapshot_id: the id of any snapshot in the metadata.
+            timestamp: what the table was at that time: milliseconds since 1970-01-01 UTC, a datetime, or ISO text
+                (UTC unless it has an offset).
+            ref: a branch or tag.
+
+        Raises:
+            RequestError: more than one selector, or a text that is no time.
+            SnapshotNotFoundError: there is no such snapshot; the message says what there is.
+            EncryptedTableError: the snapshot is encrypted.
+        """
+        return Snapshot(self, self.source.select(snapshot_id, timestamp, ref))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A table at one point of its history, with the schema that its rows are shown in.
+
+    Anything that takes an Arrow stream takes a snapshot.
+    """
+
+    table: Table
+    selection: Selection = field(repr=False)
+
+    @property
+    def id(self) -> int | None:
+        """The snapshot's id; None for a table that has none, and so no rows."""
+        return None if self.selection.snapshot is None else self.selection.snapshot.id
+
+    @property
+    def timestamp_ms(self) -> int | None:
+        """When it was committed, milliseconds since 1970-01-01 UTC."""
+        return None if self.selection.snapshot is None else self.selection.snapshot.timestamp_ms
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the rows."""
+        return self.selection.schema
+
+    def plan(self, columns: Sequence[str] | None = None, where: str | None = None) -> ScanPlan:
+        """What a read must do: the files that may hold matching rows, and the deletes that hit them.
+
+        Args:
+            columns: names of top-level columns and metadata columns (`_file`, `_pos`, `_spec_id`, `_partition`,
+                `_deleted`, `_row_id`, `_last_updated_sequence_number`), in the order wanted; None: all of the schema.
+            where: a boolean SQL expression in DuckDB's dialect.
+
+        Raises:
+            UnknownColumnError: a name is not in the schema.
+            RequestError: `where` cannot be parsed.
+            InvalidTableError, MissingFileError, UnsupportedError: the table cannot be read; the message names the file.
+        """
+        if isinstance(columns, str):
+            raise RequestError(f"Invalid columns {columns!r}: expected a list of names", table=self.table.location)
+        return self.table.source.plan(self.selection, None if columns is None else tuple(columns), where)
+
+    def to_duckdb(
+        self,
+        connection: duckdb.DuckDBPyConnection | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        name: str | None = None,
+    ) -> duckdb.DuckDBPyRelation:
+        """The rows as a lazy DuckDB relation, filtered and projected natively as you go on.
+
+        Args:
+            connection: yours, or None for a new one. On yours no setting is changed.
+            columns, where: as for `plan`; `where` skips files.
+            name: also make the rows a temporary view of this name on the connection.
+
+        Raises:
+            As `plan`, and EngineError.
+        """
+        return _engine().relation(self.plan(columns, where), connection, name=name)  # type: ignore[no-any-return]
+
+    def to_arrow(self, *, columns: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
+        """The rows as an Arrow table in exact types (`harness.schema.arrow_type`), read by DuckDB. Row order is open.
+
+        Raises:
+            As `plan`, and EngineError.
+        """
+        return _engine().to_arrow(self.plan(columns, where))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def _engine() -> Any:
+    """The default engine. Found by name when first used, so that opening a table loads no engine (import rules)."""
+    return importlib.import_module("harness.engines.duckdb")
