@@ -36,6 +36,7 @@ from harness.schema import (
     OpaqueType,
     StringType,
     StructType,
+    TimestampType,
     Type,
     UnknownType,
     VariantType,
@@ -150,7 +151,12 @@ def resolve(
         else:
             file = with_mapped_ids(file, mapping_by_name(fields))
     resolver = _Resolver(
-        partition_ids=partition_ids, has_ids=has_ids, by_position=by_position, file_path=file_path, table=table
+        partition_ids=partition_ids,
+        has_ids=has_ids,
+        by_position=by_position,
+        strict_zones=file_format == "orc",
+        file_path=file_path,
+        table=table,
     )
     return tuple(resolver.source(f, file, f.name) for f in fields)
 
@@ -180,11 +186,15 @@ def is_identity(wanted: Field, source: Source) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Resolver:
-    """What stays the same while the fields of one file are resolved; paths are dotted names from the top."""
+    """What stays the same while the fields of one file are resolved; paths are dotted names from the top.
+
+    strict_zones: ORC's timestamp is a wall clock and its timestamp_instant is not, so neither can stand for the other.
+    """
 
     partition_ids: frozenset[int]
     has_ids: bool
     by_position: bool
+    strict_zones: bool
     file_path: str
     table: str
 
@@ -232,6 +242,8 @@ class _Resolver:
                 return Stored(stored, parts)
             case VariantType(), StructType() if is_variant_group(stored):
                 return Stored(stored)
+            case TimestampType(utc=utc), TimestampType(utc=stored_utc) if self.strict_zones and utc != stored_utc:
+                raise self.incompatible(wanted, describe(stored), path)
             case _ if readable(stored.type, wanted.type):
                 return Stored(stored)
             case _:
