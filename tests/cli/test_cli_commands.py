@@ -139,7 +139,7 @@ def test_opening_options(calls):
 
 
 @pytest.mark.parametrize(
-    "arguments, expected",
+    ("arguments", "expected"),
     [
         (["--snapshot", "5"], (5, None, None)),
         (["--ref", "main"], (None, None, "main")),
@@ -226,7 +226,7 @@ def test_a_long_error_is_not_wrapped_or_read_as_markup(capfd, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "arguments, sentence",
+    ("arguments", "sentence"),
     [
         (["plan"], "Missing argument 'TABLE'"),
         (["plan", "t", "--path-map", "x"], "--path-map number 1 is not of the form NAME=VALUE"),
@@ -297,7 +297,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize("no_color, coloured", [(None, True), ("1", False)])
+@pytest.mark.parametrize(("no_color", "coloured"), [(None, True), ("1", False)])
 def test_errors_are_coloured_on_a_terminal_only_without_no_color(no_color, coloured):
     import pty
 

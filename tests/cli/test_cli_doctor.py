@@ -44,7 +44,7 @@ def test_without_spark_duckdb_reads_still_work(capfd, monkeypatch, missing):
 
 
 @pytest.mark.parametrize(
-    "version, problem",
+    ("version", "problem"),
     [
         ("1.5.0", None),
         ("2.9", None),
@@ -58,7 +58,7 @@ def test_version_bounds(version, problem):
 
 
 @pytest.mark.parametrize(
-    "version, problem",
+    ("version", "problem"),
     [
         ("17.0.15", None),
         ("21", None),
@@ -77,6 +77,6 @@ def test_a_java_that_cannot_start_has_no_version(tmp_path):
     assert doctor.java_version(str(broken)) is None
 
 
-@pytest.mark.parametrize("text, numbers", [("1.5.0.dev3", (1, 5, 0)), ("2026.6", (2026, 6)), ("x", ())])
+@pytest.mark.parametrize(("text", "numbers"), [("1.5.0.dev3", (1, 5, 0)), ("2026.6", (2026, 6)), ("x", ())])
 def test_version_numbers(text, numbers):
     assert version_numbers(text) == numbers

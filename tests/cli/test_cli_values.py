@@ -14,7 +14,7 @@ UTC = datetime.UTC
 
 
 @pytest.mark.parametrize(
-    "array, expected",
+    ("array", "expected"),
     [
         pytest.param(pa.array([None, None], pa.null()), [None, None], id="null"),
         pytest.param(pa.array([True, None, False]), [True, None, False], id="boolean"),
@@ -93,7 +93,7 @@ def test_a_slice_of_nested_values_is_that_slice():
 
 
 @pytest.mark.parametrize(
-    "value, expected",
+    ("value", "expected"),
     [
         (2**63, "9223372036854775808"),
         (True, True),
@@ -110,7 +110,7 @@ def test_python_values_become_json(value, expected):
 
 
 @pytest.mark.parametrize(
-    "value, expected",
+    ("value", "expected"),
     [(None, None), ("x", "x"), (1, "1"), (True, "true"), (0.5, "0.5"), ({"a": ["ä", None]}, '{"a":["ä",null]}')],
 )
 def test_text_of_a_value(value, expected):

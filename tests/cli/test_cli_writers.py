@@ -20,7 +20,7 @@ def written(table: pa.Table, row_format: RowFormat) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "row_format, expected",
+    ("row_format", "expected"),
     [
         (RowFormat.TEXT, "  id  name\n----  ----\n   1  a\nNULL\n  30  NULL\n"),
         (RowFormat.CSV, 'id,name\n1,a\n,""\n30,\n'),
@@ -38,7 +38,7 @@ def test_rows_as_text(row_format, expected):
 
 
 @pytest.mark.parametrize(
-    "row_format, expected",
+    ("row_format", "expected"),
     [
         (RowFormat.TEXT, "id  name\n--  ----\n"),
         (RowFormat.CSV, "id,name\n"),
@@ -64,7 +64,7 @@ def test_rows_as_arrow():
 
 
 @pytest.mark.parametrize(
-    "text, cell",
+    ("text", "cell"),
     [
         ("a,b", '"a,b"'),
         ('say "x"', '"say ""x"""'),

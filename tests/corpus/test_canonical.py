@@ -11,7 +11,7 @@ from canonical import canonical_table, canonical_values
 
 
 @pytest.mark.parametrize(
-    "array, expected",
+    ("array", "expected"),
     [
         pytest.param(pa.nulls(2), ["~", "~"], id="null"),
         pytest.param(pa.array([True, False, None]), ["true", "false", "~"], id="boolean"),
