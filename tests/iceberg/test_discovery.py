@@ -115,8 +115,9 @@ def test_hint_that_leads_nowhere_is_an_error(tmp_path: Path, names: list[str], h
     with pytest.raises(TableNotFoundError) as caught:
         find(tmp_path)
     assert str(caught.value) == (
-        f"Cannot find the metadata file of the version hint: got {hint!r}, and there is no such file; name the metadata "
-        f"file itself [MetadataNotFound; table {tmp_path}, file {tmp_path}/metadata/version-hint.text, rule iceberg {rule}]"
+        f"Cannot find the metadata file of the version hint: got {hint!r}, and there is no such file; name the "
+        f"metadata file itself [MetadataNotFound; table {tmp_path}, "
+        f"file {tmp_path}/metadata/version-hint.text, rule iceberg {rule}]"
     )
 
 

@@ -121,7 +121,7 @@ def test_table_without_snapshot_is_empty_under_the_current_schema_1_24(selector:
         {"snapshot_id": 10, "timestamp_ms": T0},
         {"snapshot_id": 10, "timestamp_ms": T0, "ref": "main"},
     ],
-    ids=lambda s: "+".join(s),
+    ids="+".join,
 )
 def test_selectors_exclude_each_other_1_32(selectors: Any) -> None:
     with pytest.raises(RequestError, match="at once: give one of them") as caught:
@@ -149,8 +149,9 @@ def test_selectors_exclude_each_other_1_32(selectors: Any) -> None:
         pytest.param(
             table(),
             {"timestamp_ms": T0 + 500},
-            "Cannot read at 2023-11-14T22:13:20.500Z: snapshot 5 of that time has expired; the oldest available time is "
-            "2023-11-14T22:13:21.000Z [MissingSnapshot; table /t, snapshot 5, file v1.metadata.json, rule iceberg 1.33]",
+            "Cannot read at 2023-11-14T22:13:20.500Z: snapshot 5 of that time has expired; the oldest available "
+            "time is 2023-11-14T22:13:21.000Z [MissingSnapshot; table /t, snapshot 5, file v1.metadata.json, "
+            "rule iceberg 1.33]",
             id="expired",
         ),
         pytest.param(
