@@ -1,0 +1,216 @@
+"""Which manifests and files a filter can skip: by manifest summaries, partition tuples, and column statistics.
+
+Each function turns a filter into a test that is False only when no row can make the filter true. Nothing here drops a
+part of the filter: engines apply it in full to what is left (iceberg 3.18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, assert_never
+
+from harness.column_stats import ColumnStats
+from harness.iceberg.manifest_entries import DataFile
+from harness.iceberg.manifest_list import FieldSummary, ManifestFile
+from harness.iceberg.partition_predicates import project
+from harness.iceberg.specs import PartitionField, PartitionSpec
+from harness.iceberg.transforms import Void, result_type
+from harness.iceberg.values import decode_bound
+from harness.predicate import (
+    And,
+    Comparison,
+    Constant,
+    In,
+    IsNan,
+    IsNull,
+    Or,
+    Predicate,
+    StartsWith,
+    Undecided,
+    conjunction,
+    disjunction,
+    evaluate,
+    fields_of,
+    may_match,
+)
+from harness.schema import Field, FloatType, Schema, StructType
+
+
+def partition_filter(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Callable[[Mapping[int, Any]], bool]:
+    """A test of partition tuples (stored form by partition field id) of `spec`. Source: iceberg 3.14-3.17.
+
+    Predicates on columns that are not in `schema` (metadata columns, ids of another schema) conclude nothing.
+    """
+    projected = _projected(predicate, spec, schema)
+    if not fields_of(projected):
+        known = evaluate(projected, lambda field: None) is True
+        return lambda values: known
+    return lambda values: evaluate(projected, lambda field: values.get(field.id)) is True
+
+
+def metrics_filter(predicate: Predicate, schema: Schema) -> Callable[[DataFile], bool]:
+    """A test of data files by their statistics. Source: iceberg 3.19-3.25.
+
+    Manifests must have been parsed with the statistics of `fields_of(predicate)`; what is missing is unknown.
+    """
+    prunable = _decidable(predicate, schema)
+    if not fields_of(prunable):
+        known = may_match(prunable, lambda field: None)
+        return lambda file: known
+    nested = frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
+
+    def may_hold(file: DataFile) -> bool:
+        # Writers that could not count rows could not count values either (iceberg 2.21).
+        return file.record_count is None or may_match(prunable, lambda field: _column_stats(file, field, nested))
+
+    return may_hold
+
+
+def manifest_filter(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Callable[[ManifestFile], bool]:
+    """A test of manifests of `spec` by their partition summaries, which some writers get wrong (iceberg 3.9).
+
+    Use it only where the caller asked for it, and check opened manifests with `summary_check`. Source: iceberg 3.6-3.8.
+    """
+    projected = _projected(predicate, spec, schema)
+    positions = {f.field_id: position for position, f in enumerate(spec.fields)}
+
+    def may_hold(manifest: ManifestFile) -> bool:
+        summaries = manifest.partitions
+        if summaries is None or len(summaries) != len(spec.fields):
+            return True
+        return may_match(projected, lambda field: _summary_stats(summaries[positions[field.id]], field))
+
+    return may_hold
+
+
+def has_live_files(manifest: ManifestFile) -> bool:
+    """False if the counts say that all entries are deleted; an unknown count is taken as some (iceberg 3.5)."""
+    return manifest.added_files_count != 0 or manifest.existing_files_count != 0
+
+
+def summary_check(manifest: ManifestFile, spec: PartitionSpec, schema: Schema) -> Callable[[Mapping[int, Any]], bool]:
+    """A test whether a partition tuple of an opened manifest is within the manifest's summaries (iceberg 3.9).
+
+    One that is not proves the writer wrong: summaries of this table should not be used any more.
+    """
+    summaries = manifest.partitions
+    if summaries is None or len(summaries) != len(spec.fields):
+        return lambda values: True
+    stats = [
+        (target, _summary_stats(summary, target))
+        for f, summary in zip(spec.fields, summaries, strict=True)
+        if not isinstance(f.transform, Void)
+        for target in (_target(f, source) for source in _sources(f, schema))
+    ]
+    return lambda values: all(_is_within(values.get(target.id), known) for target, known in stats)
+
+
+def _is_within(value: Any, known: ColumnStats) -> bool:
+    if value is None:
+        return known.null_count != 0
+    if value != value:  # NaN has no place between bounds
+        return True
+    below = known.lower is not None and value < known.lower
+    above = known.upper is not None and value > known.upper
+    return not (below or above or known.value_count is not None)
+
+
+def _projected(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Predicate:
+    """The inclusive projection of a whole filter onto the partition fields of `spec`."""
+    match predicate:
+        case And(parts=parts):
+            return conjunction(tuple(_projected(part, spec, schema) for part in parts))
+        case Or(parts=parts):
+            return disjunction(tuple(_projected(part, spec, schema) for part in parts))
+        case Constant():
+            return predicate
+        case Undecided():
+            return Constant(True)
+        case Comparison() | In() | IsNull() | IsNan() | StartsWith():
+            source = predicate.field
+            on_field = [f for f in spec.fields if f.source_id == source.id and _sources(f, schema)]
+            projections = tuple(project(f.transform, source, predicate, _target(f, source)) for f in on_field)
+            return conjunction(projections) if projections else Constant(True)
+        case _:
+            assert_never(predicate)
+
+
+def _sources(partition_field: PartitionField, schema: Schema) -> tuple[Field, ...]:
+    """The source column as a tuple of one; empty if it is not in the schema or below a list or map (iceberg 3.14)."""
+    return tuple(f for f in _columns(schema.fields) if f.id == partition_field.source_id)
+
+
+def _target(partition_field: PartitionField, source: Field) -> Field:
+    type_ = result_type(partition_field.transform, source.type)
+    return Field(id=partition_field.field_id, name=partition_field.name, type=type_)
+
+
+def _columns(fields: tuple[Field, ...]) -> list[Field]:
+    """The fields whose statistics speak of rows: all but those below a list or map (iceberg 3.4)."""
+    found: list[Field] = []
+    for field in fields:
+        found.append(field)
+        if isinstance(field.type, StructType):
+            found.extend(_columns(field.type.fields))
+    return found
+
+
+def _decidable(predicate: Predicate, schema: Schema) -> Predicate:
+    """`predicate` without the parts that column statistics cannot decide."""
+    columns = frozenset(f.id for f in _columns(schema.fields) if not isinstance(f.type, StructType))
+
+    def lower(part: Predicate) -> Predicate:
+        match part:
+            case And(parts=parts):
+                return conjunction(tuple(map(lower, parts)))
+            case Or(parts=parts):
+                return disjunction(tuple(map(lower, parts)))
+            case Constant() | Undecided():
+                return part
+            case _:
+                return part if part.field.id in columns else Undecided()
+
+    return lower(predicate)
+
+
+def _column_stats(file: DataFile, field: Field, nested: AbstractSet[int]) -> ColumnStats | None:
+    """What the manifest knows of a column; None if it is in none of the maps, and so perhaps not in the file.
+
+    nested: ids of fields within structs. ORC does not count their values where the struct itself is null.
+    """
+    id_ = field.id
+    values = _of(file.value_counts, id_)
+    nulls = _of(file.null_value_counts, id_)
+    nans = _of(file.nan_value_counts, id_)
+    lower = _of(file.lower_bounds, id_)
+    upper = _of(file.upper_bounds, id_)
+    if values is None and nulls is None and nans is None and lower is None and upper is None:
+        return None
+    is_partial = id_ in nested and values != file.record_count
+    return ColumnStats(
+        lower=None if lower is None else decode_bound(field.type, lower),
+        upper=None if upper is None else decode_bound(field.type, upper),
+        null_count=None if is_partial else nulls,
+        nan_count=nans,
+        value_count=values,
+    )
+
+
+def _of(counts: Mapping[int, Any] | None, id_: int) -> Any:
+    return None if counts is None else counts.get(id_)
+
+
+def _summary_stats(summary: FieldSummary, field: Field) -> ColumnStats:
+    """A summary as statistics of the partition field: counts of 0 and 1 say "none" and "all" (iceberg 3.6, 3.7)."""
+    is_float = isinstance(field.type, FloatType)
+    if summary.lower is None and summary.upper is None and summary.contains_null and not is_float:
+        return ColumnStats(lower=None, upper=None, null_count=1, nan_count=0, value_count=1)
+    return ColumnStats(
+        lower=None if summary.lower is None else decode_bound(field.type, summary.lower),
+        upper=None if summary.upper is None else decode_bound(field.type, summary.upper),
+        null_count=None if summary.contains_null else 0,
+        # Some writers say "no NaN" whatever the data holds (iceberg 3.7).
+        nan_count=None if is_float else 0,
+        value_count=None,
+    )
