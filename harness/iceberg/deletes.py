@@ -19,16 +19,18 @@ Spec: Iceberg, "Scan Planning" and "Delete Formats".
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
 from harness.iceberg.delete_lookup import BySequence, EqualityScopes, PathRanges, grouped, path_bounds, path_ranges
 from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.iceberg.specs import PartitionSpec
-from harness.iceberg.transforms import Void
-from harness.iceberg.values import partition_key
-from harness.schema import Type, UnknownType
+
+
+PartitionOf: TypeAlias = Callable[[DataFile], Hashable]
+"""The partition tuple of a file, equal for equal tuples of one spec (iceberg 2.18)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ class DeleteIndex:
     """
 
     equality_deletes: tuple[ManifestEntry, ...]
-    _partitions: _Partitions = field(repr=False)
+    _partition_of: PartitionOf = field(repr=False)
     _lenient: bool = field(repr=False)
     _vectors: Mapping[str, ManifestEntry] = field(repr=False)
     _targeted: Mapping[str, BySequence] = field(repr=False)
@@ -74,19 +76,22 @@ class DeleteIndex:
         entries: Iterable[ManifestEntry],
         *,
         specs: Mapping[int, PartitionSpec],
+        partition_of: PartitionOf,
         format_version: int,
         live_paths: Container[str] = frozenset(),
-        lenient_partition: bool = False,
+        mismatched_partitions: Literal["refuse", "apply"] = "refuse",
     ) -> DeleteIndex:
         """The index over the entries of the snapshot's delete manifests; entries with status deleted are left out.
 
         Args:
             entries: delete entries, with bounds of the file path (id 2147483546) and of equality keys.
             specs: the table's partition specs by id.
+            partition_of: the partition tuple of a data or delete file.
             format_version: the table's.
             live_paths: recorded paths of the snapshot's live data files, see `live_paths` below. A delete file on one
                 path that is not among them is read for its whole partition: slower, equally right (iceberg 4.14).
-            lenient_partition: position delete files hit data files of any partition by path (iceberg 4.4).
+            mismatched_partitions: `apply` lets position delete files hit files of any partition by path
+                (iceberg 4.4, the flag `lenient_delete_partition`).
 
         Raises:
             CorruptDeleteError: an entry lacks what its kind needs (4.17, 4.23), or two vectors hit one file (4.21).
@@ -96,7 +101,6 @@ class DeleteIndex:
         live = [entry for entry in entries if entry.status is not Status.DELETED]
         for entry in live:
             _check_entry(entry, format_version)
-        partitions = _Partitions.of(specs)
         equality = tuple(entry for entry in live if entry.file.content is Content.EQUALITY_DELETES)
         positions = [entry for entry in live if entry.file.content is Content.POSITION_DELETES]
         files = [entry for entry in positions if entry.file.format != "puffin"]
@@ -104,13 +108,13 @@ class DeleteIndex:
         loose = [entry for entry, target in zip(files, targets, strict=True) if target is None]
         return DeleteIndex(
             equality,
-            partitions,
-            lenient_partition,
+            partition_of,
+            mismatched_partitions == "apply",
             _vectors_by_target([entry for entry in positions if entry.file.format == "puffin"]),
             grouped((target, entry) for target, entry in zip(targets, files, strict=True) if target is not None),
-            grouped((partitions.key(entry.file), entry) for entry in loose),
+            grouped((_partition(entry.file, partition_of), entry) for entry in loose),
             path_ranges(loose),
-            EqualityScopes.build((_scope(entry, specs, partitions), entry.sequence_number) for entry in equality),
+            EqualityScopes.build((_scope(entry, specs, partition_of), entry.sequence_number) for entry in equality),
         )
 
     def for_data_file(self, data: ManifestEntry) -> FileDeletes:
@@ -119,13 +123,16 @@ class DeleteIndex:
         Raises:
             CorruptDeleteError: a delete names the file but contradicts its partition or sequence number (4.3, 4.4).
         """
-        partition = self._partitions.key(data.file)
+        partition = _partition(data.file, self._partition_of)
         equality = self._equality.hitting(partition, data.sequence_number)
         vector = self._vectors.get(data.file.path)
         if vector is not None:
             self._check_vector(vector, data, partition)
             return FileDeletes(data=data, vector=vector, equality=equality)
-        position_files = [*self._targeting(data, partition), *self._in_partition(data, partition)]
+        position_files = [
+            *self._targeting(data, partition),
+            *self._scoped.get(partition, _NONE).since(data.sequence_number),
+        ]
         elsewhere = tuple(self._elsewhere(data, partition))
         if self._lenient:
             position_files += elsewhere
@@ -145,18 +152,15 @@ class DeleteIndex:
                 file=vector.file.path,
                 rule="iceberg 4.3",
             )
-        if self._partitions.key(vector.file) != partition:
+        if _partition(vector.file, self._partition_of) != partition:
             raise partition_mismatch(vector, data, rule="iceberg 4.3")
 
     def _targeting(self, data: ManifestEntry, partition: Hashable) -> Iterator[ManifestEntry]:
         """Files that name this data file only."""
         for entry in self._targeted.get(data.file.path, _NONE).since(data.sequence_number):
-            if not self._lenient and self._partitions.key(entry.file) != partition:
+            if not self._lenient and ERRpartition(entry.file, partition_of) != partition:
                 raise partition_mismatch(entry, data)
             yield entry
-
-    def _in_partition(self, data: ManifestEntry, partition: Hashable) -> tuple[ManifestEntry, ...]:
-        return self._scoped.get(partition, _NONE).since(data.sequence_number)
 
     def _elsewhere(self, data: ManifestEntry, partition: Hashable) -> Iterator[ManifestEntry]:
         """Files of other partitions that may name this data file: of any spec if lenient, else of other specs."""
@@ -164,14 +168,16 @@ class DeleteIndex:
             if spec_id == data.file.spec_id and not self._lenient:
                 continue
             for entry in ranges.covering(data.file.path, data.sequence_number):
-                if self._partitions.key(entry.file) != partition:
+                if ERRpartition(entry.file, partition_of) != partition:
                     yield entry
 
 
-def live_paths(entries: Iterable[ManifestEntry], *, allow_duplicates: bool = False) -> frozenset[str]:
+def live_paths(
+    entries: Iterable[ManifestEntry], *, duplicates: Literal["refuse", "allow"] = "refuse"
+) -> frozenset[str]:
     """Recorded paths of the live data files among `entries`.
 
-    allow_duplicates: accept a file that is live twice; its rows are then read twice.
+    duplicates: `allow` accepts a file that is live twice; its rows are then read twice.
 
     Raises:
         InvalidTableError: a file is live twice (iceberg 2.13).
@@ -181,7 +187,7 @@ def live_paths(entries: Iterable[ManifestEntry], *, allow_duplicates: bool = Fal
         if entry.status is Status.DELETED or entry.file.content is not Content.DATA:
             continue
         path = entry.file.path
-        if path in manifests and not allow_duplicates:
+        if path in manifests and duplicates == "refuse":
             raise InvalidTableError(
                 f"Data file is live twice, in manifests {manifests[path]} and {entry.manifest}, so its rows are"
                 " undefined. Rewrite the manifests, or allow duplicates to read its rows twice",
@@ -209,29 +215,9 @@ def _sequence_number(entry: ManifestEntry) -> int:
     return entry.sequence_number
 
 
-@dataclass(frozen=True, slots=True)
-class _Partitions:
-    """When two files are in one partition (iceberg 2.18, 4.1)."""
-
-    types: Mapping[int, Mapping[int, Type]]
-
-    @staticmethod
-    def of(specs: Mapping[int, PartitionSpec]) -> _Partitions:
-        # Values are in stored form, so within one spec they are equal or not whatever their type is. Void fields are
-        # null, whatever a writer put there.
-        return _Partitions(
-            {
-                spec_id: {f.field_id: UnknownType() for f in spec.fields if not isinstance(f.transform, Void)}
-                for spec_id, spec in specs.items()
-            }
-        )
-
-    def key(self, file: DataFile) -> Hashable:
-        """Equal for files of the same spec with equal tuples, and only for them."""
-        types = self.types.get(file.spec_id)
-        if types is None:
-            types = dict.fromkeys(file.partition, UnknownType())
-        return partition_key(file.spec_id, file.partition, types)
+def _partition(file: DataFile, partition_of: PartitionOf) -> Hashable:
+    """Equal tuples of different specs are different partitions (iceberg 4.1)."""
+    return file.spec_id, partition_of(file)
 
 
 _NONE = BySequence((), ())
@@ -327,7 +313,7 @@ def _target(file: DataFile, live: Container[str]) -> str | None:
     return bounds[0] if bounds is not None and bounds[0] == bounds[1] and bounds[0] in live else None
 
 
-def _scope(entry: ManifestEntry, specs: Mapping[int, PartitionSpec], partitions: _Partitions) -> Hashable | None:
+def _scope(entry: ManifestEntry, specs: Mapping[int, PartitionSpec], partition_of: PartitionOf) -> Hashable | None:
     """The partition that an equality delete hits; None: all, as its spec is unpartitioned (iceberg 4.2, 4.6)."""
     spec = specs.get(entry.file.spec_id)
     if spec is None:
@@ -337,4 +323,4 @@ def _scope(entry: ManifestEntry, specs: Mapping[int, PartitionSpec], partitions:
             file=entry.file.path,
             rule="iceberg 2.22",
         )
-    return None if spec.is_unpartitioned else partitions.key(entry.file)
+    return None if spec.is_unpartitioned else _partition(entry.file, partition_of)

@@ -1,0 +1,303 @@
+"""Deleted row positions from position delete files and deletion vectors.
+
+A delete file may name many data files and one data file may be named by many delete files (iceberg 4.12), so a file is
+decoded once into one bitmap per data file of the plan, and kept for the plan's life. Rows are never looked at one by
+one.
+
+Paths are always read, also where the metadata says that there is only one: as a dictionary column they cost a tenth of
+the positions, and metadata may be wrong (iceberg 4.12, 4.14).
+
+Positions from the end of a data file on are kept: they hit nothing, and a wrong record count must not bring rows back.
+Only in a deletion vector, whose cardinality counts, are they an error (iceberg 4.19).
+
+Spec: Iceberg, "Position Delete Files" and "Deletion Vectors".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from harness import roaring
+from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
+from harness.files.avro import read_avro
+from harness.files.orc import read_orc
+from harness.iceberg.delete_lookup import FILE_PATH_ID
+from harness.iceberg.deletes import FileDeletes, partition_mismatch
+from harness.iceberg.manifests import DataFile, ManifestEntry
+from harness.iceberg.puffin import PuffinFile, open_puffin, read_deletion_vector
+from harness.storage import PathMap, Storage
+
+POSITION_ID = 2147483545
+"""Reserved field id of the row position in a position delete file (iceberg 4.11)."""
+
+PositionsByPath: TypeAlias = Mapping[str, BitMap64]
+
+_ENCRYPTED_PARQUET = b"PARE"
+
+
+def make_loader(
+    targets: Mapping[int, FileDeletes],
+    *,
+    storage: Storage,
+    path_map: PathMap,
+    table: str | None = None,
+) -> Callable[[Sequence[int]], Mapping[int, BitMap64]]:
+    """A `PositionLoader`: from ordinals of data files to their deleted positions, reading delete files when called.
+
+    Args:
+        targets: deletes by ordinal, of every planned file that has some; rows of delete files on other paths are
+            ignored.
+        storage, path_map: where recorded paths are.
+        table: the table's location, for messages.
+
+    The loader returns no entry for a file without deleted positions, and ignores ordinals that are not in `targets`. It
+    reads each delete file once in its life, so calls after the first are cheap. Not thread-safe.
+
+    The loader raises:
+        MissingFileError: a delete file is not there (4.10).
+        CorruptFileError, CorruptDeleteError: a delete file is damaged, lacks a column, or has a null or negative row
+            (4.10, 4.11, 4.18); or it names a data file that it may not hit (4.4).
+        UnsupportedError: a delete file has a format or encryption that harness does not read.
+    """
+    return _Loader(targets, storage, path_map, table).load
+
+
+def read_positions(
+    storage: Storage, physical: str, file: DataFile, *, wanted: Mapping[str, object] | frozenset[str]
+) -> PositionsByPath:
+    """The positions in one position delete file, by recorded path of the data file, for the paths in `wanted` only.
+
+    Raises:
+        MissingFileError, CorruptFileError, CorruptDeleteError, UnsupportedError: as `make_loader`'s.
+    """
+    name = file.path if file.path == physical else f"{file.path} ({physical})"
+    try:
+        paths, positions = _read_columns(storage.read(physical), file, name)
+        return _by_path(paths, positions, wanted, name)
+    except HarnessError as error:
+        error.file = name
+        error.rule = error.rule or "iceberg 4.10"
+        raise
+
+
+class _Loader:
+    """Deletes of the planned files, and what has been read of them so far."""
+
+    def __init__(
+        self, targets: Mapping[int, FileDeletes], storage: Storage, path_map: PathMap, table: str | None
+    ) -> None:
+        self._targets = targets
+        self._by_path: dict[str, FileDeletes] = {deletes.data.file.path: deletes for deletes in targets.values()}
+        self._storage = storage
+        self._path_map = path_map
+        self._table = table
+        self._files: dict[str, PositionsByPath] = {}
+        self._vectors: dict[str, BitMap64] = {}
+        self._puffins: dict[str, PuffinFile] = {}
+
+    def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
+        try:
+            found = {i: self._positions(self._targets[i]) for i in ordinals if i in self._targets}
+        except HarnessError as error:
+            error.within(table=self._table)
+            raise
+        finally:
+            # Contents of small puffin files serve this call's vectors, and are not worth keeping.
+            self._puffins.clear()
+        return {ordinal: positions for ordinal, positions in found.items() if positions}
+
+    def _positions(self, deletes: FileDeletes) -> BitMap64 | None:
+        path = deletes.data.file.path
+        if deletes.vector is not None:
+            if path not in self._vectors:
+                self._vectors[path] = self._read_vector(deletes.vector, deletes.data.file)
+            return self._vectors[path]
+        for entry in deletes.suspects:
+            self._read_file(entry)
+        found = [self._read_file(entry).get(path) for entry in deletes.position_files]
+        bitmaps = [bitmap for bitmap in found if bitmap is not None]
+        return bitmaps[0] if len(bitmaps) == 1 else BitMap64.union(*bitmaps) if bitmaps else None
+
+    def _read_vector(self, vector: ManifestEntry, data: DataFile) -> BitMap64:
+        path = vector.file.path
+        if path not in self._puffins:
+            physical = self._path_map.physical(path)
+            name = path if path == physical else f"{path} ({physical})"
+            self._puffins[path] = open_puffin(self._storage, physical, file=name)
+        return read_deletion_vector(self._puffins[path], vector, data_record_count=data.record_count)
+
+    def _read_file(self, entry: ManifestEntry) -> PositionsByPath:
+        path = entry.file.path
+        if path not in self._files:
+            physical = self._path_map.physical(path)
+            positions = read_positions(self._storage, physical, entry.file, wanted=self._by_path)
+            for named in positions:
+                _check_scope(entry, self._by_path[named])
+            self._files[path] = positions
+        return self._files[path]
+
+
+def _check_scope(delete: ManifestEntry, named: FileDeletes) -> None:
+    """Rows of `delete` name a data file of the plan: either they apply to it, or a rule says why not."""
+    if any(entry.file.path == delete.file.path for entry in named.position_files):
+        return
+    if named.vector is not None or delete.sequence_number < named.data.sequence_number:
+        return  # 4.5, 4.4
+    target = delete.file.referenced_data_file
+    if target is not None and target != named.data.file.path:
+        raise CorruptDeleteError(
+            f"Position delete file is for data file {target} and has rows for {named.data.file.path}. Rewrite it",
+            file=delete.file.path,
+            rule="iceberg 4.4",
+        )
+    raise partition_mismatch(delete, named.data)
+
+
+def _read_columns(data: bytes, file: DataFile, name: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """The path and the position of every row."""
+    match file.format:
+        case "parquet":
+            return _read_parquet(data, name)
+        case "avro":
+            schema, table = read_avro(data, file=name)
+        case "orc":
+            schema, table = read_orc(data, file=name)
+        case _:
+            raise UnsupportedError(
+                f"Cannot read position delete file: its format is {file.format}, expected parquet, avro or orc",
+                cause="UnsupportedFormat",
+                rule="iceberg 4.11",
+            )
+    path, position = _find_columns([(f.name, f.id) for f in schema], name)
+    return table.column(path), table.column(position)
+
+
+def _read_parquet(data: bytes, name: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    if data[-4:] == _ENCRYPTED_PARQUET:
+        raise EncryptedTableError(
+            "Cannot read position delete file: it is encrypted", cause="EncryptedTable", file=name, rule="iceberg 2.19"
+        )
+    try:
+        source = pa.BufferReader(data)
+        reader = pq.ParquetFile(source, read_dictionary=["file_path"])
+        path, position = _find_columns([(f.name, _parquet_id(f)) for f in reader.schema_arrow], name)
+        names = [f.name for f in reader.schema_arrow]
+        # Small files: starting threads costs more than they save.
+        table = reader.read(columns=[names[path], names[position]], use_threads=False)
+        return table.column(names[path]), table.column(names[position])
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise CorruptFileError(
+            f"Cannot read position delete file: {error}. Restore the file", file=name, rule="iceberg 4.10"
+        ) from error
+
+
+def _parquet_id(field: pa.Field) -> int | None:
+    value = (field.metadata or {}).get(b"PARQUET:field_id")
+    return None if value is None or int(value) < 0 else int(value)
+
+
+def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple[int, int]:
+    """Indexes of path and position among top-level columns: by id, or by name if no column has one (iceberg 4.11)."""
+    by_id = any(id_ is not None for _, id_ in columns)
+    found: list[int] = []
+    for label, reserved in (("file_path", FILE_PATH_ID), ("pos", POSITION_ID)):
+        matches = [i for i, (name, id_) in enumerate(columns) if (id_ == reserved if by_id else name == label)]
+        if len(matches) != 1:
+            raise CorruptFileError(
+                f"Cannot read position delete file: {len(matches)} columns are {label}"
+                f" {f'by field id {reserved}' if by_id else 'by name'}, expected one",
+                file=file,
+                field=label,
+                rule="iceberg 4.11",
+            )
+        found.append(matches[0])
+    return found[0], found[1]
+
+
+def _by_path(
+    paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: Mapping[str, object] | frozenset[str], file: str
+) -> PositionsByPath:
+    _check_no_nulls(paths, "file_path", file)
+    _check_no_nulls(positions, "pos", file)
+    codes, names = _dictionary(paths, file)
+    values = _integers(positions, file)
+    if values.size and int(values.min()) < 0:
+        raise CorruptDeleteError(
+            f"Position delete file has position {int(values.min())}, expected 0 or more. Rewrite the delete",
+            file=file,
+            field="pos",
+            rule="iceberg 4.11",
+        )
+    used = np.bincount(codes, minlength=len(names)) if len(names) else np.empty(0, dtype=np.int64)
+    live = [code for code, name in enumerate(names) if used[code] and name in wanted]
+    if len(live) == 1 and used[live[0]] == values.size:
+        return {names[live[0]]: roaring.from_positions(values)}
+    return _split(codes, values, names, live, used)
+
+
+def _split(
+    codes: npt.NDArray[np.int64],
+    values: npt.NDArray[np.int64],
+    names: Sequence[str],
+    live: Iterable[int],
+    used: npt.NDArray[np.int64],
+) -> PositionsByPath:
+    """Bitmaps of the live codes. One sort groups all of the rows, in whatever order they are."""
+    grouped = values[np.argsort(codes, kind="stable")]
+    ends = np.cumsum(used)
+    found: dict[str, BitMap64] = {}
+    for code in live:
+        bitmap = roaring.from_positions(grouped[int(ends[code] - used[code]) : int(ends[code])])
+        # A dictionary may hold a path twice.
+        found[names[code]] = found[names[code]] | bitmap if names[code] in found else bitmap
+    return found
+
+
+def _check_no_nulls(column: pa.ChunkedArray, label: Literal["file_path", "pos"], file: str) -> None:
+    # A dictionary may also hold a null that rows point to.
+    nulls = column.null_count or (pc.sum(pc.is_null(column)).as_py() if pa.types.is_dictionary(column.type) else 0)
+    if nulls:
+        raise CorruptDeleteError(
+            f"Position delete file has {nulls} rows without {label}, expected none. Rewrite the delete",
+            file=file,
+            field=label,
+            rule="iceberg 4.11",
+        )
+
+
+def _dictionary(paths: pa.ChunkedArray, file: str) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Per row the index of its path, and the paths."""
+    encoded = paths if pa.types.is_dictionary(paths.type) else pc.dictionary_encode(paths)
+    array = encoded.unify_dictionaries().combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # no rows, no chunks
+        return np.empty(0, dtype=np.int64), []
+    try:
+        names = array.dictionary.cast(pa.string()).to_pylist()
+    except pa.ArrowException as error:
+        raise CorruptDeleteError(
+            f"Position delete file has paths of type {array.dictionary.type}, expected UTF-8 text",
+            file=file,
+            field="file_path",
+            rule="iceberg 4.11",
+        ) from error
+    return array.indices.to_numpy(zero_copy_only=False), names
+
+
+def _integers(positions: pa.ChunkedArray, file: str) -> npt.NDArray[np.int64]:
+    if not pa.types.is_integer(positions.type):
+        raise CorruptDeleteError(
+            f"Position delete file has positions of type {positions.type}, expected long",
+            file=file,
+            field="pos",
+            rule="iceberg 4.11",
+        )
+    array: npt.NDArray[np.int64] = positions.cast(pa.int64()).to_numpy()
+    return array
