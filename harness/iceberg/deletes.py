@@ -28,7 +28,6 @@ from harness.iceberg.delete_lookup import BySequence, EqualityScopes, PathRanges
 from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.iceberg.specs import PartitionSpec
 
-
 PartitionOf: TypeAlias = Callable[[DataFile], Hashable]
 """The partition tuple of a file, equal for equal tuples of one spec (iceberg 2.18)."""
 
@@ -158,7 +157,7 @@ class DeleteIndex:
     def _targeting(self, data: ManifestEntry, partition: Hashable) -> Iterator[ManifestEntry]:
         """Files that name this data file only."""
         for entry in self._targeted.get(data.file.path, _NONE).since(data.sequence_number):
-            if not self._lenient and ERRpartition(entry.file, partition_of) != partition:
+            if not self._lenient and _partition(entry.file, self._partition_of) != partition:
                 raise partition_mismatch(entry, data)
             yield entry
 
@@ -168,7 +167,7 @@ class DeleteIndex:
             if spec_id == data.file.spec_id and not self._lenient:
                 continue
             for entry in ranges.covering(data.file.path, data.sequence_number):
-                if ERRpartition(entry.file, partition_of) != partition:
+                if _partition(entry.file, self._partition_of) != partition:
                     yield entry
 
 
