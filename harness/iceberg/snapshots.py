@@ -173,7 +173,6 @@ def _head(metadata: TableMetadata, name: str, ref: SnapshotRef) -> Snapshot:
         raise InvalidTableError(
             f"Cannot read {ref.type.value} '{name}': its snapshot {ref.snapshot_id} is not in the table",
             cause="MissingSnapshot",
-            table=metadata.location,
             snapshot=ref.snapshot_id,
             file=metadata.file,
             rule="iceberg 1.25",
@@ -191,7 +190,6 @@ def _schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
         raise InvalidTableError(
             f"Cannot read snapshot {snapshot.id}: its schema {snapshot.schema_id} is not in the table, only {known}",
             cause="MissingSchema",
-            table=metadata.location,
             snapshot=snapshot.id,
             file=metadata.file,
             rule="iceberg 1.35",
@@ -203,7 +201,6 @@ def _check_not_encrypted(metadata: TableMetadata, snapshot: Snapshot | None) -> 
     if snapshot is not None and (snapshot.key_id is not None or metadata.encryption_keys):
         raise EncryptedTableError(
             f"Cannot read snapshot {snapshot.id}: encrypted table not supported, harness holds no keys",
-            table=metadata.location,
             snapshot=snapshot.id,
             file=metadata.file,
             rule="iceberg 1.31",
@@ -213,9 +210,7 @@ def _check_not_encrypted(metadata: TableMetadata, snapshot: Snapshot | None) -> 
 def _not_found(
     metadata: TableMetadata, message: str, snapshot_id: int | None, rule: str, *, cause: str = "MissingSnapshot"
 ) -> SnapshotNotFoundError:
-    return SnapshotNotFoundError(
-        message, cause=cause, table=metadata.location, snapshot=snapshot_id, file=metadata.file, rule=rule
-    )
+    return SnapshotNotFoundError(message, cause=cause, snapshot=snapshot_id, file=metadata.file, rule=rule)
 
 
 def _newest(metadata: TableMetadata) -> str:
