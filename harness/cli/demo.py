@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ import typer
 
 import harness
 from harness.cli import terminal
+from harness.cli.plan import explained
 from harness.cli.writers import text_lines
 from harness.errors import RequestError
 
@@ -45,8 +45,7 @@ def show(directory: Path) -> None:
         query = f"SELECT * FROM {name} ORDER BY ALL"
         terminal.print_result(f"$ harness plan {shlex.quote(location)}\n")
         table = harness.open_table(location)
-        terminal.print_result(table.snapshot().plan().explain().rstrip("\n") + "\n\n")
+        terminal.print_result(explained(table.snapshot().plan().explain()), "\n")
         terminal.print_result(f"$ harness sql {shlex.quote(query)} --table {name}={shlex.quote(location)}\n")
         rows = pa.RecordBatchReader.from_stream(harness.sql(query, **{name: table}))
         terminal.print_result(*text_lines(rows.schema, rows), "\n")
-    sys.stdout.flush()

@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from rich.cells import cell_len
 
 from harness.cli.values import plain, text_of
-from harness.cli.writers import DOCUMENT_VERSION
+from harness.cli.writers import DOCUMENT_VERSION, visible
 
 
 def json_document(kind: str, content: Mapping[str, Any]) -> str:
@@ -19,37 +20,73 @@ def json_document(kind: str, content: Mapping[str, Any]) -> str:
 
 
 def text_document(content: Mapping[str, Any]) -> Iterator[str]:
-    """Lines for a person: `key: value`, nested mappings indented, lists of mappings as aligned tables."""
+    """Lines for a person: `key: value`, nested mappings indented, lists of mappings as aligned tables.
+
+    Points in time, which are milliseconds since 1970 in `content`, are shown as ISO 8601.
+    """
     yield from (line.rstrip() + "\n" for line in _mapping(plain(content), ""))
 
 
 def _mapping(content: Mapping[str, Any], indent: str) -> Iterator[str]:
     for key, value in content.items():
-        label = f"{indent}{str(key).replace('_', ' ') if not indent else key}:"
-        if isinstance(value, dict) and value:
-            yield label
-            yield from _mapping(value, indent + "  ")
-        elif _is_table(value):
-            yield label
-            yield from _table(value, indent + "  ")
-        elif isinstance(value, list) and any(isinstance(item, str) and " " in item for item in value):
-            yield label
-            yield from (f"{indent}  {_one_line(item)}" for item in value)
-        else:
-            yield f"{label} {_one_line(value)}"
+        label = f"{indent}{_label(key)}:"
+        match value:
+            case dict() if value:
+                yield label
+                yield from _mapping(value, indent + "  ")
+            case [dict(), *_]:
+                yield label
+                yield from _list(value, indent + "  ")
+            case [*sentences] if any(isinstance(item, str) and " " in item for item in sentences):
+                yield label
+                yield from (f"{indent}  {_one_line(item)}" for item in sentences)
+            case _:
+                yield f"{label} {_cell(key, value)}"
+
+
+def _list(rows: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
+    """Rows as a table; if they hold tables of their own, one after the other."""
+    if not any(_is_table(value) for row in rows for value in row.values()):
+        yield from _table(rows, indent)
+        return
+    for row in rows:
+        flat = {key: value for key, value in row.items() if not _is_table(value)}
+        yield indent + ", ".join(f"{_label(key)} {_cell(key, value)}" for key, value in flat.items())
+        for key, value in row.items():
+            if key not in flat:
+                yield from _list(value, indent + "  ")
+
+
+def _table(rows: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    shown = [name for name in names if any(not _is_empty(row.get(name)) for row in rows)]
+    lines = [[_label(name) for name in shown], *([_cell(name, row.get(name)) for name in shown] for row in rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True))
+        yield indent + "  ".join(cells)
 
 
 def _is_table(value: Any) -> bool:
     return isinstance(value, list) and len(value) > 0 and all(isinstance(item, dict) for item in value)
 
 
-def _table(rows: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [names, *([_one_line(row.get(name)) for name in names] for row in rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True))
-        yield indent + "  ".join(cells)
+def _is_empty(value: Any) -> bool:
+    return value is None or value == [] or value == {}
+
+
+def _is_time(key: str) -> bool:
+    return key.endswith(("timestamp_ms", "updated_ms"))
+
+
+def _label(key: str) -> str:
+    return visible(key.removesuffix("_ms") if _is_time(key) else key)
+
+
+def _cell(key: str, value: Any) -> str:
+    if _is_time(key) and isinstance(value, int):
+        return f"{np.datetime64(value, 'ms')}Z"
+    return _one_line(value)
 
 
 def _one_line(value: Any) -> str:
@@ -57,9 +94,8 @@ def _one_line(value: Any) -> str:
         case None | [] | {}:
             return "-"
         case list() if not any(isinstance(item, list | dict) for item in value):
-            text = ", ".join(_one_line(item) for item in value)
+            return ", ".join(_one_line(item) for item in value)
         case dict():
-            text = ", ".join(f"{key}={_one_line(item)}" for key, item in value.items())
+            return ", ".join(f"{visible(key)}={_one_line(item)}" for key, item in value.items())
         case _:
-            text = text_of(value) or ""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+            return visible(text_of(value) or "")

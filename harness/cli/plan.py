@@ -8,6 +8,7 @@ import typer
 
 from harness.cli import options, terminal
 from harness.cli.document import json_document
+from harness.cli.writers import visible
 
 
 def plan(
@@ -30,10 +31,15 @@ def plan(
         scan = chosen.plan(columns=None if columns is None else split_names(columns), where=where)
         match format_:
             case options.Document.TEXT:
-                text = scan.explain().rstrip("\n") + "\n"
+                text = explained(scan.explain())
             case options.Document.JSON:
                 text = json_document("plan", scan.to_dict())
     terminal.print_result(text)
+
+
+def explained(text: str) -> str:
+    """`ScanPlan.explain()` for a terminal: paths and values of the table are shown, not obeyed."""
+    return "".join(visible(line) + "\n" for line in text.rstrip("\n").split("\n"))
 
 
 def split_names(text: str) -> list[str]:

@@ -67,11 +67,11 @@ def write_rows(rows: pa.RecordBatchReader, row_format: RowFormat, stream: Binary
 
 def text_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
     """A header, a rule, and a line per row; numbers to the right."""
-    names = [_visible(name) for name in schema.names]
+    names = [visible(name) for name in schema.names]
     right = [pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t) for t in schema.types]
     widths: list[int] = []
     for batch in batches:
-        rows = [tuple(_visible(text_of(value)) for value in row) for row in _rows(batch)]
+        rows = [tuple(_text_cell(text_of(value)) for value in row) for row in _rows(batch)]
         if not widths:
             widths = [max(map(cell_len, column)) for column in zip(names, *rows, strict=True)]
             yield from _header(names, widths, right)
@@ -132,11 +132,13 @@ def _csv_cell(text: str | None) -> str:
     return text
 
 
-def _visible(text: str | None) -> str:
-    if text is None:
-        return "NULL"
-    # A table's text must not be able to steer the terminal.
+def visible(text: str) -> str:
+    """`text` with control characters escaped, because a table's text must not be able to steer the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _text_cell(text: str | None) -> str:
+    return "NULL" if text is None else visible(text)
 
 
 def _header(names: list[str], widths: list[int], right: list[bool]) -> Iterator[str]:

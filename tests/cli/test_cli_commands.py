@@ -46,7 +46,12 @@ class StandInTable:
         return {
             "format_version": 2,
             "current_snapshot_id": 2**60,
-            "schema": [{"id": 1, "name": "a", "type": "int"}, {"id": 2, "name": "long name", "type": "string"}],
+            "last_updated_ms": 1_700_000_000_123,
+            "schemas": [{"schema_id": 0, "fields": [{"id": 1, "name": "a"}, {"id": 2, "name": None}]}],
+            "schema": [
+                {"id": 1, "name": "a", "type": "int", "doc": None},
+                {"id": 2, "name": "long name", "type": "string", "doc": None},
+            ],
             "properties": {"owner_name": "me\x1b"},
             "refs": [],
             "warnings": ["the version hint lags"],
@@ -78,8 +83,14 @@ def test_info_as_text(calls, capfd):
     assert main(["info", "t"]) == 0
     out, err = capfd.readouterr()
     assert out == (
-        "format version: 2\n"
-        "current snapshot id: 1152921504606846976\n"
+        "format_version: 2\n"
+        "current_snapshot_id: 1152921504606846976\n"
+        "last_updated: 2023-11-14T22:13:20.123Z\n"
+        "schemas:\n"
+        "  schema_id 0\n"
+        "    id  name\n"
+        "    1   a\n"
+        "    2   -\n"
         "schema:\n"
         "  id  name       type\n"
         "  1   a          int\n"
