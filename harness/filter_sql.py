@@ -8,10 +8,9 @@ be translated. What planning cannot use stays in the text and is `Undecided` in 
 
 from __future__ import annotations
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, SqlglotError
-from sqlglot import TokenType
 
 from harness.comparisons import DayOf, Operand, compare, share_type
 from harness.errors import RequestError
