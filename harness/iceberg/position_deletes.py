@@ -99,6 +99,7 @@ class _Loader:
         self._storage = storage
         self._path_map = path_map
         self._table = table
+        self._scopes: dict[str, frozenset[str]] = {}
         self._files: dict[str, PositionsByPath] = {}
         self._vectors: dict[str, BitMap64] = {}
         self._puffins: dict[str, PuffinFile] = {}
@@ -140,15 +141,20 @@ class _Loader:
             physical = self._path_map.physical(path)
             positions = read_positions(self._storage, physical, entry.file, wanted=self._by_path)
             for named in positions:
-                _check_scope(entry, self._by_path[named])
+                if path not in self._in_scope(named):
+                    _check_out_of_scope(entry, self._by_path[named])
             self._files[path] = positions
         return self._files[path]
 
+    def _in_scope(self, data_path: str) -> frozenset[str]:
+        if data_path not in self._scopes:
+            files = self._by_path[data_path].position_files
+            self._scopes[data_path] = frozenset(entry.file.path for entry in files)
+        return self._scopes[data_path]
 
-def _check_scope(delete: ManifestEntry, named: FileDeletes) -> None:
-    """Rows of `delete` name a data file of the plan: either they apply to it, or a rule says why not."""
-    if any(entry.file.path == delete.file.path for entry in named.position_files):
-        return
+
+def _check_out_of_scope(delete: ManifestEntry, named: FileDeletes) -> None:
+    """Rows of `delete` name a data file of the plan that it does not apply to: a rule says why, or it is an error."""
     if named.vector is not None or delete.sequence_number < named.data.sequence_number:
         return  # 4.5, 4.4
     target = delete.file.referenced_data_file

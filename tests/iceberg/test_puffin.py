@@ -1,0 +1,215 @@
+"""Puffin frames, footers and deletion vectors from bytes put together by hand."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+
+import pyarrow as pa
+import pytest
+from pyroaring import BitMap64
+
+from harness.errors import CorruptDeleteError, CorruptFileError, MissingFileError
+from harness.iceberg import puffin
+from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
+from harness.storage import Storage
+
+# Positions 3, 5 and 9: one array container.
+ROARING = struct.pack("<QIIIHHI3H", 1, 0, 12346, 1, 0, 2, 16, 3, 5, 9)
+
+
+def vector(bitmap=ROARING, *, magic=b"\xd1\xd3\x39\x64", length=None, crc=None):
+    body = magic + bitmap
+    length = len(body) if length is None else length
+    return struct.pack(">I", length) + body + struct.pack(">I", zlib.crc32(body) if crc is None else crc)
+
+
+def footer_json(blobs, **properties):
+    return json.dumps({"blobs": blobs, "properties": properties}).encode()
+
+
+def blob_json(offset, length, **more):
+    return {"type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1} | {
+        "offset": offset, "length": length, "properties": {"referenced-data-file": "a.parquet", "cardinality": "3"},
+    } | more  # fmt: skip
+
+
+def framed(*blobs, payload=None, flags=0, size=None):
+    body = b"".join(blobs)
+    payload = footer_json([]) if payload is None else payload
+    size = len(payload) if size is None else size
+    return b"PFA1" + body + b"PFA1" + payload + struct.pack("<iI", size, flags) + b"PFA1"
+
+
+def entry(offset=4, size=None, count=3):
+    file = DataFile(
+        content=Content.POSITION_DELETES, path="s3://t/dv.puffin", format="puffin", spec_id=0, partition={},
+        record_count=count, size=1, referenced_data_file="a.parquet", content_offset=offset,
+        content_size=len(vector()) if size is None else size,
+    )  # fmt: skip
+    return ManifestEntry(Status.ADDED, 1, 1, 1, file, "m.avro")
+
+
+def opened(tmp_path, data):
+    path = tmp_path / "dv.puffin"
+    path.write_bytes(data)
+    return puffin.open_puffin(Storage(), str(path), file="dv.puffin")
+
+
+def test_read_deletion_vector_gives_positions(tmp_path):
+    file = opened(tmp_path, framed(vector()))
+    assert list(puffin.read_deletion_vector(file, entry(), data_record_count=10)) == [3, 5, 9]
+    assert list(puffin.read_deletion_vector(file, entry(), data_record_count=None)) == [3, 5, 9]
+
+
+def test_read_deletion_vector_reads_its_own_bytes_only(tmp_path):
+    other = vector(BitMap64([77, 2**40]).serialize())
+    file = opened(tmp_path, framed(b"stale bytes", other, vector(), b"more"))
+    own = entry(offset=4 + 11 + len(other))
+    assert list(puffin.read_deletion_vector(file, own, data_record_count=10)) == [3, 5, 9]
+    second = entry(offset=15, size=len(other), count=2)
+    assert list(puffin.read_deletion_vector(file, second, data_record_count=None)) == [77, 2**40]
+
+
+def test_read_deletion_vector_of_a_large_file(tmp_path):
+    padding = bytes(1 << 19)
+    file = opened(tmp_path, framed(padding, vector()))
+    assert file.content is None
+    found = puffin.read_deletion_vector(file, entry(offset=4 + len(padding)), data_record_count=10)
+    assert list(found) == [3, 5, 9]
+
+
+def test_cardinality_zero_is_legal(tmp_path):
+    empty = vector(bytes(8))
+    found = puffin.read_deletion_vector(
+        opened(tmp_path, framed(empty)), entry(size=len(empty), count=0), data_record_count=0
+    )
+    assert len(found) == 0
+
+
+@pytest.mark.parametrize(
+    "blob, count, rows, reason, rule",
+    [
+        pytest.param(
+            vector(length=5), 3, 10, "it declares 5 bytes, expected 38 for a blob of 46 bytes", "4.18", id="length"
+        ),
+        pytest.param(
+            vector(magic=b"\x64\x39\xd3\xd1"),
+            3,
+            10,
+            "its magic is 64 39 D3 D1, expected D1 D3 39 64",
+            "4.18",
+            id="magic",
+        ),
+        pytest.param(vector(crc=1), 3, 10, "its checksum is 00000001, computed", "4.18", id="checksum"),
+        pytest.param(vector(ROARING + b"\0"), 3, 10, "1 bytes follow the last bitmap", "4.18", id="trailing byte"),
+        pytest.param(vector()[:10], 3, 10, "it has 10 bytes, expected at least 20", "4.18", id="too short"),
+        pytest.param(
+            vector(), 2, 10, "it holds 3 positions, expected 2 as its manifest entry says", "4.19", id="cardinality"
+        ),
+        pytest.param(vector(), None, 10, "it holds 3 positions, expected None", "4.19", id="cardinality unknown"),
+        pytest.param(
+            vector(), 3, 9, "it deletes position 9 of a data file with 9 rows", "4.19", id="position beyond the end"
+        ),
+    ],
+)
+def test_read_deletion_vector_refuses(tmp_path, blob, count, rows, reason, rule):
+    file = opened(tmp_path, framed(blob))
+    with pytest.raises(CorruptDeleteError) as caught:
+        puffin.read_deletion_vector(file, entry(size=len(blob), count=count), data_record_count=rows)
+    error = caught.value
+    assert error.message.startswith(f"Cannot decode deletion vector: {reason}")
+    assert (error.cause, error.rule) == ("CorruptDeletionVector", f"iceberg {rule}")
+    assert (error.file, error.field) == ("dv.puffin", "a.parquet")
+
+
+@pytest.mark.parametrize("offset, size", [(0, 42), (-4, 42), (4, 1000), (4, -1), (None, 42)], ids=str)
+def test_blob_outside_the_file_is_refused(tmp_path, offset, size):
+    with pytest.raises(CorruptDeleteError) as caught:
+        puffin.read_deletion_vector(opened(tmp_path, framed(vector())), entry(offset, size), data_record_count=10)
+    assert caught.value.rule == "iceberg 4.17"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(vector(), id="bare vector"),
+        pytest.param(framed(vector())[:-1], id="cut at the end"),
+        pytest.param(framed(vector())[1:], id="cut at the start"),
+        pytest.param(b"", id="empty"),
+        pytest.param(b"PFA1", id="magic only"),
+    ],
+)
+def test_open_puffin_refuses_files_without_frame(tmp_path, data):
+    with pytest.raises(CorruptFileError) as caught:
+        opened(tmp_path, data)
+    assert (caught.value.file, caught.value.rule) == ("dv.puffin", "iceberg 4.22")
+
+
+def test_bare_vector_error_says_what_to_do(tmp_path):
+    with pytest.raises(CorruptFileError) as caught:
+        opened(tmp_path, vector())
+    assert str(caught.value) == (
+        f"Cannot read Puffin file: its 46 bytes begin with 00 00 00 26 and end with {vector()[-4:].hex(' ').upper()},"
+        " expected 50 46 41 31 at both ends. Restore the file, or rewrite the delete with a current writer"
+        " [CorruptDeletionVector; file dv.puffin, rule iceberg 4.22]"
+    )
+
+
+def test_open_puffin_of_a_missing_file(tmp_path):
+    with pytest.raises(MissingFileError):
+        puffin.open_puffin(Storage(), str(tmp_path / "none.puffin"))
+
+
+def lz4(data):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "lz4") as stream:
+        stream.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "lz4"])
+def test_read_footer_lists_blobs(tmp_path, compressed):
+    text = footer_json(
+        [
+            blob_json(4, len(vector())),
+            blob_json(50, 2, type="apache-datasketches-theta-v1", fields=[1, 2], **{"compression-codec": "zstd"})
+            | {"snapshot-id": 7, "sequence-number": 3},
+        ],
+        **{"created-by": "a writer"},
+    )
+    data = framed(vector(), b"xx", payload=lz4(text) if compressed else text, flags=int(compressed))
+    footer = puffin.read_footer(opened(tmp_path, data))
+    assert footer.properties == {"created-by": "a writer"}
+    assert [(b.type, b.fields, b.offset, b.length, b.codec) for b in footer.blobs] == [
+        ("deletion-vector-v1", (), 4, 46, None),
+        ("apache-datasketches-theta-v1", (1, 2), 50, 2, "zstd"),
+    ]
+    assert [(b.snapshot_id, b.sequence_number) for b in footer.blobs] == [(-1, -1), (7, 3)]
+    assert footer.blobs[0].properties == {"referenced-data-file": "a.parquet", "cardinality": "3"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(framed(vector(), size=3), id="size too small"),
+        pytest.param(framed(vector(), size=-1), id="negative size"),
+        pytest.param(framed(vector(), size=1 << 30), id="size beyond the file"),
+        pytest.param(framed(vector(), flags=2), id="unknown flag"),
+        pytest.param(framed(vector(), flags=1), id="flag says lz4, payload is plain"),
+        pytest.param(framed(vector(), payload=b"{"), id="no JSON"),
+        pytest.param(framed(vector(), payload=b"[]"), id="JSON of another shape"),
+        pytest.param(framed(vector(), payload=footer_json([{"type": "x"}])), id="blob without offset"),
+        pytest.param(framed(vector(), payload=footer_json([blob_json(4, 10_000)])), id="blob outside the file"),
+        pytest.param(
+            framed(vector(), payload=footer_json([blob_json(4, 42, **{"compression-codec": "lz4"})])),
+            id="compressed vector",
+        ),
+    ],
+)
+def test_read_footer_refuses(tmp_path, data):
+    with pytest.raises(CorruptFileError) as caught:
+        puffin.read_footer(opened(tmp_path, data))
+    assert caught.value.message.startswith("Invalid Puffin footer: ")
+    assert caught.value.rule == "iceberg 4.22"
