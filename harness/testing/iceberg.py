@@ -19,9 +19,6 @@ counted, not drawn, so the same calls write the same table. It shares no code wi
 from __future__ import annotations
 
 import copy
-import gzip
-import json
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,24 +32,24 @@ from harness.testing import iceberg_commit as commits
 from harness.testing import iceberg_deletes as deletes
 from harness.testing import iceberg_evolution as evolution
 from harness.testing.iceberg_avro import AvroDocument
-from harness.testing.iceberg_document import SpecEntry, TableDocument
+from harness.testing.iceberg_document import SpecEntry, TableDocument, empty_document
 from harness.testing.iceberg_files import (
     DataFileHandle,
     FileFormat,
     FileOptions,
+    bare_data_file,
     corrupt,
     stored_rows,
     truncate,
     write_file,
 )
-from harness.testing.iceberg_partitions import common_tuple, given_tuple, partition_directory, row_tuple
-from harness.testing.iceberg_puffin import deletion_vector, write_puffin
+from harness.testing.iceberg_partitions import grouped, partition_directory, partition_of
+from harness.testing.iceberg_store import MetadataCodec, MetadataNames, TableStore, counted_uuid
 from harness.testing.iceberg_types import default_json, parse_type, schema_of, stored, with_fresh_ids
 
 __all__ = ["DataFileHandle", "FileOptions", "IcebergTable", "corrupt", "truncate"]
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table
-FIRST_TIMESTAMP_MS = 1_700_000_000_000
 # Above 2^53, so that a reader that takes ids through a double is found out.
 FIRST_SNAPSHOT_ID = 7_000_000_000_000_000_001
 
@@ -60,19 +57,11 @@ FIRST_SNAPSHOT_ID = 7_000_000_000_000_000_001
 class IcebergTable:
     """A table being built. Make one with `create`; every change of the table writes a new metadata file."""
 
-    def __init__(
-        self, directory: Path, location: str, document: TableDocument, metadata_names: str, metadata_codec: str
-    ) -> None:
-        self.directory = directory
-        self.location = location
+    def __init__(self, store: TableStore, document: TableDocument) -> None:
+        self.store = store
         self.document = document
-        self._names = metadata_names
-        self._codec = metadata_codec
-        self._avro: dict[str, AvroDocument] = {}
         self._files = 0
         self._snapshots = 0
-        self._versions = 0
-        self.metadata_path = directory
 
     @classmethod
     def create(
@@ -84,8 +73,8 @@ class IcebergTable:
         partition_spec: Sequence[SpecEntry] = (),
         properties: Mapping[str, str] | None = None,
         recorded_location: str | None = None,
-        metadata_names: Literal["version", "uuid"] = "version",
-        metadata_codec: Literal["none", "gzip"] = "none",
+        metadata_names: MetadataNames = "version",
+        metadata_codec: MetadataCodec = "none",
     ) -> IcebergTable:
         """A new empty table in `directory`.
 
@@ -95,26 +84,23 @@ class IcebergTable:
         metadata_names: `v1.metadata.json` with a version hint, or `00000-<uuid>.metadata.json` without.
         """
         location = str(directory) if recorded_location is None else recorded_location.rstrip("/")
-        doc: dict[str, Any] = {
-            "format-version": format_version,
-            "table-uuid": str(_uuid(f"table {directory.name}")),
-            "location": location,
-            "last-updated-ms": FIRST_TIMESTAMP_MS,
-            "last-column-id": 0,
-            "properties": dict(properties or {}),
-            "current-snapshot-id": -1 if format_version < 3 else None,
-            "sort-orders": [{"order-id": 0, "fields": []}],
-            "default-sort-order-id": 0,
-            **({"last-sequence-number": 0} if format_version > 1 else {}),
-            **({"next-row-id": 0} if format_version > 2 else {}),
-        }
-        document = TableDocument({k: v for k, v in doc.items() if v is not None})
+        document = TableDocument(empty_document(format_version, str(counted_uuid(f"table {directory.name}")), location))
+        document.doc["properties"].update(properties or {})
         document.set_schema(schema_of(schema))
         document.set_spec(partition_spec)
-        table = cls(directory, location, document, metadata_names, metadata_codec)
-        (directory / "metadata").mkdir(parents=True, exist_ok=True)
+        table = cls(TableStore(directory, location, metadata_names, metadata_codec), document)
         table._save()
         return table
+
+    @property
+    def location(self) -> str:
+        """The recorded location, without a slash at its end."""
+        return self.store.location
+
+    @property
+    def metadata_path(self) -> Path:
+        """The current metadata file on disk."""
+        return self.store.metadata_path
 
     @property
     def schema(self) -> Schema:
@@ -138,8 +124,7 @@ class IcebergTable:
 
     def file_of(self, recorded: str) -> Path:
         """Where a file with this recorded path is on disk."""
-        prefix = f"{self.location}/"
-        return self.directory / recorded.removeprefix(prefix) if recorded.startswith(prefix) else Path(recorded)
+        return self.store.file_of(recorded)
 
     # -- files; nothing is committed ----------------------------------------------------------------------------------
 
@@ -153,7 +138,6 @@ class IcebergTable:
         columns: Sequence[str] | None = None,
         names: Mapping[str, str] | None = None,
         format: FileFormat = "parquet",
-        options: FileOptions | None = None,
         path: str | None = None,
         **more: Any,
     ) -> DataFileHandle:
@@ -169,22 +153,16 @@ class IcebergTable:
         schema = self.schema if schema is None else schema
         spec_id = self.spec_id if spec_id is None else spec_id
         content = rows if isinstance(rows, pa.Table) else stored_rows(schema, rows)
-        if partition is None:
-            values = common_tuple(self.document, spec_id, schema, content)
-        else:
-            values = given_tuple(self.document, spec_id, partition)
+        values = partition_of(self.document, partition, spec_id, schema, content)
         fields = schema.fields if columns is None else tuple(evolution.find_field(schema, c) for c in columns)
         if names is not None:
             fields = evolution.renamed(fields, {evolution.find_field(schema, k).id: v for k, v in names.items()})
-        return self._write(fields, content, spec_id, values, options or FileOptions(format=format, **more), path, 0)
+        return self._write(fields, content, spec_id, values, FileOptions(format=format, **more), path, 0)
 
     def write_partitioned(self, rows: Sequence[Mapping[str, Any]], **more: Any) -> tuple[DataFileHandle, ...]:
         """Write one data file per partition of the rows, in the order in which the partitions first occur."""
-        groups: dict[str, list[Mapping[str, Any]]] = {}
-        for row, content in zip(rows, stored_rows(self.schema, rows), strict=True):
-            key = repr(row_tuple(self.document, self.spec_id, self.schema, content))
-            groups.setdefault(key, []).append(row)
-        return tuple(self.write_data(group, **more) for group in groups.values())
+        groups = grouped(self.document, self.spec_id, self.schema, rows)
+        return tuple(self.write_data(group, **more) for group in groups)
 
     def write_position_deletes(
         self,
@@ -206,10 +184,11 @@ class IcebergTable:
         """
         pairs = list(positions) if ordered == "as given" or rows is not None else deletes.sorted_positions(positions)
         if partition is None and spec_id is None:
-            spec_id, values = self._shared_partition([target for target, _ in pairs])
+            targets = [target for target, _ in pairs]
+            spec_id, values = deletes.shared_partition(self.document, self.spec_id, targets)
         else:
             spec_id = self.spec_id if spec_id is None else spec_id
-            values = given_tuple(self.document, spec_id, partition or {})
+            values = partition_of(self.document, partition or {}, spec_id, self.schema, [])
         fields = deletes.position_columns(None if rows is None else self.schema)
         content = deletes.position_rows(pairs, None if rows is None else stored_rows(self.schema, rows))
         handle = self._write(fields, content, spec_id, values, FileOptions(format=format, **more), path, 1)
@@ -240,10 +219,7 @@ class IcebergTable:
         spec_id = self.spec_id if spec_id is None else spec_id
         ids, fields = deletes.equality_columns(schema, columns, extra_columns)
         content = stored_rows(replace(schema, fields=fields), rows)
-        if partition is None:
-            values = common_tuple(self.document, spec_id, replace(schema, fields=fields), content)
-        else:
-            values = given_tuple(self.document, spec_id, partition)
+        values = partition_of(self.document, partition, spec_id, replace(schema, fields=fields), content)
         handle = self._write(fields, content, spec_id, values, FileOptions(format=format, **more), path, 2)
         handle.data_file["equality_ids"] = list(ids)
         return handle
@@ -253,26 +229,7 @@ class IcebergTable:
     ) -> tuple[DataFileHandle, ...]:
         """Write one Puffin file with a deletion vector for each data file: 0-based positions of its dead rows."""
         recorded = self._new_path(path, "", "-deletes.puffin")
-        file = self.file_of(recorded)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        dead = {target: sorted(set(rows)) for target, rows in positions.items()}
-        places = write_puffin(file, [deletion_vector(target.path, rows) for target, rows in dead.items()])
-        return tuple(
-            DataFileHandle(
-                file,
-                target.spec_id,
-                {
-                    **_data_file(1, recorded, target.data_file["partition"]),
-                    "file_format": "PUFFIN",
-                    "record_count": len(rows),
-                    "file_size_in_bytes": file.stat().st_size,
-                    "referenced_data_file": target.path,
-                    "content_offset": offset,
-                    "content_size_in_bytes": length,
-                },
-            )
-            for (target, rows), (offset, length) in zip(dead.items(), places, strict=True)
-        )
+        return deletes.write_vectors(self.file_of(recorded), recorded, positions)
 
     # -- commits ------------------------------------------------------------------------------------------------------
 
@@ -303,44 +260,23 @@ class IcebergTable:
         Raises:
             RequestError: a removed file is not live, or the branch does not exist.
         """
-        document = self.document
-        parent = self._parent(branch)
+        parent = self.document.parent_of(branch)
+        snapshot_id = FIRST_SNAPSHOT_ID + self._snapshots if snapshot_id is None else snapshot_id
         self._snapshots += 1
-        snapshot_id = FIRST_SNAPSHOT_ID + self._snapshots - 1 if snapshot_id is None else snapshot_id
-        timestamp_ms = self._now() if timestamp_ms is None else timestamp_ms
-        context = self._context(snapshot_id)
-        fresh = commits.new_manifests(context, add, sequence_number)
+        context = self._context(snapshot_id, parent)
         listed = self.manifest_list(parent).records if parent is not None else []
-        carried, found = commits.carried_manifests(context, listed, {h.key for h in remove})
-        missing = [h.path for h in remove if h.key not in found]
-        if missing:
-            raise RequestError(f"Cannot remove {', '.join(missing)}: not live in snapshot {parent}")
-        if manifests == "merge":
-            carried = commits.merged_manifests(context, carried)
-        entries = sorted([*fresh, *carried], key=lambda m: m["content"])
-        next_row_id = document.doc["next-row-id"] if document.version >= 3 else None
-        listing, assigned = commits.manifest_list(context, parent, entries, next_row_id)
-        path = self._store(listing, f"snap-{snapshot_id}-1-{_uuid(f'list {self._snapshots}')}.avro")[0]
+        carried = commits.carried_manifests(context, listed, {h.key for h in remove}, manifests)
+        entries = [*commits.new_manifests(context, add, sequence_number), *carried]
+        listing, assigned = commits.manifest_list(context, entries)
         operation = commits.operation_of(add, remove) if operation is None else operation
-        row_lineage = {} if next_row_id is None else {"first-row-id": next_row_id, "added-rows": assigned}
-        document.add_snapshot(
-            {
-                **({} if document.version == 1 else {"sequence-number": context.sequence_number}),
-                "snapshot-id": snapshot_id,
-                **({} if parent is None else {"parent-snapshot-id": parent}),
-                "timestamp-ms": timestamp_ms,
-                "summary": {**commits.summary_of(operation, add, remove), **(summary or {})},
-                "manifest-list": path,
-                "schema-id": document.schema.id,
-                **row_lineage,
-            }
+        snapshot = commits.snapshot_json(
+            context,
+            timestamp_ms=self.store.now_ms() if timestamp_ms is None else timestamp_ms,
+            summary={**commits.summary_of(operation, add, remove), **(summary or {})},
+            manifest_list=self.store.store_list(listing, snapshot_id),
+            assigned_rows=assigned,
         )
-        if document.version > 1:
-            document.doc["last-sequence-number"] = context.sequence_number
-        if next_row_id is not None:
-            document.doc["next-row-id"] = next_row_id + assigned
-        if branch is not None:
-            document.set_ref(branch, snapshot_id, "branch", timestamp_ms)
+        self.document.add_snapshot(snapshot, branch)
         self._save()
         return snapshot_id
 
@@ -418,7 +354,7 @@ class IcebergTable:
         target = self.snapshot_id if snapshot_id is None else snapshot_id
         if target is None:
             raise RequestError(f"Cannot set {name}: the table has no snapshot yet; commit one first")
-        self.document.set_ref(name, target, kind, self._now())
+        self.document.set_ref(name, target, kind, self.store.now_ms())
         self._save()
 
     def upgrade(self, version: int) -> None:
@@ -436,27 +372,27 @@ class IcebergTable:
     def edit_metadata(self, change: Callable[[dict[str, Any]], Any]) -> None:
         """Change the current metadata document in place and write its file again, under the same name."""
         change(self.document.doc)
-        self._write_metadata(self.metadata_path)
+        self.store.rewrite_version(self.document.doc)
 
     def manifest_list(self, snapshot_id: int | None = None) -> AvroDocument:
         """The manifest list of a snapshot; None: the current one of `main`."""
-        return self._avro[self._manifest_list_path(snapshot_id)]
+        return self.store.load(self._manifest_list_path(snapshot_id))
 
     def manifests(self, snapshot_id: int | None = None) -> dict[str, AvroDocument]:
         """The manifests of a snapshot by recorded path, in list order."""
         paths = [m["manifest_path"] for m in self.manifest_list(snapshot_id).records]
-        return {path: self._avro[path] for path in paths}
+        return {path: self.store.load(path) for path in paths}
 
     def edit_manifest_list(self, change: Callable[[AvroDocument], Any], snapshot_id: int | None = None) -> None:
         """Change the manifest list of a snapshot (records, schema, header, codec) and write its file again."""
-        self._edit(self._manifest_list_path(snapshot_id), change)
+        self.store.edit(self._manifest_list_path(snapshot_id), change)
 
     def edit_manifest(self, target: DataFileHandle | str, change: Callable[[AvroDocument], Any]) -> None:
         """Change the manifests of the current snapshot that list a file, or the one with this recorded path."""
         for path, document in self.manifests().items():
             keys = [commits.entry_key(e) for e in document.records]
             if path == target or (isinstance(target, DataFileHandle) and target.key in keys):
-                self._edit(path, change)
+                self.store.edit(path, change)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -471,53 +407,18 @@ class IcebergTable:
         content: int,
     ) -> DataFileHandle:
         directory = partition_directory(self.document, spec_id, partition)
-        ending = f"{'-deletes' if content else ''}.{options.format}"
-        recorded = self._new_path(path, directory, ending)
+        recorded = self._new_path(path, directory, f"{'-deletes' if content else ''}.{options.format}")
         file = self.file_of(recorded)
         facts = write_file(file, fields, rows, options)
-        return DataFileHandle(file, spec_id, {**_data_file(content, recorded, partition), **facts})
+        return DataFileHandle(file, spec_id, {**bare_data_file(content, recorded, partition), **facts})
 
     def _new_path(self, path: str | None, directory: str, ending: str) -> str:
         self._files += 1
-        name = f"data/{directory}{self._files:05d}{ending}" if path is None else path
-        return name if Path(name).is_absolute() else f"{self.location}/{name}"
+        return self.store.recorded(f"data/{directory}{self._files:05d}{ending}" if path is None else path)
 
-    def _shared_partition(self, targets: Sequence[DataFileHandle | str]) -> tuple[int, dict[str, Any]]:
-        if not self.document.specs[self.spec_id] and not any(isinstance(t, DataFileHandle) for t in targets):
-            return self.spec_id, {}
-        return deletes.shared_partition(targets)
-
-    def _parent(self, branch: str | None) -> int | None:
-        name = "main" if branch is None else branch
-        parent = self.document.ref(name)
-        if parent is None and name != "main":
-            raise RequestError(f"Cannot commit to {name}: there is no such branch; make it with create_branch")
-        return parent
-
-    def _context(self, snapshot_id: int) -> commits.CommitContext:
-        document = self.document
-        return commits.CommitContext(
-            version=document.version,
-            snapshot_id=snapshot_id,
-            sequence_number=document.doc.get("last-sequence-number", -1) + 1,
-            schema_json=document.current_schema_json(),
-            partition_fields={i: document.partition_fields(i) for i in document.specs},
-            spec_json={i: document.spec_json(i) for i in document.specs},
-            store=self._store_manifest,
-            load=self._avro.__getitem__,
-        )
-
-    def _store_manifest(self, document: AvroDocument) -> tuple[str, int]:
-        return self._store(document, f"{_uuid(f'manifest {len(self._avro)}')}-m0.avro")
-
-    def _store(self, document: AvroDocument, name: str) -> tuple[str, int]:
-        path = f"{self.location}/metadata/{name}"
-        self._avro[path] = document
-        return path, document.write(self.file_of(path))
-
-    def _edit(self, path: str, change: Callable[[AvroDocument], Any]) -> None:
-        change(self._avro[path])
-        self._avro[path].write(self.file_of(path))
+    def _context(self, snapshot_id: int, parent_id: int | None) -> commits.CommitContext:
+        store, load = self.store.store_manifest, self.store.load
+        return commits.context_of(self.document, snapshot_id=snapshot_id, parent_id=parent_id, store=store, load=load)
 
     def _manifest_list_path(self, snapshot_id: int | None) -> str:
         wanted = self.snapshot_id if snapshot_id is None else snapshot_id
@@ -525,35 +426,5 @@ class IcebergTable:
             raise RequestError("The table has no snapshot yet; commit one first")
         return str(self.document.snapshot(wanted)["manifest-list"])
 
-    def _now(self) -> int:
-        return FIRST_TIMESTAMP_MS + 1000 * self._versions
-
     def _save(self) -> None:
-        doc = self.document.doc
-        if self._versions:
-            previous = f"{self.location}/metadata/{self.metadata_path.name}"
-            entry = {"timestamp-ms": doc["last-updated-ms"], "metadata-file": previous}
-            doc.setdefault("metadata-log", []).append(entry)
-        doc["last-updated-ms"] = self._now()
-        ending = ".gz.metadata.json" if self._codec == "gzip" else ".metadata.json"
-        stem = f"v{self._versions + 1}"
-        if self._names == "uuid":
-            stem = f"{self._versions:05d}-{_uuid(f'metadata {self._versions}')}"
-        self._versions += 1
-        self.metadata_path = self.directory / "metadata" / f"{stem}{ending}"
-        self._write_metadata(self.metadata_path)
-        if self._names == "version":
-            (self.directory / "metadata" / "version-hint.text").write_text(str(self._versions))
-
-    def _write_metadata(self, path: Path) -> None:
-        content = json.dumps(self.document.doc, indent=1).encode()
-        path.write_bytes(gzip.compress(content, mtime=0) if self._codec == "gzip" else content)
-
-
-def _data_file(content: int, path: str, partition: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a `data_file` struct that do not come from the file; block_size_in_bytes is v1's."""
-    return {"content": content, "file_path": path, "partition": dict(partition), "block_size_in_bytes": 67_108_864}
-
-
-def _uuid(text: str) -> uuid.UUID:
-    return uuid.uuid5(uuid.NAMESPACE_URL, f"https://harness.invalid/{text}")
+        self.store.save_version(self.document.doc)

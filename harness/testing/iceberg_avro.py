@@ -257,10 +257,8 @@ def _avro_primitive(type_: Type, id_: int) -> Any:
             return {"type": "long", "logicalType": name, "adjust-to-utc": utc}
         case DecimalType(precision=precision, scale=scale):
             size = ((10**precision).bit_length() + 8) // 8
-            name = f"decimal_{id_}"
-            return {
-                "type": "fixed", "size": size, "name": name, "logicalType": "decimal", "precision": precision, "scale": scale
-            }  # fmt: skip
+            fixed = {"type": "fixed", "size": size, "name": f"decimal_{id_}"}
+            return {**fixed, "logicalType": "decimal", "precision": precision, "scale": scale}
         case UuidType():
             return {"type": "fixed", "size": 16, "name": f"uuid_{id_}", "logicalType": "uuid"}
         case FixedType(length=length):

@@ -10,8 +10,9 @@ import copy
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from harness.errors import RequestError
 from harness.schema import Field, FloatType, Type
 from harness.testing.iceberg_avro import (
     AvroDocument,
@@ -20,6 +21,7 @@ from harness.testing.iceberg_avro import (
     manifest_list_schema,
     manifest_schema,
 )
+from harness.testing.iceberg_document import TableDocument
 from harness.testing.iceberg_files import DataFileHandle
 from harness.testing.iceberg_types import bound_bytes
 
@@ -30,18 +32,44 @@ EXISTING, ADDED, DELETED = 0, 1, 2
 class CommitContext:
     """What the manifests of one snapshot need to know of the table.
 
-    partition_fields: the fields of the partition tuple by spec id. spec_json: the JSON field list by spec id.
-    store: writes a manifest and gives its recorded path and length. load: a manifest by recorded path.
+    next_row_id: the table's; None before v3. partition_fields: the fields of the partition tuple by spec id.
+    spec_json: the JSON field list by spec id. store: writes a manifest and gives its recorded path and length.
+    load: a manifest by recorded path.
     """
 
     version: int
     snapshot_id: int
+    parent_id: int | None
     sequence_number: int
+    next_row_id: int | None
     schema_json: dict[str, Any]
     partition_fields: Mapping[int, Sequence[Field]]
     spec_json: Mapping[int, list[dict[str, Any]]]
     store: Callable[[AvroDocument], tuple[str, int]]
     load: Callable[[str], AvroDocument]
+
+
+def context_of(
+    document: TableDocument,
+    *,
+    snapshot_id: int,
+    parent_id: int | None,
+    store: Callable[[AvroDocument], tuple[str, int]],
+    load: Callable[[str], AvroDocument],
+) -> CommitContext:
+    """The context of the next commit to the table that the document describes."""
+    return CommitContext(
+        version=document.version,
+        snapshot_id=snapshot_id,
+        parent_id=parent_id,
+        sequence_number=document.doc.get("last-sequence-number", -1) + 1,
+        next_row_id=document.doc.get("next-row-id"),
+        schema_json=document.current_schema_json(),
+        partition_fields={i: document.partition_fields(i) for i in document.specs},
+        spec_json={i: document.spec_json(i) for i in document.specs},
+        store=store,
+        load=load,
+    )
 
 
 def new_manifests(
@@ -64,35 +92,37 @@ def new_manifests(
 
 
 def carried_manifests(
-    context: CommitContext, manifests: Iterable[dict[str, Any]], removed: Collection[tuple[str, int | None]]
-) -> tuple[list[dict[str, Any]], set[tuple[str, int | None]]]:
-    """The parent's manifests without the removed files, and the keys that were found.
+    context: CommitContext,
+    manifests: Iterable[dict[str, Any]],
+    removed: Collection[tuple[str, int | None]],
+    how: Literal["keep", "merge"],
+) -> list[dict[str, Any]]:
+    """The parent's manifests without the removed files; a manifest without live entries is left out.
 
-    A manifest with a removed file is rewritten: that file DELETED, the others EXISTING with explicit numbers. A manifest
-    without live entries is left out.
+    keep: a manifest with a removed file is rewritten (that file DELETED, the others EXISTING with explicit numbers),
+    the others stay. merge: all of one spec and kind of content are rewritten into one.
+
+    Raises:
+        RequestError: a file to be removed is not live.
     """
-    result = []
+    kept: list[dict[str, Any]] = []
+    rewritten: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     found: set[tuple[str, int | None]] = set()
     for listed in manifests:
         live = live_entries(context.load(listed["manifest_path"]), listed)
         gone = {entry_key(e) for e in live} & set(removed)
         found |= gone
-        if gone:
+        if how == "merge" or gone:
+            group = (listed.get("content", 0), listed["partition_spec_id"], how == "merge" or listed["manifest_path"])
             entries = [_restated(e, DELETED if entry_key(e) in gone else EXISTING, context) for e in live]
-            result.append(write_manifest(context, listed["partition_spec_id"], listed.get("content", 0), entries))
+            rewritten.setdefault(group, []).extend(entries)
         elif live:
-            result.append(listed)
-    return result, found
-
-
-def merged_manifests(context: CommitContext, manifests: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One manifest per spec and kind of content, all entries EXISTING."""
-    groups: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    for listed in manifests:
-        live = live_entries(context.load(listed["manifest_path"]), listed)
-        group = groups.setdefault((listed.get("content", 0), listed["partition_spec_id"]), [])
-        group += [_restated(entry, EXISTING, context) for entry in live]
-    return [write_manifest(context, spec_id, kind, entries) for (kind, spec_id), entries in groups.items() if entries]
+            kept.append(listed)
+    missing = sorted(path for path, _ in set(removed) - found)
+    if missing:
+        raise RequestError(f"Cannot remove {', '.join(missing)}: not live in the parent snapshot {context.parent_id}")
+    written = [write_manifest(context, spec, kind, e) for (kind, spec, _), e in rewritten.items() if e]
+    return [*written, *kept]
 
 
 def live_entries(document: AvroDocument, listed: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -144,27 +174,41 @@ def write_manifest(context: CommitContext, spec_id: int, kind: int, entries: lis
     }
 
 
-def manifest_list(
-    context: CommitContext, parent_id: int | None, manifests: Iterable[dict[str, Any]], next_row_id: int | None
-) -> tuple[AvroDocument, int]:
-    """The manifest list document and the number of row ids that it assigns from `next_row_id` on (v3; else None)."""
+def manifest_list(context: CommitContext, manifests: Iterable[dict[str, Any]]) -> tuple[AvroDocument, int]:
+    """The manifest list, data before deletes, and the number of row ids that it assigns (v3; before that 0)."""
     assigned = 0
     records = []
-    for listed in manifests:
-        if next_row_id is not None and listed.get("content", 0) == 0 and listed.get("first_row_id") is None:
-            listed = {**listed, "first_row_id": next_row_id + assigned}
+    for listed in sorted(manifests, key=lambda m: m.get("content", 0)):
+        if context.next_row_id is not None and listed.get("content", 0) == 0 and listed.get("first_row_id") is None:
+            listed = {**listed, "first_row_id": context.next_row_id + assigned}
             assigned += listed["added_rows_count"] + listed["existing_rows_count"]
         records.append(listed)
     header = {
         "snapshot-id": str(context.snapshot_id),
-        "parent-snapshot-id": "null" if parent_id is None else str(parent_id),
+        "parent-snapshot-id": "null" if context.parent_id is None else str(context.parent_id),
         "format-version": str(context.version),
     }
     if context.version > 1:
         header["sequence-number"] = str(context.sequence_number)
-    if next_row_id is not None:
-        header["first-row-id"] = str(next_row_id)
+    if context.next_row_id is not None:
+        header["first-row-id"] = str(context.next_row_id)
     return AvroDocument(manifest_list_schema(context.version), records, header), assigned
+
+
+def snapshot_json(
+    context: CommitContext, *, timestamp_ms: int, summary: Mapping[str, str], manifest_list: str, assigned_rows: int
+) -> dict[str, Any]:
+    """The snapshot as in metadata.json; `manifest_list` is a recorded path."""
+    snapshot: dict[str, Any] = {"snapshot-id": context.snapshot_id}
+    if context.version > 1:
+        snapshot["sequence-number"] = context.sequence_number
+    if context.parent_id is not None:
+        snapshot["parent-snapshot-id"] = context.parent_id
+    snapshot |= {"timestamp-ms": timestamp_ms, "summary": dict(summary), "manifest-list": manifest_list}
+    snapshot["schema-id"] = context.schema_json["schema-id"]
+    if context.next_row_id is not None:
+        snapshot |= {"first-row-id": context.next_row_id, "added-rows": assigned_rows}
+    return snapshot
 
 
 def operation_of(added: Sequence[DataFileHandle], removed: Sequence[DataFileHandle]) -> str:

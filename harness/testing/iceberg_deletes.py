@@ -6,12 +6,15 @@ Spec: Iceberg, "Position Delete Files", "Equality Delete Files".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError
 from harness.schema import Field, IntegerType, Schema, StringType, StructType
+from harness.testing.iceberg_document import TableDocument
 from harness.testing.iceberg_evolution import find_field, pruned
-from harness.testing.iceberg_files import DataFileHandle
+from harness.testing.iceberg_files import DataFileHandle, bare_data_file
+from harness.testing.iceberg_puffin import deletion_vector, write_puffin
 
 PATH_ID = 2147483546
 POSITION_ID = 2147483545
@@ -47,13 +50,17 @@ def sorted_positions(deletes: Iterable[tuple[DataFileHandle | str, int]]) -> lis
     return sorted(deletes, key=lambda d: (d[0] if isinstance(d[0], str) else d[0].path, d[1]))
 
 
-def shared_partition(targets: Iterable[DataFileHandle | str]) -> tuple[int, dict[str, Any]]:
+def shared_partition(
+    document: TableDocument, default_spec_id: int, targets: Sequence[DataFileHandle | str]
+) -> tuple[int, dict[str, Any]]:
     """Spec id and partition tuple of the data files, which must have them in common.
 
     Raises:
         RequestError: they differ, or are known by path only.
     """
     places = [(t.spec_id, t.data_file["partition"]) for t in targets if isinstance(t, DataFileHandle)]
+    if not places and not document.specs[default_spec_id]:
+        return default_spec_id, {}
     if not places or any(repr(p) != repr(places[0]) for p in places):
         raise RequestError(
             "Cannot tell the partition of the delete file: its data files are in several partitions or known by path "
@@ -69,3 +76,28 @@ def equality_columns(
     ids = tuple(c if isinstance(c, int) else find_field(schema, c).id for c in columns)
     more = [c if isinstance(c, int) else find_field(schema, c).id for c in extra]
     return ids, pruned(schema.fields, {*ids, *more})
+
+
+def write_vectors(
+    file: Path, recorded: str, positions: Mapping[DataFileHandle, Iterable[int]]
+) -> tuple[DataFileHandle, ...]:
+    """Write a Puffin file with one deletion vector per data file; their handles, in order."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    dead = {target: sorted(set(rows)) for target, rows in positions.items()}
+    places = write_puffin(file, [deletion_vector(target.path, rows) for target, rows in dead.items()])
+    return tuple(
+        DataFileHandle(
+            file,
+            target.spec_id,
+            {
+                **bare_data_file(1, recorded, target.data_file["partition"]),
+                "file_format": "PUFFIN",
+                "record_count": len(rows),
+                "file_size_in_bytes": file.stat().st_size,
+                "referenced_data_file": target.path,
+                "content_offset": offset,
+                "content_size_in_bytes": length,
+            },
+        )
+        for (target, rows), (offset, length) in zip(dead.items(), places, strict=True)
+    )

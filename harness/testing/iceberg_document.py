@@ -106,6 +106,18 @@ class TableDocument:
         found = self.doc.get("refs", {}).get(name)
         return None if found is None else int(found["snapshot-id"])
 
+    def parent_of(self, branch: str | None) -> int | None:
+        """The snapshot that a commit to the branch (None: a staged one) builds on; None for the table's first.
+
+        Raises:
+            RequestError: there is no such branch.
+        """
+        name = "main" if branch is None else branch
+        parent = self.ref(name)
+        if parent is None and name != "main":
+            raise RequestError(f"Cannot commit to {name}: there is no such branch; make it with create_branch")
+        return parent
+
     def set_ref(self, name: str, snapshot_id: int, kind: str, timestamp_ms: int) -> None:
         """Point a branch or tag at a snapshot; moving `main` makes it current and logs it.
 
@@ -131,9 +143,15 @@ class TableDocument:
         known = [s["snapshot-id"] for s in self.doc.get("snapshots", [])]
         raise RequestError(f"No snapshot {snapshot_id}; the table has {known}")
 
-    def add_snapshot(self, snapshot: Mapping[str, Any]) -> None:
-        """Append a snapshot; no ref moves."""
+    def add_snapshot(self, snapshot: Mapping[str, Any], branch: str | None) -> None:
+        """Append a snapshot and move the branch to it; None moves nothing."""
         self.doc.setdefault("snapshots", []).append(dict(snapshot))
+        if "sequence-number" in snapshot:
+            self.doc["last-sequence-number"] = snapshot["sequence-number"]
+        if "added-rows" in snapshot:
+            self.doc["next-row-id"] += snapshot["added-rows"]
+        if branch is not None:
+            self.set_ref(branch, snapshot["snapshot-id"], "branch", snapshot["timestamp-ms"])
 
     def expire(self, snapshot_id: int) -> None:
         """Remove a snapshot, and the history up to it, since a log with a hole would answer wrongly.
@@ -181,6 +199,27 @@ class TableDocument:
             name = rest[0] if rest else _default_name(source, transform)
             columns.append(PartitionColumn(field_id, source_id, name, transform))
         return columns
+
+
+def empty_document(version: int, table_uuid: str, location: str) -> dict[str, Any]:
+    """The metadata of a table without schema, spec or snapshot."""
+    doc: dict[str, Any] = {
+        "format-version": version,
+        "table-uuid": table_uuid,
+        "location": location,
+        "last-updated-ms": 0,
+        "last-column-id": 0,
+        "properties": {},
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "default-sort-order-id": 0,
+    }
+    if version < 3:
+        doc["current-snapshot-id"] = -1
+    if version > 1:
+        doc["last-sequence-number"] = 0
+    if version > 2:
+        doc["next-row-id"] = 0
+    return doc
 
 
 def _default_name(source: str, transform: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -173,9 +173,15 @@ def _write_avro(
     AvroDocument(schema, [avro_row(written, row) for row in rows], {}, options.compression or "deflate").write(path)
 
 
-def edit_bytes(path: Path, change: Callable[[bytes], bytes]) -> None:
-    """Replace the content of a file by what `change` makes of it."""
-    path.write_bytes(change(path.read_bytes()))
+def bare_data_file(content: int, path: str, partition: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a `data_file` struct that do not come from the file itself."""
+    return {
+        "content": content,
+        "file_path": path,
+        "partition": dict(partition),
+        "block_size_in_bytes": 67_108_864,  # v1 requires it, readers ignore it
+        "sort_order_id": 0 if content == 0 else None,
+    }
 
 
 def corrupt(path: Path, offset: int, xor: int = 0xFF) -> None:

@@ -13,22 +13,34 @@ from harness.schema import Schema
 from harness.testing.iceberg_avro import avro_name, avro_value
 from harness.testing.iceberg_document import PartitionColumn, TableDocument
 from harness.testing.iceberg_evolution import chain_of
+from harness.testing.iceberg_files import stored_rows
 from harness.testing.iceberg_transforms import transform_value
 from harness.testing.iceberg_types import default_json, stored
 
 
-def given_tuple(document: TableDocument, spec_id: int, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The tuple with these natural values by partition field name; a missing name is null.
+def partition_of(
+    document: TableDocument,
+    given: Mapping[str, Any] | None,
+    spec_id: int,
+    schema: Schema,
+    rows: Sequence[Mapping[int, Any]] | pa.Table,
+) -> dict[str, Any]:
+    """The tuple with the given natural values by partition field name, or, for None, the one that all rows share.
 
     Raises:
-        RequestError: a name is not of this spec, or a value does not fit.
+        RequestError: a name is not of this spec, a value does not fit, or the rows do not share a tuple.
     """
-    fields = document.partition_fields(spec_id)
-    unknown = set(values) - {f.name for f in fields}
-    if unknown:
-        names = ", ".join(f.name for f in fields) or "none"
-        raise RequestError(f"No partition field {', '.join(sorted(unknown))} in spec {spec_id}; it has {names}")
-    return {avro_name(f.name): avro_value(f.type, stored(f.type, values.get(f.name))) for f in fields}
+    return _common_tuple(document, spec_id, schema, rows) if given is None else _given_tuple(document, spec_id, given)
+
+
+def grouped(
+    document: TableDocument, spec_id: int, schema: Schema, rows: Sequence[Mapping[str, Any]]
+) -> list[list[Mapping[str, Any]]]:
+    """Natural rows by partition, in the order in which the partitions first occur."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row, content in zip(rows, stored_rows(schema, rows), strict=True):
+        groups.setdefault(repr(row_tuple(document, spec_id, schema, content)), []).append(row)
+    return list(groups.values())
 
 
 def row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mapping[int, Any]) -> dict[str, Any]:
@@ -43,14 +55,31 @@ def row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mappin
     return result
 
 
-def common_tuple(
+def partition_directory(document: TableDocument, spec_id: int, values: Mapping[str, Any]) -> str:
+    """`name=value/` for each partition field, percent-encoded; empty for an unpartitioned spec."""
+    parts = []
+    for f in document.partition_fields(spec_id):
+        value = values.get(avro_name(f.name))
+        try:
+            text = "null" if value is None else str(default_json(f.type, value))
+        except OverflowError:  # a year that the calendar of `datetime` does not have
+            text = str(value)
+        parts.append(f"{quote(f.name, safe='')}={quote(text, safe='')}/")
+    return "".join(parts)
+
+
+def _given_tuple(document: TableDocument, spec_id: int, values: Mapping[str, Any]) -> dict[str, Any]:
+    fields = document.partition_fields(spec_id)
+    unknown = set(values) - {f.name for f in fields}
+    if unknown:
+        names = ", ".join(f.name for f in fields) or "none"
+        raise RequestError(f"No partition field {', '.join(sorted(unknown))} in spec {spec_id}; it has {names}")
+    return {avro_name(f.name): avro_value(f.type, stored(f.type, values.get(f.name))) for f in fields}
+
+
+def _common_tuple(
     document: TableDocument, spec_id: int, schema: Schema, rows: Sequence[Mapping[int, Any]] | pa.Table
 ) -> dict[str, Any]:
-    """The tuple that all the rows share.
-
-    Raises:
-        RequestError: they differ, or there are none to compute it from, and the spec is partitioned.
-    """
     columns = document.specs[spec_id]
     if not columns:
         return {}
@@ -68,19 +97,6 @@ def common_tuple(
             "or use write_partitioned"
         )
     return tuples[0]
-
-
-def partition_directory(document: TableDocument, spec_id: int, values: Mapping[str, Any]) -> str:
-    """`name=value/` for each partition field, percent-encoded; empty for an unpartitioned spec."""
-    parts = []
-    for f in document.partition_fields(spec_id):
-        value = values.get(avro_name(f.name))
-        try:
-            text = "null" if value is None else str(default_json(f.type, value))
-        except OverflowError:  # a year that the calendar of `datetime` does not have
-            text = str(value)
-        parts.append(f"{quote(f.name, safe='')}={quote(text, safe='')}/")
-    return "".join(parts)
 
 
 def _source_rows(columns: Sequence[PartitionColumn], schema: Schema, table: pa.Table) -> list[dict[int, Any]]:

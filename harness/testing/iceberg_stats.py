@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,34 +39,44 @@ def statistics_of(
         if index >= 0:
             column = table.column(index)
             chunk = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-            _collect(result, f, chunk, only, bounds_length, repeated="no")
+            _collect(result, f, chunk, only, bounds_length, place="plain")
     return result
 
 
 def _collect(
-    result: Statistics, f: Field, array: pa.Array, only: Collection[int] | None, length: int | None, *, repeated: str
+    result: Statistics,
+    f: Field,
+    array: pa.Array,
+    only: Collection[int] | None,
+    length: int | None,
+    *,
+    place: Literal["plain", "repeated"],
 ) -> None:
     match f.type:
         case StructType(fields=fields):
             parts = dict(zip((p.name for p in array.type), array.flatten(), strict=True))
             for child in fields:
                 if child.name in parts:
-                    _collect(result, child, parts[child.name], only, length, repeated=repeated)
-            return
+                    _collect(result, child, parts[child.name], only, length, place=place)
         case ListType(element=element):
-            return _collect(result, element, array.flatten(), only, length, repeated="yes")
+            _collect(result, element, array.flatten(), only, length, place="repeated")
         case MapType(key=key, value=value):
-            _collect(result, key, array.keys, only, length, repeated="yes")
-            return _collect(result, value, array.items, only, length, repeated="yes")
-    if only is not None and f.id not in only:
-        return
+            _collect(result, key, array.keys, only, length, place="repeated")
+            _collect(result, value, array.items, only, length, place="repeated")
+        case _ if only is None or f.id in only:
+            _collect_leaf(result, f, array, length, place)
+        case _:
+            pass
+
+
+def _collect_leaf(result: Statistics, f: Field, array: pa.Array, length: int | None, place: str) -> None:
     result.value_counts[f.id] = len(array)
     result.null_value_counts[f.id] = array.null_count
     if isinstance(f.type, FloatType):
         nan = pc.is_nan(array)
         result.nan_value_counts[f.id] = pc.sum(nan).as_py() or 0
         array = array.filter(pc.invert(nan))
-    if repeated == "no":
+    if place == "plain":
         _bounds(result, f, array.drop_null(), length)
 
 

@@ -13,11 +13,13 @@ from harness.schema import (
     BinaryType,
     DateType,
     DecimalType,
+    FixedType,
     IntegerType,
     StringType,
     TimestampType,
     TimeType,
     Type,
+    UuidType,
 )
 from harness.testing.iceberg_types import minimal_bytes, unscaled
 
@@ -64,7 +66,8 @@ def transform_value(transform: str, source: Type, value: Any) -> Any:
         case (("year" | "month" | "day" | "hour"), TimestampType(unit=unit)):
             micros = value // 1000 if unit == "ns" else value
             return micros // (_DAY_US // 24) if name == "hour" else _calendar(name, micros // _DAY_US)
-    raise RequestError(f"Cannot apply {transform} to {source}: name the partition value in `partition`")
+        case _:
+            raise RequestError(f"Cannot apply {transform} to {source}: name the partition value in `partition`")
 
 
 def murmur3(data: bytes) -> int:
@@ -105,9 +108,10 @@ def _hashed(source: Type, value: Any) -> bytes:
             return minimal_bytes(unscaled(value, scale))
         case StringType():
             return str(value).encode()
-        case _ if isinstance(value, bytes):
-            return value
-    raise RequestError(f"Cannot apply bucket to {source}: Iceberg does not hash this type")
+        case UuidType() | FixedType() | BinaryType():
+            return bytes(value)
+        case _:
+            raise RequestError(f"Cannot apply bucket to {source}: Iceberg does not hash this type")
 
 
 def _calendar(name: str, days: int) -> int:

@@ -78,7 +78,7 @@ def parse_type(text: str) -> tuple[Type, bool]:
 
 
 def schema_of(columns: Schema | Mapping[str, str]) -> Schema:
-    """`columns` itself, or a schema of {name: type text} with ids 1, 2, ... (nested fields after all of their level)."""
+    """`columns` itself, or a schema of {name: type text} with ids 1, 2, ..., nested fields after all of their level."""
     if isinstance(columns, Schema):
         return columns
     fields = []
