@@ -1,0 +1,304 @@
+"""Parquet schema elements folded to what users see. Texts are DuckDB's; the forms are those of the Parquet format."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.errors import CorruptFileError
+from harness.files.parquet import ELEMENT_COLUMNS, ParquetElement, parse_element, physical_schema, physical_schemas
+from harness.physical import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, describe, is_variant_group
+from harness.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    GeometryType,
+    Int96Type,
+    IntegerType,
+    OpaqueType,
+    StringType,
+    TimestampType,
+    TimeType,
+    UnknownType,
+    UnsignedType,
+    UuidType,
+)
+
+OPTIONAL, REQUIRED, REPEATED = "OPTIONAL", "REQUIRED", "REPEATED"
+
+
+def leaf(name, type_="INT32", repetition=OPTIONAL, **more):
+    return [ParquetElement(name, type_, repetition=repetition, **more)]
+
+
+def group(name, *children, repetition=OPTIONAL, **more):
+    flat = [element for child in children for element in child]
+    return [ParquetElement(name, repetition=repetition, num_children=len(children), **more), *flat]
+
+
+def fold(*columns):
+    return physical_schema(group("schema", *columns, repetition=REQUIRED))
+
+
+def field(name, type_, *children, id_=None):
+    return PhysicalField(name=name, id=id_, type=type_, children=children)
+
+
+INT = IntegerType(32)
+
+
+def unit(name, *, utc=0, kind="Timestamp"):
+    texts = {"MILLIS": "MilliSeconds()", "MICROS": "MicroSeconds()", "NANOS": "NanoSeconds()"}
+    parts = ", ".join(f"{u}={text if u == name else '<null>'}" for u, text in texts.items())
+    return f"{kind}Type(isAdjustedToUTC={utc}, unit=TimeUnit({parts}))"
+
+
+@pytest.mark.parametrize(
+    ("element", "expected"),
+    [
+        ({"type": "BOOLEAN"}, BooleanType()),
+        ({"type": "INT32"}, INT),
+        ({"type": "INT64"}, IntegerType(64)),
+        ({"type": "INT96"}, Int96Type()),
+        ({"type": "FLOAT"}, FloatType(32)),
+        ({"type": "DOUBLE"}, FloatType(64)),
+        ({"type": "BYTE_ARRAY"}, BinaryType()),
+        ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 5}, FixedType(5)),
+        ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 16, "logical_type": "UUIDType()"}, UuidType()),
+        ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 2, "logical_type": "Float16Type()"}, FloatType(16)),
+        ({"type": "BYTE_ARRAY", "converted_type": "UTF8", "logical_type": "StringType()"}, StringType()),
+        ({"type": "BYTE_ARRAY", "converted_type": "UTF8"}, StringType()),
+        ({"type": "BYTE_ARRAY", "converted_type": "ENUM"}, StringType()),
+        ({"type": "BYTE_ARRAY", "converted_type": "JSON", "logical_type": "JsonType()"}, StringType()),
+        ({"type": "BYTE_ARRAY", "converted_type": "BSON"}, BinaryType()),
+        ({"type": "BYTE_ARRAY", "logical_type": "GeometryType(crs=<null>)"}, GeometryType()),
+        ({"type": "INT32", "converted_type": "DATE", "logical_type": "DateType()"}, DateType()),
+        ({"type": "INT32", "converted_type": "INT_32"}, INT),
+        ({"type": "INT32", "converted_type": "UINT_8"}, UnsignedType(8)),
+        ({"type": "INT32", "logical_type": "IntType(bitWidth=\x08, isSigned=1)"}, IntegerType(8)),
+        ({"type": "INT32", "logical_type": "IntType(bitWidth=\x10, isSigned=0)"}, UnsignedType(16)),
+        ({"type": "INT32", "logical_type": "IntType(bitWidth= , isSigned=0)"}, UnsignedType(32)),
+        ({"type": "INT64", "logical_type": "IntType(bitWidth=@, isSigned=0)"}, UnsignedType(64)),
+        ({"type": "INT64", "logical_type": "IntType(bitWidth=64, isSigned=1)"}, IntegerType(64)),
+        ({"type": "INT32", "logical_type": "DecimalType(scale=2, precision=9)"}, DecimalType(9, 2)),
+        ({"type": "INT64", "converted_type": "DECIMAL", "precision": 18, "scale": 0}, DecimalType(18, 0)),
+        ({"type": "BYTE_ARRAY", "converted_type": "DECIMAL", "precision": 38, "scale": 38}, DecimalType(38, 38)),
+        ({"type": "BYTE_ARRAY", "converted_type": "DECIMAL", "precision": 39}, OpaqueType("decimal(39, 0)")),
+        ({"type": "INT32", "logical_type": unit("MILLIS", kind="Time")}, TimeType("ms")),
+        ({"type": "INT64", "logical_type": unit("MICROS", kind="Time")}, TimeType("us")),
+        ({"type": "INT64", "logical_type": unit("NANOS", kind="Time")}, TimeType("ns")),
+        ({"type": "INT64", "converted_type": "TIME_MICROS"}, TimeType("us")),
+        ({"type": "INT64", "logical_type": unit("MILLIS")}, TimestampType("ms")),
+        ({"type": "INT64", "logical_type": unit("MICROS", utc=1)}, TimestampType("us", True)),
+        ({"type": "INT64", "logical_type": unit("NANOS")}, TimestampType("ns")),
+        ({"type": "INT64", "converted_type": "TIMESTAMP_MILLIS"}, TimestampType("ms", True)),
+        (
+            {"type": "INT64", "converted_type": "TIMESTAMP_MICROS", "logical_type": unit("MICROS")},
+            TimestampType("us"),
+        ),
+        ({"type": "INT32", "logical_type": "NullType()"}, UnknownType()),
+        ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 12, "converted_type": "INTERVAL"}, OpaqueType("interval")),
+        ({"type": "BYTE_ARRAY", "logical_type": "NewType(x=1)"}, OpaqueType("NewType(x=1)")),
+    ],
+    ids=str,
+)
+def test_leaf_types(element, expected):
+    (stored,) = fold([ParquetElement("c", repetition=OPTIONAL, field_id=7, **element)])
+    assert stored == field("c", expected, id_=7)
+
+
+def list_of(*inside, name="c", id_=1, **more):
+    return group(name, *inside, converted_type="LIST", field_id=id_, **more)
+
+
+def element(name="element", id_=2, type_=INT):
+    return field(name, type_, id_=id_)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected_element"),
+    [
+        (list_of(group("list", leaf("element", field_id=2), repetition=REPEATED)), element()),
+        (list_of(group("bag", leaf("array_element", field_id=2), repetition=REPEATED)), element("array_element")),
+        (list_of(leaf("element", repetition=REPEATED, field_id=2)), element()),
+        (
+            list_of(group("array", leaf("x", field_id=3), repetition=REPEATED, field_id=2)),
+            field("array", STORED_STRUCT, element("x", 3), id_=2),
+        ),
+        (
+            list_of(group("c_tuple", leaf("x", field_id=3), repetition=REPEATED, field_id=2)),
+            field("c_tuple", STORED_STRUCT, element("x", 3), id_=2),
+        ),
+        (
+            list_of(group("element", leaf("x", field_id=3), leaf("y", field_id=4), repetition=REPEATED, field_id=2)),
+            field("element", STORED_STRUCT, element("x", 3), element("y", 4), id_=2),
+        ),
+        (
+            list_of(
+                group(
+                    "array", leaf("array", repetition=REPEATED), repetition=REPEATED, converted_type="LIST", field_id=2
+                )
+            ),
+            field("array", STORED_LIST, field("array", INT), id_=2),
+        ),
+    ],
+    ids=["three-level", "hive", "repeated-leaf", "array", "tuple", "two-fields", "nested-two-level"],
+)
+def test_lists(column, expected_element):
+    assert fold(column) == (field("c", STORED_LIST, expected_element, id_=1),)
+
+
+def test_repeated_field_without_list_is_a_list():
+    assert fold(leaf("c", repetition=REPEATED, field_id=1)) == (field("c", STORED_LIST, field("c", INT), id_=1),)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        {"converted_type": "MAP"},
+        {"converted_type": "MAP_KEY_VALUE"},
+        {"logical_type": "MapType()"},
+    ],
+    ids=["MAP", "MAP_KEY_VALUE", "logical"],
+)
+def test_maps(annotation):
+    entries = group("entries", leaf("k", repetition=REQUIRED, field_id=2), leaf("v", field_id=3), repetition=REPEATED)
+    expected = field("c", STORED_MAP, element("k", 2), element("v", 3), id_=1)
+    assert fold(group("c", entries, field_id=1, **annotation)) == (expected,)
+
+
+def test_map_key_value_on_the_inner_group():
+    entries = group("map", leaf("key"), leaf("value"), repetition=REPEATED, converted_type="MAP_KEY_VALUE")
+    (stored,) = fold(group("c", entries, converted_type="MAP"))
+    assert describe(stored) == "map<int, int>"
+
+
+def test_lists_in_maps_in_structs():
+    nested = list_of(
+        group(
+            "list", list_of(group("list", leaf("element"), repetition=REPEATED), name="element"), repetition=REPEATED
+        ),
+        name="value",
+    )
+    entries = group("key_value", leaf("key", "BYTE_ARRAY", converted_type="UTF8"), nested, repetition=REPEATED)
+    (stored,) = fold(group("s", leaf("a"), group("m", entries, converted_type="MAP")))
+    assert describe(stored) == "struct<a: int, m: map<string, list<list<int>>>>"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        group("c", leaf("x"), leaf("y"), converted_type="LIST"),
+        group("c", leaf("x"), converted_type="LIST"),
+        group("c", group("kv", leaf("k"), repetition=REPEATED), converted_type="MAP"),
+        group("c", leaf("k"), leaf("v"), converted_type="MAP"),
+    ],
+    ids=["list-of-two", "list-not-repeated", "map-without-value", "map-not-repeated"],
+)
+def test_malformed_groups_are_opaque(column):
+    (stored,) = fold(column)
+    assert isinstance(stored.type, OpaqueType)
+
+
+@pytest.mark.parametrize("logical", [None, "VariantType(specification_version=1)"], ids=["bare", "annotated"])
+def test_variant_group_stays_a_struct(logical):
+    binaries = [leaf("metadata", "BYTE_ARRAY", REQUIRED), leaf("value", "BYTE_ARRAY"), leaf("typed_value", "INT64")]
+    (stored,) = fold(group("v", *binaries, field_id=1, logical_type=logical))
+    assert (stored.type, is_variant_group(stored)) == (STORED_STRUCT, True)
+
+
+def test_equal_lists_give_one_schema():
+    assert fold(leaf("a"), leaf("b")) is fold(leaf("a"), leaf("b"))
+
+
+@pytest.mark.parametrize(
+    "elements",
+    [
+        [],
+        [ParquetElement("schema", num_children=2), ParquetElement("a", "INT32")],
+        [ParquetElement("schema", num_children=0), ParquetElement("a", "INT32")],
+        [ParquetElement("g", num_children=1)] * 200 + [ParquetElement("a", "INT32")],
+    ],
+    ids=["empty", "too-few", "too-many", "too-deep"],
+)
+def test_trees_that_do_not_add_up_are_refused(elements):
+    with pytest.raises(CorruptFileError):
+        physical_schema(elements)
+
+
+def test_the_broken_file_is_named():
+    row = ("schema", None, None, None, 2, None, None, None, None, None)
+    with pytest.raises(CorruptFileError) as caught:
+        physical_schemas([("x.parquet", *row)])
+    assert str(caught.value) == (
+        "Invalid Parquet schema in the footer: a group lacks children; restore it [CorruptDataFile; file x.parquet]"
+    )
+
+
+def read_schemas(*paths):
+    columns = ", ".join(ELEMENT_COLUMNS)
+    return physical_schemas(
+        duckdb.connect()
+        .execute(f"SELECT file_name, {columns} FROM parquet_schema(?)", [[str(path) for path in paths]])
+        .fetchall()
+    )
+
+
+def test_type_length_comes_as_text():
+    assert parse_element(("u", "FIXED_LEN_BYTE_ARRAY", "16", OPTIONAL, *[None] * 6)).type_length == 16
+
+
+def test_files_as_duckdb_lists_them(tmp_path):
+    with_ids = pa.schema(
+        [
+            pa.field("a", pa.int64(), metadata={"PARQUET:field_id": "1"}),
+            pa.field("l", pa.list_(pa.field("element", pa.string(), metadata={"PARQUET:field_id": "3"}))).with_metadata(
+                {"PARQUET:field_id": "2"}
+            ),
+            pa.field("m", pa.map_(pa.string(), pa.struct([("x", pa.uint16())]))),
+        ]
+    )
+    pq.write_table(with_ids.empty_table(), tmp_path / "a.parquet")
+    pq.write_table(with_ids.empty_table(), tmp_path / "b.parquet")
+    pq.write_table(pa.table({"t": pa.array([0], pa.timestamp("ms"))}), tmp_path / "c.parquet")
+    schemas = read_schemas(tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "c.parquet")
+    a, b, c = (schemas[str(tmp_path / name)] for name in ("a.parquet", "b.parquet", "c.parquet"))
+    assert a is b
+    assert [(f.name, f.id, describe(f)) for f in a] == [
+        ("a", 1, "long"),
+        ("l", 2, "list<string>"),
+        ("m", None, "map<string, struct<x: uint16>>"),
+    ]
+    assert a[1].children[0].id == 3
+    assert c == (field("t", TimestampType("ms")),)
+
+
+@pytest.mark.parametrize(
+    ("arrow", "expected"),
+    [
+        (pa.int8(), IntegerType(8)),
+        (pa.uint32(), UnsignedType(32)),
+        (pa.uint64(), UnsignedType(64)),
+        (pa.float16(), FloatType(16)),
+        (pa.decimal128(9, 2), DecimalType(9, 2)),
+        (pa.decimal128(38, 5), DecimalType(38, 5)),
+        (pa.date32(), DateType()),
+        (pa.time32("ms"), TimeType("ms")),
+        (pa.time64("ns"), TimeType("ns")),
+        (pa.timestamp("ns", "UTC"), TimestampType("ns", True)),
+        (pa.timestamp("us"), TimestampType("us")),
+        (pa.binary(3), FixedType(3)),
+        (pa.uuid(), UuidType()),
+        (pa.null(), UnknownType()),
+    ],
+    ids=str,
+)
+def test_types_as_pyarrow_writes_and_duckdb_lists_them(tmp_path, arrow, expected):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.schema([("c", arrow)]).empty_table(), path)
+    assert read_schemas(path)[str(path)] == (field("c", expected),)
