@@ -1,0 +1,281 @@
+"""Pruning (iceberg 3.4-3.9, 3.14-3.25): what may be skipped is skipped, and no row is ever lost."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.iceberg.manifest_entries import Content, DataFile
+from harness.iceberg.manifest_list import FieldSummary, ManifestFile
+from harness.iceberg.pruning import has_live_files, manifest_filter, metrics_filter, partition_filter, summary_check
+from harness.iceberg.specs import PartitionField, PartitionSpec
+from harness.iceberg.transforms import Bucket, Day, Identity, Truncate, UnknownTransform, Void, apply, parse_transform
+from harness.predicate import And, Comparison, Constant, In, IsNan, IsNull, Op, Or, StartsWith, Undecided, evaluate
+from harness.schema import (
+    Field,
+    FloatType,
+    IntegerType,
+    ListType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    UuidType,
+)
+
+ID = Field(id=1, name="id", type=IntegerType(64))
+NAME = Field(id=2, name="name", type=StringType())
+PRICE = Field(id=3, name="price", type=FloatType(64))
+AT = Field(id=4, name="at", type=TimestampType("us"))
+ITEM = Field(id=6, name="element", type=IntegerType(64))
+ITEMS = Field(id=5, name="items", type=ListType(ITEM))
+INNER = Field(id=8, name="inner", type=IntegerType(64))
+OUTER = Field(id=7, name="outer", type=StructType((INNER,)))
+KEY = Field(id=9, name="key", type=UuidType())
+SCHEMA = Schema(fields=(ID, NAME, PRICE, AT, ITEMS, OUTER, KEY))
+ELSEWHERE = Field(id=2147483540, name="_row_id", type=IntegerType(64))
+
+
+def _spec(*fields):
+    return PartitionSpec(
+        1,
+        tuple(
+            PartitionField(field_id=1000 + i, source_id=source, source_ids=(source,), name=f"p{i}", transform=transform)
+            for i, (source, transform) in enumerate(fields)
+        ),
+    )
+
+
+def eq(field, value):
+    return Comparison(field, Op.EQ, value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "predicate", "values", "kept"),
+    [
+        ([(1, Identity())], eq(ID, 1), {1000: 1}, True),
+        ([(1, Identity())], eq(ID, 1), {1000: 2}, False),
+        ([(1, Identity())], eq(ID, 1), {1000: None}, False),
+        ([(1, Identity())], Comparison(ID, Op.NE, 1), {1000: None}, False),
+        ([(1, Identity())], IsNull(ID), {1000: None}, True),
+        ([(1, Identity())], IsNull(ID), {1000: 1}, False),
+        ([(1, Identity())], And((eq(ID, 1), Undecided())), {1000: 2}, False),
+        ([(1, Identity())], Or((eq(ID, 1), Undecided())), {1000: 2}, True),
+        ([(1, Identity())], Or((eq(ID, 1), eq(NAME, "x"))), {1000: 2}, True),
+        ([(1, Identity())], Constant(False), {1000: 2}, False),
+        ([(1, Identity())], Constant(None), {1000: 2}, False),
+        ([(1, Void())], eq(ID, 1), {1000: None}, True),
+        ([(1, UnknownTransform("zorder"))], eq(ID, 1), {1000: "?"}, True),
+        ([(99, Identity())], eq(ID, 1), {1000: 5}, True),  # the source was dropped: trap T23
+        ([(99, Identity())], eq(Field(id=99, name="gone", type=IntegerType(32)), 1), {1000: 5}, True),
+        ([(6, Identity())], eq(ITEM, 1), {1000: 5}, True),  # below a list
+        ([(8, Identity())], eq(INNER, 1), {1000: 5}, False),  # in a struct
+        # Two fields on one source: both must allow it (iceberg 3.14).
+        ([(1, Bucket(16)), (1, Truncate(10))], eq(ID, 34), {1000: 2017239379 % 16, 1001: 30}, True),
+        ([(1, Bucket(16)), (1, Truncate(10))], eq(ID, 34), {1000: 2017239379 % 16, 1001: 40}, False),
+        ([(1, Bucket(16)), (1, Truncate(10))], eq(ID, 34), {1000: 1, 1001: 30}, False),
+        ([(3, Identity())], IsNan(PRICE), {1000: float("nan")}, True),
+        ([(3, Identity())], IsNan(PRICE), {1000: 1.0}, False),
+        ([(3, Identity())], Comparison(PRICE, Op.GT, 5.0), {1000: float("nan")}, True),  # engines: NaN is largest
+        ([(3, Identity())], eq(PRICE, 0.0), {1000: -0.0}, True),
+        ([(2, Truncate(2))], StartsWith(NAME, "abc", True), {1000: "ab"}, True),  # trap T16
+        ([(4, Day())], Comparison(AT, Op.LT, 0), {1000: -1}, True),
+        ([(4, Day())], Comparison(AT, Op.LT, 0), {1000: 0}, True),  # an old writer's -1
+        ([(4, Day())], Comparison(AT, Op.LT, 0), {1000: 1}, False),
+    ],
+)
+def test_partition_filter(fields, predicate, values, kept):
+    assert partition_filter(predicate, _spec(*fields), SCHEMA)(values) is kept
+
+
+def _file(**statistics):
+    return DataFile(
+        content=Content.DATA,
+        path="f",
+        format="parquet",
+        spec_id=0,
+        partition={},
+        record_count=statistics.pop("record_count", 3),
+        size=1,
+        **statistics,
+    )
+
+
+def _long(value):
+    return value.to_bytes(8, "little", signed=True)
+
+
+def _stats(field, *, lower=None, upper=None, nulls=0, nans=None, values=3):
+    def one(value):
+        return {} if value is None else {field.id: value}
+
+    return _file(
+        lower_bounds=one(lower),
+        upper_bounds=one(upper),
+        null_value_counts=one(nulls),
+        nan_value_counts=one(nans),
+        value_counts=one(values),
+    )
+
+
+def _double(value):
+    return struct.pack("<d", value)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "file", "kept"),
+    [
+        (eq(ID, 5), _stats(ID, lower=_long(1), upper=_long(9)), True),
+        (eq(ID, 10), _stats(ID, lower=_long(1), upper=_long(9)), False),
+        (eq(ID, 10), _stats(ID, lower=(1).to_bytes(4, "little"), upper=(9).to_bytes(4, "little")), False),  # promoted
+        (eq(ID, 10), _stats(ID, lower=_long(9), upper=_long(1)), True),  # inverted: trap T14
+        (eq(ID, 10), _stats(ID, lower=b"123", upper=b"123"), True),  # wrong length
+        (eq(ID, 10), _stats(ID, upper=_long(9)), False),
+        (eq(ID, 10), _stats(NAME, lower=b"a", upper=b"b"), True),  # absent from all maps
+        (eq(ID, 10), _file(), True),
+        (IsNull(ID), _stats(ID, nulls=0), False),
+        (IsNull(ID), _stats(ID, nulls=None), True),  # a missing count is not zero: trap T12
+        (IsNull(ID, negated=True), _stats(ID, nulls=3), False),
+        (IsNull(ID, negated=True), _stats(ID, nulls=None), True),
+        (eq(ID, 5), dataclasses.replace(_stats(ID, lower=_long(1), upper=_long(2)), record_count=None), True),  # 2.21
+        (Comparison(PRICE, Op.GT, 3.0), _stats(PRICE, lower=_double(3), upper=_double(3)), True),  # trap T15
+        (Comparison(PRICE, Op.GT, 3.0), _stats(PRICE, lower=_double(3), upper=_double(3), nans=1), True),
+        (Comparison(PRICE, Op.GT, 3.0), _stats(PRICE, lower=_double(3), upper=_double(3), nans=0), False),
+        (Comparison(PRICE, Op.NE, 3.0), _stats(PRICE, lower=_double(3), upper=_double(3), nans=1), True),
+        (IsNan(PRICE), _stats(PRICE, nans=None), True),
+        (IsNan(PRICE), _stats(PRICE, nans=0), False),
+        (eq(ITEM, 5), _stats(ITEM, lower=_long(1), upper=_long(2)), True),  # iceberg 3.4
+        (eq(INNER, 5), _stats(INNER, lower=_long(1), upper=_long(2)), False),
+        (IsNull(INNER), _stats(INNER, nulls=0), False),
+        (IsNull(INNER), _stats(INNER, nulls=0, values=2), True),  # a null struct was not counted
+        (eq(ELSEWHERE, 5), _stats(ELSEWHERE, lower=_long(1), upper=_long(2)), True),  # inherited, not stored
+        (eq(NAME, "z"), _stats(NAME, lower=b"a", upper=b"b\xf0\x9f"), True),  # cut inside a character
+        (Comparison(KEY, Op.LT, b"\x00" * 16), _stats(KEY, lower=b"\x01" * 16, upper=b"\x02" * 16), True),  # 3.3
+        (Or((eq(ID, 10), Undecided())), _stats(ID, lower=_long(1), upper=_long(9)), True),
+        (And((eq(ID, 10), Undecided())), _stats(ID, lower=_long(1), upper=_long(9)), False),
+        (In(ID, tuple(range(10, 20))), _stats(ID, lower=_long(1), upper=_long(9)), False),
+        (Constant(False), _file(), False),
+    ],
+)
+def test_metrics_filter(predicate, file, kept):
+    assert metrics_filter(predicate, SCHEMA)(file) is kept
+
+
+def _manifest(*summaries, **counts):
+    return ManifestFile(path="m", partitions=tuple(summaries) or None, **counts)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "summary", "kept"),
+    [
+        (eq(ID, 5), FieldSummary(False, None, _long(1), _long(9)), True),
+        (eq(ID, 10), FieldSummary(False, None, _long(1), _long(9)), False),
+        (eq(ID, 10), FieldSummary(False, None, _long(9), _long(1)), True),
+        (eq(ID, 10), FieldSummary(False, None, _long(1), b"9"), True),
+        (IsNull(ID), FieldSummary(False, None, _long(1), _long(9)), False),
+        (IsNull(ID), FieldSummary(True, None, _long(1), _long(9)), True),
+        (eq(ID, 5), FieldSummary(True), False),  # all null
+        (eq(ID, 5), FieldSummary(False), True),  # contradictory
+    ],
+)
+def test_manifest_filter(predicate, summary, kept):
+    assert manifest_filter(predicate, _spec((1, Identity())), SCHEMA)(_manifest(summary)) is kept
+
+
+@pytest.mark.parametrize("contains_nan", [None, True, False])
+def test_manifest_filter_does_not_believe_in_the_absence_of_nan(contains_nan):
+    skip = manifest_filter(IsNan(PRICE), _spec((3, Identity())), SCHEMA)
+    assert skip(_manifest(FieldSummary(False, contains_nan, _double(1), _double(2))))
+    assert skip(_manifest(FieldSummary(True, contains_nan)))
+
+
+def test_manifest_filter_ignores_summaries_of_another_length():
+    keep = manifest_filter(eq(ID, 10), _spec((1, Identity())), SCHEMA)
+    summary = FieldSummary(False, None, _long(1), _long(9))
+    assert keep(_manifest(summary, summary))
+    assert keep(_manifest())
+
+
+def test_manifest_filter_reads_day_bounds_as_four_byte_days():
+    day = (3).to_bytes(4, "little")
+    keep = manifest_filter(Comparison(AT, Op.GE, 4 * 86_400_000_000), _spec((4, Day())), SCHEMA)
+    assert not keep(_manifest(FieldSummary(False, None, day, day)))
+
+
+@pytest.mark.parametrize(
+    ("added", "existing", "live"), [(0, 0, False), (None, 0, True), (0, None, True), (1, 0, True), (0, 1, True)]
+)
+def test_has_live_files(added, existing, live):
+    assert has_live_files(ManifestFile(path="m", added_files_count=added, existing_files_count=existing)) is live
+
+
+@pytest.mark.parametrize(
+    ("value", "summary", "within"),
+    [
+        (5, FieldSummary(False, None, _long(1), _long(9)), True),
+        (10, FieldSummary(False, None, _long(1), _long(9)), False),
+        (0, FieldSummary(False, None, _long(1), _long(9)), False),
+        (None, FieldSummary(False, None, _long(1), _long(9)), False),
+        (None, FieldSummary(True), True),
+        (1, FieldSummary(True), False),
+    ],
+)
+def test_summary_check(value, summary, within):
+    assert summary_check(_manifest(summary), _spec((1, Identity())), SCHEMA)({1000: value}) is within
+
+
+TRANSFORMS = st.sampled_from(["identity", "bucket[4]", "truncate[3]", "void", "other"]).map(parse_transform)
+VALUES = st.one_of(st.none(), st.integers(-9, 9))
+
+
+def _leaf(field, values):
+    return st.one_of(
+        st.builds(Comparison, st.just(field), st.sampled_from(Op), values),
+        st.builds(In, st.just(field), st.lists(values, max_size=3).map(tuple), st.booleans()),
+        st.builds(IsNull, st.just(field), st.booleans()),
+    )
+
+
+LEAVES = st.one_of(_leaf(ID, st.integers(-9, 9)), _leaf(NAME, st.sampled_from(["", "a", "ab", "abc", "abcd", "😀a"])))
+PREDICATES = st.recursive(
+    st.one_of(LEAVES, st.just(Undecided()), st.booleans().map(Constant)),
+    lambda inner: st.lists(inner, min_size=1, max_size=3).flatmap(
+        lambda parts: st.sampled_from([And(tuple(parts)), Or(tuple(parts))])
+    ),
+    max_leaves=6,
+)
+ROWS = st.fixed_dictionaries(
+    {ID.id: VALUES, NAME.id: st.one_of(st.none(), st.sampled_from(["", "a", "ab", "abc", "abd", "😀ab", "b"]))}
+)
+
+
+@given(PREDICATES, ROWS, st.lists(st.tuples(st.sampled_from([ID, NAME]), TRANSFORMS), max_size=3))
+def test_partition_filter_never_loses_a_row(predicate, row, fields):
+    spec = _spec(*((field.id, transform) for field, transform in fields))
+    values = {
+        f.field_id: None
+        if isinstance(f.transform, UnknownTransform)
+        else apply(f.transform, field.type)(row[field.id])
+        for f, (field, _) in zip(spec.fields, fields, strict=True)
+    }
+    if evaluate(predicate, lambda field: row[field.id]) is True:
+        assert partition_filter(predicate, spec, SCHEMA)(values)
+
+
+@given(PREDICATES, st.lists(ROWS, min_size=1, max_size=4))
+def test_metrics_filter_never_loses_a_row(predicate, rows):
+    ids = [row[ID.id] for row in rows if row[ID.id] is not None]
+    names = [row[NAME.id].encode() for row in rows if row[NAME.id] is not None]
+    file = _file(
+        record_count=len(rows),
+        value_counts={ID.id: len(rows), NAME.id: len(rows)},
+        null_value_counts={ID.id: len(rows) - len(ids), NAME.id: len(rows) - len(names)},
+        lower_bounds=({ID.id: _long(min(ids))} if ids else {}) | ({NAME.id: min(names)} if names else {}),
+        upper_bounds=({ID.id: _long(max(ids))} if ids else {}) | ({NAME.id: max(names)} if names else {}),
+    )
+    if any(evaluate(predicate, lambda field, row=row: row[field.id]) is True for row in rows):
+        assert metrics_filter(predicate, SCHEMA)(file)
