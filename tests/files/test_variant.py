@@ -6,7 +6,9 @@ import struct
 import uuid
 from decimal import Decimal
 
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import CorruptFileError, UnsupportedError
@@ -348,3 +350,12 @@ def test_contradicting_columns_are_refused(type_, bad):
 def test_unknown_shredded_type_is_refused():
     with pytest.raises(UnsupportedError, match="shredded as uint32"):
         json_of(group(pa.uint32()), row(None, 5))
+
+
+def test_shredded_column_that_duckdb_wrote(tmp_path):
+    path = tmp_path / "v.parquet"
+    rows = "({'b': 1::TINYINT, 'a': 1.50::DECIMAL(9, 2), 'l': [1, NULL]}::VARIANT), ({'b': 'x'}::VARIANT), (NULL)"
+    duckdb.connect().execute(f"COPY (SELECT v FROM (VALUES {rows}) t(v)) TO '{path}'")
+    column = pq.read_table(path).column("v").combine_chunks()
+    assert "typed_value" in [f.name for f in column.type]
+    assert variant_to_json(column).to_pylist() == ['{"a":1.50,"b":1,"l":[1,null]}', '{"b":"x"}', None]
