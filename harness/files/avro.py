@@ -23,8 +23,8 @@ def read_avro(data: bytes, *, file: str) -> tuple[PhysicalSchema, pa.Table]:
     """The columns of an Avro container and all its rows, in file order.
 
     The table's columns are the schema's, in order and by name. Ids come from `field-id`, `element-id`, `key-id` and
-    `value-id`. Values keep their stored units; enums come as text, a UUID in fixed bytes as Arrow's uuid, a UUID in text as
-    text.
+    `value-id`. Values keep their stored units; enums come as text, a UUID in fixed bytes as Arrow's uuid, a UUID in
+    text as text.
 
     Raises:
         CorruptFileError: not an Avro container, cut, or damaged.
