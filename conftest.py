@@ -14,21 +14,30 @@ if "CI" not in os.environ:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    passed = [dict(report.user_properties) for report in terminalreporter.getreports("passed") if _is_case(report)]
-    failed = [report for report in terminalreporter.getreports("failed") if _is_case(report)]
-    if not passed and not failed:
+    passed, excepted, failed = (
+        [report for report in terminalreporter.getreports(kind) if _is_case(report)]
+        for kind in ("passed", "xfailed", "failed")
+    )
+    count = len(passed) + len(excepted) + len(failed)
+    if count == 0:
         return
-    errors = sum(properties["corpus_outcome"] == "error" for properties in passed)
+    errors = sum(_properties(report)["corpus_outcome"] == "error" for report in passed)
     terminalreporter.section("corpus")
     terminalreporter.line(
-        f"Iceberg: {len(passed) + len(failed)} cases, {len(passed)} as expected "
-        f"({len(passed) - errors} rows, {errors} errors), {len(failed)} exceptions"
+        f"Iceberg: {count} cases, {len(passed)} as expected ({len(passed) - errors} rows, {errors} errors), "
+        f"{len(excepted)} exceptions, {len(failed)} failed"
     )
+    for report in excepted:
+        terminalreporter.line(f"  exception {_properties(report)['corpus_case']}: {report.wasxfail}")
     for report in failed:
         crash = getattr(report.longrepr, "reprcrash", None)
         reason = (crash.message if crash is not None else str(report.longrepr)).split("\n")[0]
-        terminalreporter.line(f"  {dict(report.user_properties)['corpus_case']}: {reason}")
+        terminalreporter.line(f"  failed {_properties(report)['corpus_case']}: {reason}")
+
+
+def _properties(report: pytest.TestReport) -> dict[str, object]:
+    return dict(report.user_properties)
 
 
 def _is_case(report: object) -> bool:
-    return isinstance(report, pytest.TestReport) and "corpus_case" in dict(report.user_properties)
+    return isinstance(report, pytest.TestReport) and "corpus_case" in _properties(report)

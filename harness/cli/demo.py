@@ -1,12 +1,11 @@
-"""`harness demo`: makes small tables with deletes, then plans and queries them: the main job, to look at."""
+"""`harness demo`: makes tables with deletes, plans them, queries them and checks the rows: the main job at a glance."""
 
 from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
 import typer
@@ -17,35 +16,79 @@ from harness.cli.plan import explained
 from harness.cli.writers import text_lines
 from harness.errors import RequestError
 
+if TYPE_CHECKING:
+    from harness.table import Table
+    from harness.testing.demo import DemoTable
+
+_ORDERS_FILTER = "region = 'eu'"
+_ORDERS_QUERY = "SELECT region, count(*) AS orders, sum(total) AS total FROM orders GROUP BY region ORDER BY region"
+_EVENTS_FILTER = "id >= 1500"
+_EVENTS_QUERY = "SELECT kind, count(*) AS events, avg(value) AS value FROM events GROUP BY kind ORDER BY kind"
+
 
 def demo(
     directory: Annotated[
         Path | None, typer.Option("--directory", metavar="DIR", help="Keep the tables here; it must not exist yet.")
     ] = None,
 ) -> None:
-    """Make tables with deletes, plan them and query them on DuckDB. Needs nothing else: no Java, no network."""
+    """Make tables with deletes, plan them and query them on DuckDB. Needs nothing else: no Java, no network.
+
+    The rows are compared with what the tables must hold; exits with 1 if they differ.
+    """
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="harness-demo-") as scratch:
-            show(Path(scratch))
+            right = show(Path(scratch))
         terminal.message("The tables are gone again; keep them with: harness demo --directory demo-tables")
-        return
-    if directory.exists():
+    elif directory.exists():
         raise RequestError("Cannot make the demo tables: the directory exists; name a new one", file=str(directory))
-    show(directory)
-    terminal.message(f"The tables are in {directory}")
+    else:
+        right = show(directory)
+        terminal.message(f"The tables are in {directory}")
+    if not right:
+        raise typer.Exit(1)
 
 
-def show(directory: Path) -> None:
-    """Make the tables in `directory` and print, for each, its plan and its rows under the commands that show them."""
+def show(directory: Path) -> bool:
+    """Make the tables in `directory`, print plans and rows under the commands that give them; whether all is right."""
     from harness.testing.demo import build_demo_tables
 
     with terminal.progress("making tables"):
-        tables: Mapping[str, str] = {name: str(path) for name, path in build_demo_tables(directory).items()}
-    for name, location in tables.items():
-        query = f"SELECT * FROM {name} ORDER BY ALL"
-        terminal.print_result(f"$ harness plan {shlex.quote(location)}\n")
-        table = harness.open_table(location)
-        terminal.print_result(explained(table.snapshot().plan().explain()), "\n")
-        terminal.print_result(f"$ harness sql {shlex.quote(query)} --table {name}={shlex.quote(location)}\n")
-        rows = pa.RecordBatchReader.from_stream(harness.sql(query, **{name: table}))
-        terminal.print_result(*text_lines(rows.schema, rows), "\n")
+        tables = build_demo_tables(directory)
+    return all(
+        [
+            _show(tables.orders, _ORDERS_FILTER, _ORDERS_QUERY),
+            _show(tables.events, _EVENTS_FILTER, _EVENTS_QUERY),
+        ]
+    )
+
+
+def _show(demo_table: DemoTable, where: str, query: str) -> bool:
+    location = str(demo_table.location)
+    terminal.print_result(f"# {demo_table.name}: {demo_table.shows}\n\n")
+    table = harness.open_table(location)
+    terminal.print_result(
+        f"$ harness plan {shlex.quote(location)} --where {shlex.quote(where)}\n",
+        explained(table.snapshot().plan(where=where).explain()),
+        "\n",
+    )
+    rows = pa.RecordBatchReader.from_stream(harness.sql(query, **{demo_table.name: table}))
+    terminal.print_result(
+        f"$ harness sql {shlex.quote(query)} --table {demo_table.name}={shlex.quote(location)}\n",
+        *text_lines(rows.schema, rows),
+        "\n",
+    )
+    return _check(demo_table, table)
+
+
+def _check(demo_table: DemoTable, table: Table) -> bool:
+    got = table.snapshot().to_arrow().to_pylist()
+    expected = list(demo_table.expected)
+    if sorted(got, key=_id) == sorted(expected, key=_id):
+        terminal.print_result(f"{demo_table.name}: {len(got)} rows, exactly those that it must hold\n\n")
+        return True
+    terminal.print_result(f"{demo_table.name}: {len(got)} rows, but not the {len(expected)} that it must hold\n\n")
+    return False
+
+
+def _id(row: dict[str, object]) -> int:
+    return int(str(row["id"]))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
+import harness.testing.demo
 from harness.cli import main
 from harness.testing.iceberg import IcebergTable
 
@@ -25,25 +28,29 @@ def table(tmp_path) -> IcebergTable:
     return built
 
 
+def first_snapshot(table) -> int:
+    return json.loads(table.metadata_path.read_text())["snapshots"][0]["snapshot-id"]
+
+
 def rows(capfd) -> list:
     return json.loads(capfd.readouterr().out)["rows"]
 
 
 def test_sql_applies_deletes(table, capfd):
     query = "SELECT id, region FROM orders ORDER BY id"
-    assert main(["sql", query, "--table", f"orders={table.directory}", "--format", "json"]) == 0
+    assert main(["sql", query, "--table", f"orders={table.location}", "--format", "json"]) == 0
     assert rows(capfd) == [[2, "eu"], [3, "us"]]
 
 
 def test_sql_of_an_earlier_snapshot(table, capfd):
-    first = table.document.doc["snapshots"][0]["snapshot-id"]
-    arguments = ["--table", f"o={table.directory}", "--snapshot", str(first), "--format", "json"]
+    first = first_snapshot(table)
+    arguments = ["--table", f"o={table.location}", "--snapshot", str(first), "--format", "json"]
     assert main(["sql", "SELECT id FROM o ORDER BY id", *arguments]) == 0
     assert rows(capfd) == [[1], [2]]
 
 
 def test_sql_as_an_arrow_stream(table, capfdbinary):
-    assert main(["sql", "SELECT id FROM o ORDER BY id", "--table", f"o={table.directory}", "--format", "arrow"]) == 0
+    assert main(["sql", "SELECT id FROM o ORDER BY id", "--table", f"o={table.location}", "--format", "arrow"]) == 0
     out = capfdbinary.readouterr().out
     assert pa.ipc.open_stream(out).read_all().to_pydict() == {"id": [2, 3]}
 
@@ -55,7 +62,7 @@ def test_sql_with_no_table(capfd):
 
 @pytest.mark.parametrize("query", ["SELECT nothing FROM o", "SELEC 1", "SELECT 1/x FROM nowhere"])
 def test_a_wrong_query_is_one_line(table, capfd, query):
-    assert main(["sql", query, "--table", f"o={table.directory}"]) == 2
+    assert main(["sql", query, "--table", f"o={table.location}"]) == 2
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith("error: ")
@@ -64,7 +71,7 @@ def test_a_wrong_query_is_one_line(table, capfd, query):
 
 def test_an_error_at_run_time_writes_no_rows(table, capfd):
     query = "SELECT CASE WHEN id = 3 THEN error('no') ELSE id END FROM o ORDER BY id"
-    assert main(["sql", query, "--table", f"o={table.directory}", "--format", "csv"]) == 2
+    assert main(["sql", query, "--table", f"o={table.location}", "--format", "csv"]) == 2
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith("error: ")
@@ -72,7 +79,7 @@ def test_an_error_at_run_time_writes_no_rows(table, capfd):
 
 
 def test_plan_skips_files(table, capfd):
-    assert main(["plan", str(table.directory), "--where", "region = 'eu'", "--format", "json"]) == 0
+    assert main(["plan", str(table.location), "--where", "region = 'eu'", "--format", "json"]) == 0
     document = json.loads(capfd.readouterr().out)
     assert (document["version"], document["kind"]) == (1, "plan")
     assert len(document["files"]) == 1
@@ -82,18 +89,18 @@ def test_plan_skips_files(table, capfd):
 
 
 def test_plan_as_text(table, capfd):
-    assert main(["plan", str(table.directory), "--where", "region = 'eu'"]) == 0
+    assert main(["plan", str(table.location), "--where", "region = 'eu'"]) == 0
     out = capfd.readouterr().out
     assert "1 read, 1 skipped (1 by partition)" in out
     assert "position delete file" in out
 
 
 def test_info(table, capfd):
-    assert main(["info", str(table.directory)]) == 0
+    assert main(["info", str(table.location)]) == 0
     out = capfd.readouterr().out
     assert "region" in out
-    assert str(table.document.doc["snapshots"][0]["snapshot-id"]) in out
-    assert main(["info", str(table.directory), "--format", "json"]) == 0
+    assert str(first_snapshot(table)) in out
+    assert main(["info", str(table.location), "--format", "json"]) == 0
     assert json.loads(capfd.readouterr().out)["kind"] == "info"
 
 
@@ -112,7 +119,27 @@ def test_demo(capfd, tmp_path):
     out, err = capfd.readouterr()
     assert "$ harness plan" in out
     assert "$ harness sql" in out
+    assert "orders: 3610 rows, exactly those that it must hold" in out
+    assert "events: 1798 rows, exactly those that it must hold" in out
     assert any(directory.iterdir())
     assert err == f"The tables are in {directory}\n"
     assert main(["demo", "--directory", str(directory)]) == 2
     assert capfd.readouterr().err.startswith("error: Cannot make the demo tables: the directory exists")
+
+
+def test_demo_without_a_directory_leaves_nothing(capfd, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert main(["demo"]) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_demo_with_wrong_rows_exits_with_1(capfd, tmp_path, monkeypatch):
+    build = harness.testing.demo.build_demo_tables
+
+    def build_with_one_row_less(directory):
+        tables = build(directory)
+        return replace(tables, events=replace(tables.events, expected=tables.events.expected[1:]))
+
+    monkeypatch.setattr(harness.testing.demo, "build_demo_tables", build_with_one_row_less)
+    assert main(["demo"]) == 1
+    assert "events: 1798 rows, but not the 1797 that it must hold" in capfd.readouterr().out
