@@ -42,7 +42,7 @@ BASE = 1 << 32
 
 
 @pytest.mark.parametrize(
-    "data, expected",
+    ("data", "expected"),
     [
         pytest.param(portable(), [], id="no bitmaps"),
         pytest.param(portable((0, EMPTY)), [], id="empty bitmap"),
@@ -125,7 +125,7 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("data, reason", DAMAGED.values(), ids=DAMAGED.keys())
+@pytest.mark.parametrize(("data", "reason"), DAMAGED.values(), ids=DAMAGED.keys())
 def test_decode_portable_refuses_damage(data, reason):
     with pytest.raises(CorruptDeleteError) as caught:
         roaring.decode_portable(data, rule="iceberg 4.18")
@@ -212,7 +212,7 @@ def test_decode_portable_reverses_serialize(positions):
 
 
 @pytest.mark.parametrize(
-    "positions, rows, mask, bits",
+    ("positions", "rows", "mask", "bits"),
     [
         pytest.param([], 3, [0, 0, 0], b"\x00", id="none"),
         pytest.param([0, 2], 3, [1, 0, 1], b"\xa0", id="first row is the highest bit"),

@@ -193,13 +193,14 @@ def _read_parquet(data: bytes, name: str) -> tuple[pa.ChunkedArray, pa.ChunkedAr
         )
     try:
         source = pa.BufferReader(data)
-        reader = pq.ParquetFile(source, read_dictionary=["file_path"])
-        path, position = _find_columns([(f.name, _parquet_id(f)) for f in reader.schema_arrow], name)
-        names = [f.name for f in reader.schema_arrow]
+        first = pq.ParquetFile(source)
+        fields = list(first.schema_arrow)
+        path, position = (fields[i].name for i in _find_columns([(f.name, _parquet_id(f)) for f in fields], name))
+        reader = pq.ParquetFile(source, metadata=first.metadata, read_dictionary=[path])
         # Small files: starting threads costs more than they save.
-        table = reader.read(columns=[names[path], names[position]], use_threads=False)
-        return table.column(names[path]), table.column(names[position])
-    except (pa.ArrowException, OSError, KeyError) as error:
+        table = reader.read(columns=[path, position], use_threads=False)
+        return table.column(path), table.column(position)
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise CorruptFileError(
             f"Cannot read position delete file: {error}. Restore the file", file=name, rule="iceberg 4.10"
         ) from error
@@ -287,7 +288,7 @@ def _dictionary(paths: pa.ChunkedArray, file: str) -> tuple[npt.NDArray[np.int64
         return np.empty(0, dtype=np.int64), []
     try:
         names = array.dictionary.cast(pa.string()).to_pylist()
-    except pa.ArrowException as error:
+    except (pa.ArrowException, UnicodeDecodeError) as error:
         raise CorruptDeleteError(
             f"Position delete file has paths of type {array.dictionary.type}, expected UTF-8 text",
             file=file,

@@ -89,7 +89,7 @@ def test_cardinality_zero_is_legal(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "blob, count, rows, reason, rule",
+    ("blob", "count", "rows", "reason", "rule"),
     [
         pytest.param(
             vector(length=5), 3, 10, "it declares 5 bytes, expected 38 for a blob of 46 bytes", "4.18", id="length"
@@ -124,7 +124,7 @@ def test_read_deletion_vector_refuses(tmp_path, blob, count, rows, reason, rule)
     assert (error.file, error.field) == ("dv.puffin", "a.parquet")
 
 
-@pytest.mark.parametrize("offset, size", [(0, 42), (-4, 42), (4, 1000), (4, -1), (None, 42)], ids=str)
+@pytest.mark.parametrize(("offset", "size"), [(0, 42), (-4, 42), (4, 1000), (4, -1), (None, 42)], ids=str)
 def test_blob_outside_the_file_is_refused(tmp_path, offset, size):
     with pytest.raises(CorruptDeleteError) as caught:
         puffin.read_deletion_vector(opened(tmp_path, framed(vector())), entry(offset, size), data_record_count=10)

@@ -1,0 +1,427 @@
+"""Which deletes hit which data file, by rule number. Sequence numbers and partitions are written out in each case."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
+from harness.iceberg.deletes import DeleteIndex, live_paths
+from harness.iceberg.equality_bounds import may_hit
+from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
+from harness.iceberg.specs import PartitionField, PartitionSpec
+from harness.iceberg.transforms import Identity, Void
+from harness.iceberg.values import partition_key
+from harness.schema import DateType, Field, FloatType, IntegerType, StringType, TimestampType, UuidType
+
+LONG = IntegerType(64)
+DATA = "s3://t/data/a.parquet"
+OTHER = "s3://t/data/b.parquet"
+PATH_ID = 2147483546
+
+
+def spec(id_, *transforms):
+    fields = tuple(
+        PartitionField(field_id=1000 + i, source_id=i + 1, source_ids=(i + 1,), name=f"p{i}", transform=transform)
+        for i, transform in enumerate(transforms)
+    )
+    return PartitionSpec(id_, fields)
+
+
+# 0: unpartitioned, 1: by one column, 2: by the same column under another id, 3: all void.
+SPECS = {0: spec(0), 1: spec(1, Identity()), 2: spec(2, Identity()), 3: spec(3, Void())}
+
+
+def partition_of(file):
+    return partition_key(file.spec_id, file.partition, {f.field_id: LONG for f in SPECS[file.spec_id].fields})
+
+
+def entry(content, path, seq, spec_id=1, part=7, *, file_format="parquet", status=Status.ADDED, manifest="m", **more):
+    partition = {f.field_id: part for f in SPECS[spec_id].fields} if spec_id in SPECS else {}
+    facts = {"record_count": 1, "size": 1} | more
+    file = DataFile(content=content, path=path, format=file_format, spec_id=spec_id, partition=partition, **facts)
+    # The file sequence number is always later: rules go by the data sequence number (2.10).
+    return ManifestEntry(status, 1, seq, seq + 100, file, manifest)
+
+
+def data(seq, *args, path=DATA, **more):
+    return entry(Content.DATA, path, seq, *args, **more)
+
+
+def position(seq, *args, path="d", bounds=None, **more):
+    if bounds is not None:
+        more["lower_bounds"] = {PATH_ID: bounds[0].encode()}
+        more["upper_bounds"] = {PATH_ID: bounds[1].encode()}
+    return entry(Content.POSITION_DELETES, path, seq, *args, **more)
+
+
+def vector(seq, *args, path="v.puffin", target=DATA, **more):
+    facts = {"referenced_data_file": target, "content_offset": 4, "content_size": 46} | more
+    return entry(Content.POSITION_DELETES, path, seq, *args, file_format="puffin", **facts)
+
+
+def equality(seq, *args, path="e", ids=(1,), **more):
+    return entry(Content.EQUALITY_DELETES, path, seq, *args, equality_ids=ids, **more)
+
+
+def index(*deletes, version=3, live=(DATA, OTHER), mismatched="refuse"):
+    return DeleteIndex.build(
+        deletes,
+        specs=SPECS,
+        partition_of=partition_of,
+        format_version=version,
+        live_paths=frozenset(live),
+        mismatched_partitions=mismatched,
+    )
+
+
+def hits(found):
+    """Labels of what applies: v(ector), p(osition file), s(uspect), e(quality), in that order."""
+    vectors = ["v"] if found.vector is not None else []
+    files = ["p" for _ in found.position_files] + ["s" for _ in found.suspects]
+    return "".join(vectors + files + ["e" for _ in found.equality])
+
+
+@pytest.mark.parametrize(
+    ("file", "delete", "expected"),
+    [
+        pytest.param(data(5), position(4), "", id="4.4 position, earlier"),
+        pytest.param(data(5), position(5), "p", id="4.4 4.7 position, same commit"),
+        pytest.param(data(5), position(6), "p", id="4.4 position, later"),
+        pytest.param(data(5), vector(5), "v", id="4.3 4.7 vector, same commit"),
+        pytest.param(data(5), vector(6), "v", id="4.3 vector, later"),
+        pytest.param(data(5), equality(4), "", id="4.6 equality, earlier"),
+        pytest.param(data(5), equality(5), "", id="4.6 4.7 equality, same commit"),
+        pytest.param(data(5), equality(6), "e", id="4.6 equality, later"),
+        pytest.param(data(0), equality(0), "", id="4.6 equality, v1 era"),
+        pytest.param(data(0), position(0), "p", id="4.4 position, v1 era"),
+        pytest.param(data(5), position(6, 1, 8), "", id="4.4 position, other tuple"),
+        pytest.param(data(5), equality(6, 1, 8), "", id="4.6 equality, other tuple"),
+        pytest.param(data(5), equality(6, 2, 7), "", id="4.1 equality, equal tuple of another spec"),
+        pytest.param(data(5, 1, None), position(6, 1, None), "p", id="4.1 position, null equals null"),
+        pytest.param(data(5, 1, None), equality(6, 1, None), "e", id="4.1 equality, null equals null"),
+        pytest.param(data(5, 1, None), equality(6, 1, 0), "", id="4.1 null differs from 0"),
+        pytest.param(data(5, 1, 1), equality(6, 1, True), "", id="2.18 1 differs from true"),
+        pytest.param(data(5, 1, 0.0), equality(6, 1, -0.0), "", id="2.18 -0.0 differs from 0.0"),
+        pytest.param(data(5), equality(6, 0), "e", id="4.6 equality, unpartitioned is global"),
+        pytest.param(data(5), equality(5, 0), "", id="4.6 global equality, same commit"),
+        pytest.param(data(5), equality(6, 3, None), "e", id="4.2 equality, all void is global"),
+        pytest.param(data(5, 0), position(5, 0), "p", id="4.2 position, both unpartitioned"),
+        pytest.param(data(5, 3, None), position(5, 3, None), "p", id="4.2 position, both all void"),
+        pytest.param(data(5, 0), equality(6, 1, 7), "", id="4.6 partitioned equality, unpartitioned data"),
+        pytest.param(data(5), position(5, referenced_data_file=DATA), "p", id="4.4 143 is the path"),
+        pytest.param(data(5), position(4, referenced_data_file=DATA), "", id="4.4 143 is the path, earlier"),
+        pytest.param(data(5), position(5, referenced_data_file=OTHER), "", id="4.4 143 is another path"),
+        pytest.param(data(5), position(5, referenced_data_file="gone"), "", id="4.8 143 dangles"),
+        pytest.param(data(5), vector(5, target="gone"), "", id="4.8 vector dangles"),
+        pytest.param(data(5), position(5, bounds=(DATA, DATA)), "p", id="4.14 bounds are the path"),
+        pytest.param(data(5), position(5, bounds=(OTHER, OTHER)), "", id="4.14 bounds are another live path"),
+        pytest.param(data(5), position(5, bounds=("s3://t/data", "s3://t/data")), "p", id="4.14 bounds cut"),
+        pytest.param(data(5), position(5, bounds=(OTHER, DATA)), "p", id="4.14 bounds inverted"),
+        pytest.param(
+            data(5),
+            position(5, lower_bounds={PATH_ID: b"\xff"}, upper_bounds={PATH_ID: b"\xff"}),
+            "p",
+            id="4.14 bounds are no text",
+        ),
+        pytest.param(data(5), position(5, lower_bounds={PATH_ID: None}, upper_bounds={}), "p", id="4.14 bounds null"),
+        pytest.param(
+            data(5), position(5, bounds=("s3://t/data/x", "s3://t/data/x")), "p", id="4.14 bounds of no live path"
+        ),
+        pytest.param(data(5), position(6, 2, 7), "s", id="T9 other spec, no bounds"),
+        pytest.param(data(5), position(4, 2, 7), "", id="T9 other spec, earlier"),
+        pytest.param(
+            data(5),
+            position(6, 0, bounds=("s3://t/data/a", "s3://t/data/c")),
+            "s",
+            id="T9 other spec, range holds the path",
+        ),
+        pytest.param(
+            data(5), position(6, 0, bounds=("s3://t/d", "s3://t/data/a")), "s", id="T9 other spec, upper bound cut"
+        ),
+        pytest.param(
+            data(5),
+            position(6, 0, bounds=("s3://t/data/b", "s3://t/data/c")),
+            "",
+            id="T9 other spec, range above the path",
+        ),
+        pytest.param(
+            data(5), position(6, 0, bounds=("s3://t/a", "s3://t/b")), "", id="T9 other spec, range below the path"
+        ),
+        pytest.param(data(5), position(6, status=Status.DELETED), "", id="4.1 deleted entry"),
+        pytest.param(data(5), equality(6, status=Status.EXISTING), "e", id="4.1 existing entry"),
+    ],
+)
+def test_scope(file, delete, expected):
+    assert hits(index(delete).for_data_file(file)) == expected
+
+
+def test_vector_beats_position_files_but_not_equality_deletes():
+    found = index(position(9), position(9, 2), vector(6), equality(7)).for_data_file(data(5))
+    assert hits(found) == "ve"
+    assert (found.vector.file.path, found.position_files, found.suspects) == ("v.puffin", (), ())
+
+
+def test_vectors_of_one_file_by_offset():
+    found = index(vector(6), vector(6, target=OTHER, content_offset=50))
+    assert found.for_data_file(data(5)).vector.file.content_offset == 4
+    assert found.for_data_file(data(5, path=OTHER)).vector.file.content_offset == 50
+
+
+def test_all_position_files_apply_by_sequence_number():
+    deletes = [
+        position(9, path="d9"),
+        position(5, path="d5", referenced_data_file=DATA),
+        position(7, path="d7"),
+        position(4),
+    ]
+    found = index(*deletes).for_data_file(data(5))
+    assert [e.file.path for e in found.position_files] == ["d5", "d7", "d9"]
+
+
+def test_equality_scopes_are_ordinals_of_own_partition_and_global():
+    deletes = [equality(8), equality(6, 0), equality(7, 1, 8), equality(5), equality(9, 3, None), equality(6)]
+    built = index(*deletes)
+    assert built.equality_deletes == tuple(deletes)
+    assert built.for_data_file(data(5)).equality == (0, 1, 4, 5)
+    assert built.for_data_file(data(6)).equality == (0, 4)
+    assert built.for_data_file(data(9)).equality == ()
+    assert built.for_data_file(data(5, 1, 8)).equality == (1, 2, 4)
+    assert built.for_data_file(data(5, 0)).equality == (1, 4)
+    assert built.for_data_file(data(5)).equality is built.for_data_file(data(5, path=OTHER)).equality
+
+
+def test_single_path_bounds_apply_in_partition_where_live_paths_are_unknown():
+    built = index(position(6, bounds=(OTHER, OTHER)), live=())
+    assert hits(built.for_data_file(data(5))) == "p"
+    assert hits(built.for_data_file(data(5, path=OTHER))) == "p"
+
+
+@pytest.mark.parametrize(
+    ("delete", "rule", "cause"),
+    [
+        pytest.param(vector(4), "4.3", "CorruptDeletionVector", id="vector before its data file"),
+        pytest.param(vector(6, 1, 8), "4.3", "DeletePartitionMismatch", id="vector of another tuple"),
+        pytest.param(vector(6, 2, 7), "4.3", "DeletePartitionMismatch", id="vector of another spec"),
+        pytest.param(
+            position(6, 1, 8, referenced_data_file=DATA), "4.4", "DeletePartitionMismatch", id="143, other tuple"
+        ),
+        pytest.param(position(6, 0, referenced_data_file=DATA), "4.4", "DeletePartitionMismatch", id="143, other spec"),
+        pytest.param(position(6, 0, bounds=(DATA, DATA)), "4.4", "DeletePartitionMismatch", id="T9 bounds, other spec"),
+        pytest.param(
+            position(6, 1, 8, bounds=(DATA, DATA)), "4.4", "DeletePartitionMismatch", id="T9 bounds, other tuple"
+        ),
+    ],
+)
+def test_contradiction_with_the_data_file_is_refused_when_that_is_asked_for(delete, rule, cause):
+    built = index(delete)
+    with pytest.raises(CorruptDeleteError) as caught:
+        built.for_data_file(data(5))
+    assert (caught.value.cause, caught.value.rule) == (cause, f"iceberg {rule}")
+    assert hits(built.for_data_file(data(5, path=OTHER))) == ""
+
+
+def test_partition_mismatch_error_names_both_sides():
+    with pytest.raises(CorruptDeleteError) as caught:
+        index(position(6, 0, referenced_data_file=DATA)).for_data_file(data(5))
+    assert str(caught.value) == (
+        "Delete of spec 0 and partition {} names data file s3://t/data/a.parquet of spec 1 and partition {1000: 7}."
+        " Rewrite the delete, or read with lenient delete partitions to apply it by path"
+        " [DeletePartitionMismatch; file d, rule iceberg 4.4]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("delete", "expected"),
+    [
+        pytest.param(position(6, 0, referenced_data_file=DATA), "p", id="143, other spec"),
+        pytest.param(position(6, 1, 8, bounds=(DATA, DATA)), "p", id="bounds, other tuple"),
+        pytest.param(position(6, 0), "p", id="no bounds, other spec"),
+        pytest.param(position(6, 1, 8), "p", id="no bounds, other tuple"),
+        pytest.param(position(6, 1, 7), "p", id="same partition, once"),
+        pytest.param(position(4, 0), "", id="earlier"),
+        pytest.param(position(6, 0, bounds=("s3://t/e", "s3://t/f")), "", id="range excludes the path"),
+        pytest.param(equality(6, 2, 7), "", id="equality keeps its partition"),
+    ],
+)
+def test_mismatched_partitions_apply_by_path_where_asked(delete, expected):
+    assert hits(index(delete, mismatched="apply").for_data_file(data(5))) == expected
+
+
+def test_mismatched_vector_is_refused_even_where_position_files_apply():
+    with pytest.raises(CorruptDeleteError):
+        index(vector(6, 1, 8), mismatched="apply").for_data_file(data(5))
+
+
+@pytest.mark.parametrize(
+    ("deletes", "version", "error", "rule", "cause"),
+    [
+        pytest.param([position(5)], 1, InvalidTableError, "4.16", "UnexpectedDeletes", id="deletes in v1"),
+        pytest.param([vector(5)], 2, CorruptDeleteError, "4.17", "CorruptDeletionVector", id="vector in v2"),
+        pytest.param(
+            [vector(5, target=None)], 3, CorruptDeleteError, "4.17", "CorruptDeletionVector", id="vector without 143"
+        ),
+        pytest.param(
+            [vector(5, content_offset=None)],
+            3,
+            CorruptDeleteError,
+            "4.17",
+            "CorruptDeletionVector",
+            id="vector without 144",
+        ),
+        pytest.param(
+            [vector(5, content_size=None)],
+            3,
+            CorruptDeleteError,
+            "4.17",
+            "CorruptDeletionVector",
+            id="vector without 145",
+        ),
+        pytest.param(
+            [vector(5), vector(6, path="w.puffin")], 3, CorruptDeleteError, "4.21", "MultipleDVs", id="two vectors"
+        ),
+        pytest.param([vector(5), vector(5)], 3, CorruptDeleteError, "4.21", "MultipleDVs", id="one vector twice"),
+        pytest.param([equality(5, ids=())], 2, CorruptDeleteError, "4.23", "CorruptManifest", id="empty equality ids"),
+        pytest.param([equality(5, ids=None)], 2, CorruptDeleteError, "4.23", "CorruptManifest", id="no equality ids"),
+        pytest.param(
+            [equality(5, file_format="puffin")],
+            3,
+            UnsupportedError,
+            "2.20",
+            "UnsupportedFormat",
+            id="equality in puffin",
+        ),
+        pytest.param([equality(5, 9)], 2, InvalidTableError, "2.22", "MissingSpec", id="unknown spec"),
+        pytest.param([data(5)], 2, CorruptFileError, "2.20", "CorruptManifest", id="data file in a delete manifest"),
+    ],
+)
+def test_build_refuses(deletes, version, error, rule, cause):
+    with pytest.raises(error) as caught:
+        index(*deletes, version=version)
+    assert (caught.value.cause, caught.value.rule) == (cause, f"iceberg {rule}")
+
+
+def test_build_ignores_what_is_wrong_with_deleted_entries():
+    gone = [vector(5, target=None, status=Status.DELETED), equality(5, ids=(), status=Status.DELETED)]
+    assert hits(index(*gone, version=1).for_data_file(data(1))) == ""
+    assert hits(index(vector(5, status=Status.DELETED), vector(6)).for_data_file(data(1))) == "v"
+
+
+def test_position_files_are_legal_in_v3():
+    assert hits(index(position(5), version=3).for_data_file(data(5))) == "p"
+
+
+def test_many_overlapping_ranges_find_only_those_that_cover():
+    # Ranges 00..00, 00..01, … nested and disjoint; the path is 04.
+    ranges = [(f"{low:02}", f"{high:02}") for low in range(8) for high in range(low, 8)]
+    deletes = [position(6, 0, path=f"{low}-{high}", bounds=(low, high)) for low, high in ranges]
+    found = index(*deletes).for_data_file(data(5, path="04"))
+    expected = {f"{low}-{high}" for low, high in ranges if low <= "04" <= high}
+    assert {e.file.path for e in found.suspects} == expected
+    assert len(found.suspects) == len(expected) == 20
+
+
+def test_live_paths_refuses_a_file_that_is_live_twice():
+    twice = [data(1, manifest="m1.avro"), data(2, path=OTHER), data(3, manifest="m2.avro")]
+    with pytest.raises(InvalidTableError) as caught:
+        live_paths(twice)
+    assert str(caught.value) == (
+        "Data file is live twice, in manifests m1.avro and m2.avro, so its rows are undefined. Rewrite the manifests,"
+        " or allow duplicates to read its rows twice [DuplicateDataFile; file s3://t/data/a.parquet, rule iceberg 2.13]"
+    )
+    assert live_paths(twice, duplicates="allow") == {DATA, OTHER}
+    assert live_paths([data(1), data(1, status=Status.DELETED)]) == {DATA}
+
+
+def long(value):
+    return struct.pack("<q", value)
+
+
+def stats(low, high, *, nulls=0, values=10, nans=None):
+    return {
+        "lower_bounds": None if low is None else {1: low},
+        "upper_bounds": None if high is None else {1: high},
+        "null_value_counts": None if nulls is None else {1: nulls},
+        "value_counts": {1: values},
+        "nan_value_counts": None if nans is None else {1: nans},
+    }
+
+
+@pytest.mark.parametrize(
+    ("type_", "delete", "file", "expected"),
+    [
+        pytest.param(LONG, stats(long(1), long(3)), stats(long(3), long(9)), True, id="touching"),
+        pytest.param(LONG, stats(long(1), long(2)), stats(long(3), long(9)), False, id="delete below"),
+        pytest.param(LONG, stats(long(10), long(12)), stats(long(3), long(9)), False, id="delete above"),
+        pytest.param(LONG, stats(long(-5), long(-1)), stats(long(1), long(9)), False, id="signed"),
+        pytest.param(
+            LONG, stats(long(1), long(2), nulls=1), stats(long(3), long(9), nulls=1), True, id="nulls in both"
+        ),
+        pytest.param(LONG, stats(long(1), long(2), nulls=1), stats(long(3), long(9)), False, id="nulls in the delete"),
+        pytest.param(
+            LONG, stats(long(1), long(2), nulls=None), stats(long(3), long(9)), False, id="null count known on one side"
+        ),
+        pytest.param(
+            LONG,
+            stats(long(1), long(2), nulls=None),
+            stats(long(3), long(9), nulls=None),
+            True,
+            id="null counts unknown",
+        ),
+        pytest.param(
+            LONG, stats(None, None, nulls=10), stats(long(3), long(9)), False, id="delete only null, data without"
+        ),
+        pytest.param(
+            LONG, stats(long(3), long(9)), stats(None, None, nulls=10), False, id="data only null, delete without"
+        ),
+        pytest.param(LONG, stats(None, long(2)), stats(long(3), long(9)), True, id="no lower bound"),
+        pytest.param(LONG, stats(long(1), None), stats(long(3), long(9)), True, id="no upper bound"),
+        pytest.param(LONG, stats(long(2), long(1)), stats(long(3), long(9)), True, id="inverted"),
+        pytest.param(LONG, stats(b"\1\0\0", b"\1\0\0"), stats(long(3), long(9)), True, id="undecodable"),
+        pytest.param(LONG, stats(b"\1\0\0\0", b"\2\0\0\0"), stats(long(3), long(9)), False, id="promoted from int"),
+        pytest.param(
+            LONG, stats(b"\1\0\0\0", b"\3\0\0\0"), stats(long(3), long(9)), True, id="promoted from int, touching"
+        ),
+        pytest.param(
+            TimestampType("us"),
+            stats(b"\1\0\0\0", b"\1\0\0\0"),
+            stats(long(86_400_000_000), long(86_400_000_000)),
+            True,
+            id="promoted from date",
+        ),
+        pytest.param(DateType(), stats(b"\1\0\0\0", b"\1\0\0\0"), stats(b"\2\0\0\0", b"\2\0\0\0"), False, id="date"),
+        pytest.param(StringType(), stats(b"a", b"b"), stats(b"c", b"d"), False, id="text"),
+        pytest.param(StringType(), stats(b"a", b"ab"), stats(b"abc", b"d"), True, id="text, upper bound maybe cut"),
+        pytest.param(
+            FloatType(64),
+            stats(struct.pack("<d", 1), struct.pack("<d", 2)),
+            stats(struct.pack("<d", 3), struct.pack("<d", 4)),
+            True,
+            id="nan counts unknown",
+        ),
+        pytest.param(
+            FloatType(64),
+            stats(struct.pack("<d", 1), struct.pack("<d", 2), nans=0),
+            stats(struct.pack("<d", 3), struct.pack("<d", 4)),
+            False,
+            id="no nan in one",
+        ),
+        pytest.param(
+            UuidType(), stats(b"\0" * 16, b"\1" * 16), stats(b"\2" * 16, b"\3" * 16), True, id="3.3 uuid has no order"
+        ),
+    ],
+)
+def test_may_hit(type_, delete, file, expected):
+    key = Field(id=1, name="k", type=type_)
+    assert may_hit(equality(2, **delete), data(1, **file), [key]) is expected
+
+
+def test_may_hit_needs_every_key():
+    keys = [Field(id=1, name="a", type=LONG), Field(id=2, name="b", type=LONG)]
+    low = {"lower_bounds": {1: long(1), 2: long(1)}, "upper_bounds": {1: long(2), 2: long(2)}}
+    high = {"lower_bounds": {1: long(1), 2: long(5)}, "upper_bounds": {1: long(2), 2: long(6)}}
+    nulls = {"null_value_counts": {1: 0, 2: 0}}
+    assert not may_hit(equality(2, **low, **nulls), data(1, **high, **nulls), keys)
+    assert may_hit(equality(2, **low, **nulls), data(1, **high, **nulls), keys[:1])
+    assert may_hit(equality(2), data(1), keys)
