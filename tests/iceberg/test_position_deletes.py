@@ -234,6 +234,12 @@ def test_delete_files_are_read_once_and_only_when_needed(tmp_path):
             "Position delete file has positions of type double",
             id="position is no integer",
         ),
+        pytest.param(
+            parquet(pa.table({"file_path": pa.array([b"\xff"]), "pos": [1]})),
+            CorruptDeleteError,
+            "Position delete file has paths of type binary, expected UTF-8 text",
+            id="path is no text",
+        ),
         pytest.param(parquet(rows((A, 1)))[:-20], CorruptFileError, "Cannot read position delete file", id="cut"),
         pytest.param(b"", CorruptFileError, "Cannot read position delete file", id="empty"),
         pytest.param(
