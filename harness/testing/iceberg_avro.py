@@ -152,8 +152,8 @@ def manifest_header(version: int, schema_json: Any, spec_id: int, fields_json: A
 
 
 def int_map(values: Mapping[int, Any] | None) -> list[dict[str, Any]] | None:
-    """A map by field id as the Avro array of key-value records that stands for it."""
-    return None if values is None else [{"key": k, "value": v} for k, v in values.items()]
+    """A map by field id as the Avro array of key-value records that stands for it; null for no entries."""
+    return [{"key": k, "value": v} for k, v in values.items()] if values else None
 
 
 def _data_file_fields(version: int, partition: Sequence[Field]) -> list[dict[str, Any]]:

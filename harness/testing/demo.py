@@ -1,0 +1,186 @@
+"""The demo tables: two Iceberg tables on which a reader that skips a rule gives a wrong count, and the right answers.
+
+The answers do not come from reading the tables. The rows are kept as plain dicts beside them, every delete is applied
+to those dicts in plain Python, and what is left is what any reader must return.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from harness.testing.iceberg import IcebergTable
+
+Row: TypeAlias = dict[str, Any]
+
+REGIONS = ("eu", "us", "apac", None)
+FIRST_ORDERS = 3000
+LATER_ORDERS = 1000
+EVENTS = 2000
+# By hand. Orders: 3000 - 300 (every 10th row of each region's file of 750) - 90, + 1000 later ones that no delete hits.
+# The 90: "eu" has the ids 4p at the places p = 0..749, customer 4p % 25, so each customer has 30 rows, and those of 7,
+# 11 and 13 (stored as null) stand at p % 25 = 8, 9 and 22, never a multiple of 10, so none of them was dead already.
+ORDERS_COUNT = 3610
+# Events: 2000 - 102 of the first file - 100 of the second (32 squares and 70 places, 900 and 961 being both).
+EVENTS_COUNT = 1798
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoTable:
+    """One demo table.
+
+    location: the table's directory. expected: the rows that it holds, as natural Python values by column name, in no
+    particular order. shows: what in it catches a careless reader.
+    """
+
+    name: str
+    location: Path
+    metadata_path: Path
+    expected: tuple[Row, ...]
+    shows: str
+
+
+@dataclass(frozen=True, slots=True)
+class DemoTables:
+    """The demo tables: `orders` began as v2 and was upgraded to v3; `events` is v3 with deletion vectors."""
+
+    orders: DemoTable
+    events: DemoTable
+
+
+def build_demo_tables(directory: Path) -> DemoTables:
+    """Write both tables into new directories under `directory`; the same bytes in every run into the same place."""
+    return DemoTables(_build_orders(directory / "orders"), _build_events(directory / "events"))
+
+
+def expected_rows(table: DemoTable, **equal: Any) -> list[Row]:
+    """The expected rows whose columns have the given values; `None` asks for nulls."""
+    return [row for row in table.expected if all(row[name] == value for name, value in equal.items())]
+
+
+def _build_orders(location: Path) -> DemoTable:
+    table = IcebergTable.create(
+        location,
+        {
+            "id": "long not null",
+            "region": "string",
+            "customer": "int",
+            "amount": "decimal(9, 2)",
+            "ordered_at": "timestamptz",
+        },
+        partition_spec=[("region", "identity")],
+    )
+    rows = [_order(i) for i in range(FIRST_ORDERS)]
+    handles = table.write_partitioned(rows, row_group_size=200)
+    table.append(*handles)
+    alive: list[Row] = []
+    deletes = []
+    for region, handle in zip(REGIONS, handles, strict=True):
+        placed = list(enumerate(row for row in rows if row["region"] == region))
+        deletes.append(table.write_position_deletes([(handle, place) for place, _ in placed if place % 10 == 0]))
+        alive += [row for place, row in placed if place % 10 != 0]
+    table.append(*deletes)
+
+    keys = (7, 11, None)
+    table.append(
+        table.write_equality_deletes(["customer"], [{"customer": key} for key in keys], partition={"region": "eu"})
+    )
+    alive = [row for row in alive if not (row["region"] == "eu" and row["customer"] in keys)]
+
+    table.upgrade(3)
+    table.rename_column("amount", "total")
+    table.add_column("channel", "string", initial_default="web")
+    table.set_partition_spec([("region", "identity"), ("ordered_at", "month")])
+    later = [_later_order(i) for i in range(FIRST_ORDERS, FIRST_ORDERS + LATER_ORDERS)]
+    table.append(*table.write_partitioned(later))
+    expected = [*_evolved(alive), *later]
+    return DemoTable(
+        name="orders",
+        location=location,
+        metadata_path=table.metadata_path,
+        expected=tuple(expected),
+        shows="position deletes, equality deletes with a null key in one partition only, a renamed column, a column "
+        "with an initial default, a changed partition spec, an upgrade from v2 to v3",
+    )
+
+
+def _build_events(location: Path) -> DemoTable:
+    table = IcebergTable.create(
+        location,
+        {
+            "id": "long not null",
+            "kind": "string",
+            "value": "double",
+            "place": "struct<x: int, y: int>",
+            "tags": "list<string>",
+        },
+        format_version=3,
+    )
+    rows = [_event(i) for i in range(EVENTS)]
+    halves = (rows[: EVENTS // 2], rows[EVENTS // 2 :])
+    handles = [table.write_data(half, row_group_size=300) for half in halves]
+    table.append(*handles)
+    first = table.write_deletion_vectors({handles[0]: range(100)})
+    table.append(*first)
+    # One vector per data file: the new one holds the old positions too, and takes the old one's place.
+    dead = {handles[0]: {*range(100), 500, 999}, handles[1]: {i * i for i in range(32)} | set(range(900, 970))}
+    table.commit(add=table.write_deletion_vectors(dead), remove=first)
+    alive = [
+        row
+        for handle, half in zip(handles, halves, strict=True)
+        for place, row in enumerate(half)
+        if place not in dead[handle]
+    ]
+    return DemoTable(
+        name="events",
+        location=location,
+        metadata_path=table.metadata_path,
+        expected=tuple(alive),
+        shows="deletion vectors, one of which replaces an older one that is still in storage",
+    )
+
+
+def _order(i: int) -> Row:
+    customer = i % 25
+    return {
+        "id": i,
+        "region": REGIONS[i % 4],
+        "customer": None if customer == 13 else customer,
+        "amount": Decimal(i * 37 % 100_000) / 100,
+        "ordered_at": dt.datetime(2024, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=i),
+    }
+
+
+def _later_order(i: int) -> Row:
+    """An order in the evolved schema; its customers are the deleted ones too, and it lives."""
+    (row,) = _evolved([_order(i)])
+    return {**row, "channel": ("web", "shop", None)[i % 3]}
+
+
+def _evolved(rows: Iterable[Row]) -> list[Row]:
+    """Rows of the first schema as the last one shows them."""
+    return [
+        {
+            "id": row["id"],
+            "region": row["region"],
+            "customer": row["customer"],
+            "total": row["amount"],
+            "ordered_at": row["ordered_at"],
+            "channel": "web",
+        }
+        for row in rows
+    ]
+
+
+def _event(i: int) -> Row:
+    return {
+        "id": i,
+        "kind": ("view", "click", "buy")[i % 3],
+        "value": None if i % 17 == 0 else i / 8,
+        "place": None if i % 5 == 0 else {"x": i % 10, "y": None if i % 7 == 0 else -i},
+        "tags": None if i % 11 == 0 else [f"t{n}" for n in range(i % 4)],
+    }
