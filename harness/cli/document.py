@@ -45,26 +45,25 @@ def _mapping(content: Mapping[str, Any], indent: str) -> Iterator[str]:
 
 
 def _list(rows: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
-    """Rows as a table; if they hold tables of their own, one after the other."""
-    if not any(_is_table(value) for row in rows for value in row.values()):
-        yield from _table(rows, indent)
-        return
-    for row in rows:
-        flat = {key: value for key, value in row.items() if not _is_table(value)}
-        yield indent + ", ".join(f"{_label(key)} {_cell(key, value)}" for key, value in flat.items())
-        for key, value in row.items():
-            if key not in flat:
-                yield from _list(value, indent + "  ")
-
-
-def _table(rows: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
+    """Rows as a table, without the columns that are empty in all; a row's own tables stand under it."""
     names = dict.fromkeys(name for row in rows for name in row)
-    shown = [name for name in names if any(not _is_empty(row.get(name)) for row in rows)]
+    shown = [name for name in names if any(not _is_empty(row.get(name)) for row in rows) and not _is_nested(rows, name)]
     lines = [[_label(name) for name in shown], *([_cell(name, row.get(name)) for name in shown] for row in rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True))
-        yield indent + "  ".join(cells)
+    header, *rest = (
+        indent + "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    )
+    yield header
+    for row, line in zip(rows, rest, strict=True):
+        yield line
+        for value in row.values():
+            if _is_table(value):
+                yield from _list(value, indent + "    ")
+
+
+def _is_nested(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return any(_is_table(row.get(name)) for row in rows)
 
 
 def _is_table(value: Any) -> bool:

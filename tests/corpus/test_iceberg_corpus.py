@@ -21,7 +21,7 @@ pytestmark = pytest.mark.corpus
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(os.environ.get("HARNESS_CORPUS") or ROOT.parent / "shared" / "corpus")
 
-# Cases that cannot give their rows, with the error that they must give instead, and why. One that reads after all fails.
+# Cases that cannot give their rows: the error that must come instead, and why. One that reads after all fails.
 EXCEPTIONS: dict[str, tuple[type[harness.HarnessError], str]] = {
     "iceberg/duckdb-iceberg/column_mapping.my_table": (
         harness.MissingFileError,
