@@ -81,7 +81,7 @@ class Container:
                 for _ in range(count):
                     row, position = decode(block, position)
                     rows.append(row)
-            except (ArithmeticError, LookupError, ValueError, TypeError) as error:
+            except (ArithmeticError, LookupError, ValueError, TypeError, RecursionError) as error:
                 raise decode_error(error, file=self.file) from error
             if position != len(block):
                 raise _corrupt(f"a block holds {len(block) - position} bytes after its last record", self.file)

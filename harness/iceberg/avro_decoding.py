@@ -94,7 +94,7 @@ class Wanted:
 class FieldError(ValueError):
     """Damage in a field; `path` is the names from the top. Only between decoders and `decode_error`."""
 
-    def __init__(self, path: tuple[str, ...], reason: str) -> None:  # noqa: D107 (the class says it)
+    def __init__(self, path: tuple[str, ...], reason: str) -> None:
         super().__init__(reason)
         self.path = path
         self.reason = reason
@@ -334,7 +334,7 @@ class _Compiler:
                 return skip_bytes
             case "array":
                 return self._array_skipper(declared["items"])
-            case "record" if all(k != "record" for k in self._kinds(declared)):
+            case "record" if all(_is_flat(f["type"]) for f in declared["fields"]):
                 return sequence_skipper([self.skipper(f["type"]) for f in declared["fields"]])
             case _:
                 decode = self._plain_decoder(kind, declared)
@@ -351,6 +351,12 @@ class _Compiler:
                     pass
         decode = array_decoder(self._lazy(items))
         return lambda data, position: decode(data, position)[1]
+
+
+def _is_flat(schema: Any) -> bool:
+    """Whether a type is primitive, or a union of such; others may contain themselves."""
+    types = (b.get("type") if isinstance(b, dict) else b for b in union_branches(schema))
+    return all(isinstance(t, str) and t in _PRIMITIVES for t in types)
 
 
 def _slots(declared: list[dict[str, Any]], wanted: tuple[Wanted, ...]) -> dict[int, int]:

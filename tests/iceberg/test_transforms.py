@@ -23,6 +23,7 @@ from harness.iceberg.transforms import (
     Void,
     Year,
     apply,
+    from_unscaled,
     murmur3,
     parse_transform,
     result_type,
@@ -230,10 +231,11 @@ def _around(*points):
 
 
 LONGS = st.one_of(st.integers(-40, 40), _around(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1))
-INSTANTS = st.one_of(_around(0, -DAY_US, DAY_US, 31 * DAY_US, -31 * DAY_US, -365 * DAY_US), st.integers(-(2**62), 2**62))
+EDGES = (0, -DAY_US, DAY_US, 31 * DAY_US, -31 * DAY_US, -365 * DAY_US)
+INSTANTS = st.one_of(_around(*EDGES), st.integers(-(2**62), 2**62))
 TEXTS = st.text(alphabet="aäﬀ😀😁\U0010ffff", max_size=4)
 UNSCALED = st.one_of(st.integers(-200, 200), st.integers(-(10**38) + 1, 10**38 - 1))
-DECIMALS = UNSCALED.map(lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -2)))
+DECIMALS = UNSCALED.map(lambda n: from_unscaled(n, 2))
 WIDTHS = st.sampled_from([1, 2, 3, 7, 10, 1000])
 TIMES = st.sampled_from([Year(), Month(), Day(), Hour()])
 
