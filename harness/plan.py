@@ -137,7 +137,6 @@ class ScanPlan:
     filter: what rows must satisfy; engines always apply all of it. None: every row.
     files: `FILES`, one row per data file to read, in the format's order.
     partitions: partition tuples that `files` and `equality_deletes` point into.
-    spec_fields: per spec id, the (partition field id, name, type) of its fields, for `_partition`.
     equality_deletes: every equality delete file that hits a planned file.
     equality_scopes: the distinct sets of equality deletes that files have; each a tuple of indexes into
         `equality_deletes`, ascending. `files.equality_scope` points here.
@@ -156,7 +155,6 @@ class ScanPlan:
     filter: Filter | None
     files: pa.Table
     partitions: tuple[Partition, ...]
-    spec_fields: Mapping[int, tuple[Field, ...]]
     equality_deletes: tuple[EqualityDelete, ...]
     equality_scopes: tuple[tuple[int, ...], ...]
     position_deletes: tuple[PositionDelete, ...]

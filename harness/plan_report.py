@@ -93,7 +93,9 @@ def as_text(plan: ScanPlan) -> str:
         f"deletes {known['position_deletes']} positional on {known['files_with_deleted_positions']} files, "
         f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
     ]
-    lines += _section("read", [_file_line(plan, row) for row in plan.files.to_pylist()[:_SHOWN_FILES]], plan.files.num_rows)
+    lines += _section(
+        "read", [_file_line(plan, row) for row in plan.files.to_pylist()[:_SHOWN_FILES]], plan.files.num_rows
+    )
     lines += _section("skipped", [f"{s.path}  by {s.reason}" for s in plan.skipped[:_SHOWN_FILES]], len(plan.skipped))
     positional = [
         f"{d.path}  {d.kind}{f' at {d.offset}' if d.offset is not None else ''}, "
@@ -131,7 +133,11 @@ def _file_line(plan: ScanPlan, row: dict[str, Any]) -> str:
 
 
 def _reasons(known: dict[str, Any]) -> str:
-    return f" ({', '.join(f'{n} by {reason}' for reason, n in known['skipped_by'].items())})" if known["skipped_by"] else ""
+    return (
+        f" ({', '.join(f'{n} by {reason}' for reason, n in known['skipped_by'].items())})"
+        if known["skipped_by"]
+        else ""
+    )
 
 
 def _section(title: str, lines: list[str], total: int) -> list[str]:

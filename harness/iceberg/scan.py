@@ -12,18 +12,16 @@ from harness.iceberg.equality_keys import newest_first
 from harness.iceberg.file_list import list_files
 from harness.iceberg.manifest_list import ManifestFile, parse_manifest_list
 from harness.iceberg.manifests import ALL, ManifestEntry, Statistics, parse_manifest
-from harness.iceberg.metadata import Snapshot, TableMetadata
-from harness.iceberg.name_mapping import parse_name_mapping
+from harness.iceberg.metadata import Snapshot
+from harness.iceberg.name_mapping import table_name_mapping
 from harness.iceberg.partitions import all_partition_fields
 from harness.iceberg.pruning import manifest_filter
 from harness.iceberg.snapshots import Selection
 from harness.iceberg.source import Prune, ScanSource
 from harness.plan import Counts, ScanPlan
 from harness.predicate import Filter, fields_of
-from harness.projection import METADATA, NameMapping
+from harness.projection import METADATA
 from harness.schema import Field, Schema, StructType, UnknownType
-
-NAME_MAPPING = "schema.name-mapping.default"
 
 
 def plan_scan(
@@ -86,7 +84,7 @@ class _Scan:
             equality_scopes=files.equality_scopes,
             position_deletes=files.position_deletes,
             load_positions=files.load_positions,
-            name_mapping=self._name_mapping(metadata),
+            name_mapping=table_name_mapping(metadata.properties, file=metadata.file),
             skipped=files.skipped,
             counts=Counts(
                 manifests=len(data),
@@ -125,10 +123,6 @@ class _Scan:
             return False
         spec = self.source.metadata.specs.get(manifest.spec_id)
         return spec is not None and not manifest_filter(condition.predicate, spec, self.schema)(manifest)
-
-    def _name_mapping(self, metadata: TableMetadata) -> NameMapping | None:
-        text = metadata.properties.get(NAME_MAPPING)
-        return None if text is None else parse_name_mapping(text)
 
     def _typed(self, column: Field) -> Field:
         """`_partition` as a struct of the fields of all the table's specs; null if there are none (iceberg 5.17)."""
