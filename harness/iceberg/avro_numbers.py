@@ -20,7 +20,7 @@ def decode_long(data: bytes, position: int) -> tuple[int, int]:
     """An int or long, and the position after it.
 
     Raises:
-        IndexError: the data ends inside the number. ValueError: it has more than 64 bits.
+        IndexError: the data ends inside the number. ValueError: it has more than ten bytes.
     """
     byte = data[position]
     position += 1
@@ -35,8 +35,9 @@ def decode_long(data: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             break
         shift += 7
-    if number >> 64:
-        raise ValueError("a number has more than 64 bits")
+    # Ten bytes hold 70 bits. Some writers use them for ids beyond a long, which their metadata has in full, too.
+    if shift > 63:
+        raise ValueError("a number has more than ten bytes")
     return (number >> 1) ^ -(number & 1), position
 
 

@@ -83,6 +83,19 @@ def test_numbers_and_union_orders(union, values):
     assert read(data, Wanted(2)) == [[v] for v in values]
 
 
+@pytest.mark.parametrize("number", [2**63, 9876543210123456789])
+def test_ids_beyond_a_long_are_kept(number):
+    data = container(record(field("a", "long", 1)), [{"a": 0}])
+    block = _zigzag(number)
+    assert read(data[:-18] + _zigzag(len(block)) + block + data[-16:], Wanted(1)) == [[number]]
+
+
+def test_a_number_of_more_than_ten_bytes_is_damage():
+    data = container(record(field("a", "long", 1)), [{"a": 0}])
+    with pytest.raises(CorruptFileError, match="a number has more than ten bytes"):
+        read(data[:-18] + _zigzag(11) + b"\xff" * 10 + b"\x01" + data[-16:], Wanted(1))
+
+
 TYPES = [
     ("boolean", True, True),
     ("int", -5, -5),
