@@ -104,7 +104,7 @@ class Table:
         return self.source.warnings
 
     def snapshots(self) -> list[dict[str, Any]]:
-        """All snapshots as plain values: id, parent_id, sequence_number, timestamp_ms, operation, schema_id, summary."""
+        """All snapshots as plain values: id, parent_id, timestamp_ms, operation, schema_id and the rest."""
         return self.source.snapshots()
 
     def refs(self) -> dict[str, dict[str, Any]]:
@@ -198,7 +198,7 @@ class Snapshot:
         Raises:
             As `plan`, and EngineError.
         """
-        return _engine().relation(self.plan(columns, where), connection, name=name)  # type: ignore[no-any-return]
+        return default_engine().relation(self.plan(columns, where), connection, name=name)  # type: ignore[no-any-return]
 
     def to_arrow(self, *, columns: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
         """The rows as an Arrow table in exact types (`harness.schema.arrow_type`), read by DuckDB. Row order is open.
@@ -206,12 +206,12 @@ class Snapshot:
         Raises:
             As `plan`, and EngineError.
         """
-        return _engine().to_arrow(self.plan(columns, where))
+        return default_engine().to_arrow(self.plan(columns, where))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
-def _engine() -> Any:
-    """The default engine. Found by name when first used, so that opening a table loads no engine (import rules)."""
+def default_engine() -> Any:
+    """The DuckDB engine. Found by name when first used, so that opening a table loads no engine (import rules)."""
     return importlib.import_module("harness.engines.duckdb")

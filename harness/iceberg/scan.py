@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from harness.binding import bind_columns
 from harness.errors import HarnessError
 from harness.filter_sql import parse_filter
-from harness.binding import bind_columns
 from harness.iceberg.equality_keys import newest_first
 from harness.iceberg.file_list import list_files
 from harness.iceberg.manifest_list import ManifestFile, parse_manifest_list

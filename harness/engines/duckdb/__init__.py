@@ -4,11 +4,13 @@
     relation(plan)               a lazy relation over the planned rows
     register(plan, con, name)    the same as a temporary view in a user's own connection
     to_arrow(plan)               the rows, in the plan's exact Arrow types
+    query(text, plans)           a query over several plans
 
 `sqltext` quotes, `columns` lowers one column, `scans` groups and opens files, `equality` and `branch` apply deletes,
 `lowering` puts the query together.
 """
 
 from harness.engines.duckdb.engine import connect, register, relation, to_arrow
+from harness.engines.duckdb.queries import query
 
-__all__ = ["connect", "register", "relation", "to_arrow"]
+__all__ = ["connect", "query", "register", "relation", "to_arrow"]

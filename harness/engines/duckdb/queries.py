@@ -1,0 +1,31 @@
+"""Queries over several plans, each of them a view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import duckdb
+
+from harness.engines.duckdb.engine import connect, register
+from harness.engines.duckdb.lowering import Use
+from harness.plan import ScanPlan
+
+
+def query(
+    text: str, plans: Mapping[str, ScanPlan], connection: duckdb.DuckDBPyConnection | None = None
+) -> duckdb.DuckDBPyRelation:
+    """The result of a query that reads plans by name, as a lazy relation.
+
+    Args:
+        text: one query in DuckDB's dialect.
+        plans: by the name that the query calls each. Their filters must be implied by the query's own conditions.
+        connection: the user's, or None for a new one; the names become temporary views on it.
+
+    Raises:
+        HarnessError: as for `register`.
+        duckdb.Error: DuckDB refuses the query.
+    """
+    own = connect() if connection is None else connection
+    for name, plan in plans.items():
+        register(plan, own, name, use=Use.ONCE)
+    return own.sql(text)
