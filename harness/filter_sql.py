@@ -72,17 +72,13 @@ def parse_filter(
         ) from None
 
 
-def predicate_of(condition: exp.Expr, schema: Schema) -> Predicate:
-    """What planning may conclude from a parsed condition, whose columns stand without a table's name.
+def filter_of(condition: exp.Expr, schema: Schema) -> Filter:
+    """The filter that a parsed condition makes, whose columns stand without a table's name; its text is generated.
 
     Raises:
         UnknownColumnError: a name that no column has, or that several have.
     """
-    condition = condition.copy()
-    names = Names(schema=schema, case_sensitive=True, table=None)
-    for path in list(paths_of(condition)):
-        path.node.meta[_FIELD] = names.resolve(path.names).leaf
-    return _predicate(condition)
+    return _filter(condition.copy(), None, schema, Names(schema=schema, case_sensitive=True, table=None))
 
 
 _FIELD = "harness field"
@@ -103,7 +99,7 @@ def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
         text = sql[: tokens[-1].end + 1]
         parsed = language.parse_into(exp.Condition, text)
     except (SqlglotError, ValueError) as error:
-        raise RequestError(f"Cannot parse the filter as {dialect} SQL: {_reason(error)}.") from error
+        raise RequestError(f"Cannot parse the filter as {dialect} SQL: {reason(error)}.") from error
     except RecursionError:
         raise RequestError(
             "The filter is nested too deeply. Write it with IN or BETWEEN, or with fewer NOTs."
@@ -113,7 +109,8 @@ def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
     return parsed[0], text if dialect == "duckdb" else None
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """What an error of the SQL parser says, in one line without a full stop."""
     for detail in getattr(error, "errors", ()):
         return f"{detail['description']} at line {detail['line']}, near '{detail['highlight']}'"
     return str(error).split("\n")[0].rstrip(".")
@@ -174,7 +171,7 @@ def _generated(condition: exp.Expr, paths: list[Path], resolved: list[Resolved])
     try:
         return str(root.this.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE))
     except SqlglotError as error:
-        raise RequestError(f"Cannot translate the filter to DuckDB's dialect: {_reason(error)}.") from error
+        raise RequestError(f"Cannot translate the filter to DuckDB's dialect: {reason(error)}.") from error
 
 
 # The predicate of a condition.
