@@ -307,3 +307,17 @@ def test_a_schema_that_is_no_record_is_corrupt():
     with pytest.raises(CorruptFileError, match="expected a record, got long") as raised:
         read(container("long", [1]), Wanted(1))
     assert raised.value.field == "avro.schema"
+
+
+def test_the_first_of_two_fields_with_one_id_counts():
+    data = container(record(field("a", "long", 1), field("b", "long", 1)), [{"a": 5, "b": 6}])
+    assert read(data, Wanted(1)) == [[5]]
+
+
+def test_bytes_after_the_last_record_of_a_block_are_damage():
+    data = container(record(field("a", "long", 1)), [{"a": 0}])
+    with pytest.raises(CorruptFileError) as raised:
+        read(data[:-18] + _zigzag(2) + b"\x00\x00" + data[-16:], Wanted(1))
+    assert str(raised.value) == (
+        "Cannot decode Avro file: a block holds 1 bytes after its last record [CorruptManifest; file f.avro]"
+    )

@@ -7,7 +7,7 @@ import uuid
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import UnsupportedError
@@ -193,6 +193,7 @@ TARGET = Field(id=1000, name="p", type=INT)
         (Bucket(16), INT, (Op.LT, 34), Constant(True)),
         (Truncate(10), DecimalType(9, 2), (Op.LT, Decimal("1.00")), Comparison(TARGET, Op.LE, Decimal("0.90"))),
         (Truncate(10), DecimalType(9, 2), (Op.LT, Decimal("1.005")), Constant(True)),
+        (Truncate(10), INT, (Op.GT, 8), Comparison(TARGET, Op.GE, 0)),
         (Truncate(10), INT, (Op.GT, 9), Comparison(TARGET, Op.GE, 10)),
         (Truncate(4), INT, (Op.LT, 9), Or((Comparison(TARGET, Op.LE, 8), In(TARGET, (-(2**31), -(2**63)))))),
         (Truncate(2), STRING, (Op.LT, "abc"), Comparison(TARGET, Op.LE, "ab")),
@@ -284,6 +285,7 @@ def leaves(draw, field, value):
     return draw(st.one_of(choices))
 
 
+@settings(max_examples=1000)
 @given(st.data())
 def test_projection_never_loses_a_row(data):
     type_, value, transform = data.draw(CASES)
