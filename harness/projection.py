@@ -90,10 +90,13 @@ class Stored:
     parts: sources of a struct's wanted fields in the table's order, or of (element,), or of (key, value); empty for a
         single value and for a variant. All of a struct's parts may be `Value`: its own nulls still count (iceberg 5.9).
         An element or map value may be `Value(None)`: lengths and keys still count (5.10).
+    place: index of the field among those of its level in the file. `physical` may be a copy that carries the id which
+        a name mapping gives, so this, not the object, says which stored field it is.
     """
 
     physical: PhysicalField
     parts: tuple[Source, ...] = ()
+    place: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +169,9 @@ def is_positional(file: PhysicalSchema, *, name_mapping: NameMapping | None, fil
     return file_format == "parquet" and name_mapping is None and all(f.id is None for f in walk_stored(file))
 
 
-def find_stored(field_id: int, file: PhysicalSchema) -> PhysicalField | None:
+def find_stored(field_id: int, file: PhysicalSchema) -> Stored | None:
     """The top-level column with that id, such as a stored `_row_id`; None if the file has none (iceberg 5.18)."""
-    return next((f for f in file if f.id == field_id), None)
+    return next((Stored(f, place=place) for place, f in enumerate(file) if f.id == field_id), None)
 
 
 def is_identity(wanted: Field, source: Source) -> bool:
@@ -206,7 +209,8 @@ class _Resolver:
             return PartitionValue(wanted.id)
         stored = self.find(wanted, level, path)
         if stored is not None:
-            return self.from_stored(wanted, stored, path)
+            place = next(i for i, f in enumerate(level) if f is stored)
+            return self.from_stored(wanted, stored, path, place)
         if wanted.id in self.partition_ids:
             return PartitionValue(wanted.id)
         return Value(self.default(wanted, path))
@@ -222,7 +226,7 @@ class _Resolver:
             )
         return found[0] if found else None
 
-    def from_stored(self, wanted: Field, stored: PhysicalField, path: str) -> Source:
+    def from_stored(self, wanted: Field, stored: PhysicalField, path: str, place: int) -> Source:
         if isinstance(stored.type, UnknownType):
             return Value(None)
         if self.by_position and (children(wanted.type) or stored.children):
@@ -233,24 +237,26 @@ class _Resolver:
             )
         match wanted.type, stored.type:
             case StructType(fields=fields), StructType():
-                return Stored(stored, tuple(self.source(f, stored.children, f"{path}.{f.name}") for f in fields))
+                inner = tuple(self.source(f, stored.children, f"{path}.{f.name}") for f in fields)
+                return Stored(stored, inner, place)
             case ListType(element=element), ListType():
-                return Stored(stored, (self.part(element, stored.children[0], path),))
+                return Stored(stored, (self.part(element, stored, path, 0),), place)
             case MapType(key=key, value=value), MapType():
-                parts = (self.part(key, stored.children[0], path), self.part(value, stored.children[1], path))
+                parts = (self.part(key, stored, path, 0), self.part(value, stored, path, 1))
                 self.check_key(key, parts[0], path)
-                return Stored(stored, parts)
+                return Stored(stored, parts, place)
             case VariantType(), StructType() if is_variant_group(stored):
-                return Stored(stored)
+                return Stored(stored, place=place)
             case TimestampType(utc=utc), TimestampType(utc=stored_utc) if self.strict_zones and utc != stored_utc:
                 raise self.incompatible(wanted, describe(stored), path)
             case _ if readable(stored.type, wanted.type):
-                return Stored(stored)
+                return Stored(stored, place=place)
             case _:
                 raise self.incompatible(wanted, describe(stored), path)
 
-    def part(self, wanted: Field, stored: PhysicalField, path: str) -> Source:
+    def part(self, wanted: Field, parent: PhysicalField, path: str, place: int) -> Source:
         """The source of an element, key or value: there is only one candidate, which must not be another field's."""
+        stored = parent.children[place]
         path = f"{path}.{wanted.name}"
         if isinstance(wanted.type, UnknownType):
             return Value(None)
@@ -261,7 +267,7 @@ class _Resolver:
                 "rewrite the file",
                 **self.place("IncompatibleType", path, "iceberg 5.1"),
             )
-        return self.from_stored(wanted, stored, path)
+        return self.from_stored(wanted, stored, path, place)
 
     def check_key(self, key: Field, source: Source, path: str) -> None:
         """A map's key must be in the file as a whole: fields added to it could make keys equal (iceberg 5.10)."""

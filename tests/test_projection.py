@@ -571,5 +571,5 @@ def test_swapped_children_of_equal_names_are_no_identity():
 
 def test_stored_metadata_columns_are_found_by_id():
     row_id = stored(METADATA["_row_id"].id, "_row_id", LONG)
-    assert find_stored(METADATA["_row_id"].id, (stored(1, "a"), row_id)) == row_id
+    assert find_stored(METADATA["_row_id"].id, (stored(1, "a"), row_id)) == Stored(row_id, place=1)
     assert find_stored(METADATA["_last_updated_sequence_number"].id, (stored(1, "a"), row_id)) is None

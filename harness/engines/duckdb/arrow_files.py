@@ -36,10 +36,15 @@ def needs_arrow(schema: PhysicalSchema, fields: Sequence[Field], sources: Sequen
     return _OLD_DUCKDB and any(TimestampType("ns", utc=True) == f.type for f in _used(sources))
 
 
-def variants(fields: Sequence[Field], sources: Sequence[Source]) -> Iterable[PhysicalField]:
-    """The stored columns, at any level, that the table reads as variant."""
+def variants(fields: Sequence[Field], sources: Sequence[Source]) -> Iterable[tuple[int, ...]]:
+    """The stored columns, at any level, that the table reads as variant: their places from the top level down."""
     for target, source in zip(fields, sources, strict=True):
-        yield from _variants(target, source)
+        if not isinstance(source, Stored):
+            continue
+        if isinstance(target.type, VariantType):
+            yield (source.place,)
+        else:
+            yield from ((source.place, *inner) for inner in variants(children(target.type), source.parts))
 
 
 def load(file: FileName, file_format: str, storage: Storage, *, table: str) -> tuple[PhysicalSchema, pa.Table]:
@@ -83,11 +88,8 @@ def load_parquet(
         rows = pq.read_table(
             pa.BufferReader(storage.read(file.physical)), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False
         )
-        encoded = {id(physical) for physical in variants(fields, sources)}
-        columns = [
-            _decode(rows.column(i).combine_chunks(), physical, encoded) if encoded else rows.column(i)
-            for i, physical in enumerate(schema)
-        ]
+        encoded = set(variants(fields, sources))
+        columns = [_decode(rows.column(i).combine_chunks(), (i,), encoded) for i in range(len(schema))]
         return pa.table(columns, names=[str(i) for i in range(len(columns))])
     except (pa.ArrowException, OSError) as error:
         raise CorruptFileError(f"Cannot read file: {error}", table=table, file=str(file)) from error
@@ -105,15 +107,6 @@ def stack(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(stacked)
 
 
-def _variants(target: Field, source: Source) -> Iterable[PhysicalField]:
-    if not isinstance(source, Stored):
-        return
-    if isinstance(target.type, VariantType):
-        yield source.physical
-    else:
-        yield from variants(children(target.type), source.parts)
-
-
 def _used(sources: Iterable[Source]) -> Iterable[PhysicalField]:
     for source in sources:
         if isinstance(source, Stored):
@@ -121,24 +114,17 @@ def _used(sources: Iterable[Source]) -> Iterable[PhysicalField]:
             yield from _used(source.parts)
 
 
-def _decode(array: pa.Array, physical: PhysicalField, encoded: set[int]) -> pa.Array:
+def _decode(array: pa.Array, place: tuple[int, ...], encoded: set[tuple[int, ...]]) -> pa.Array:
     """`array` with the variant columns in it, at any level, turned into JSON text."""
-    if id(physical) in encoded:
+    if place in encoded:
         return variant_to_json(array)
-    if not any(id(f) in encoded for f in _descendants(physical)):
+    if not any(path[: len(place)] == place for path in encoded):
         return array
-    parts = physical.children
     if pa.types.is_struct(array.type):
-        arrays = [_decode(array.field(i), part, encoded) for i, part in enumerate(parts)]
+        arrays = [_decode(array.field(i), (*place, i), encoded) for i in range(array.type.num_fields)]
         names = [array.type.field(i).name for i in range(array.type.num_fields)]
         return pa.StructArray.from_arrays(arrays, names=names, mask=pc.is_null(array))
     if pa.types.is_map(array.type):
-        keys, items = (_decode(a, part, encoded) for a, part in zip((array.keys, array.items), parts, strict=True))
+        keys, items = _decode(array.keys, (*place, 0), encoded), _decode(array.items, (*place, 1), encoded)
         return pa.MapArray.from_arrays(array.offsets, keys, items, mask=pc.is_null(array))
-    return pa.ListArray.from_arrays(array.offsets, _decode(array.values, parts[0], encoded), mask=pc.is_null(array))
-
-
-def _descendants(physical: PhysicalField) -> Iterable[PhysicalField]:
-    for child in physical.children:
-        yield child
-        yield from _descendants(child)
+    return pa.ListArray.from_arrays(array.offsets, _decode(array.values, (*place, 0), encoded), mask=pc.is_null(array))

@@ -16,7 +16,7 @@ from harness.engines.duckdb.equality import DataColumns, EqualityLowering, Match
 from harness.engines.duckdb.scans import ReadGroup, read_parquet
 from harness.plan import Partition, ScanPlan
 from harness.projection import METADATA
-from harness.roaring import deleted_mask, packed_bits
+from harness.roaring import deleted_mask, deleted_bits
 from harness.schema import Field, IntegerType, StringType, Type
 
 _BITMAP_ROWS = 2**31 - 1
@@ -93,7 +93,7 @@ class Branch:
         if max(self.group.rows) > _BITMAP_ROWS:
             return scan.query(deleted=self._listed_positions())
         counted = zip(self.group.members, self.group.rows, strict=True)
-        masks = pa.array([packed_bits(self.deleted[ordinal], rows) for ordinal, rows in counted], pa.large_binary())
+        masks = pa.array([deleted_bits(self.deleted[ordinal], rows) for ordinal, rows in counted], pa.large_binary())
         bits = scan.table.column(masks, convert="BIT")
         return scan.query(deleted=f"get_bit({bits}, CAST(f.file_row_number AS INTEGER)) = 1")
 
@@ -104,7 +104,7 @@ class Branch:
         order is not promised.
         """
         flag = "deleted"
-        while flag in {shown.name.lower() for shown in self.group.shown.values()}:
+        while flag in {shown.name.lower() for shown in self.group.shown}:
             flag += "_"
         queries = []
         for ordinal, rows in zip(self.group.members, self.group.rows, strict=True):
@@ -149,7 +149,7 @@ class _Scan:
             if f.id != flag
         }
         roots = {root: f"e{i}" for i, root in enumerate(branch.equality.roots)}
-        split = branch.group.split[0]
+        split, _ = branch.group.split
         keys = {label: stored[root] for root, label in roots.items()} if split is not None else {}
         extra: dict[str, str] = {}
         matches = branch.equality.matches(split, {root: f"s.{e}" for root, e in roots.items()}, self._scope(extra))

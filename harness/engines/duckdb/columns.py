@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from harness.engines.duckdb import sqltext
 from harness.engines.duckdb.sqltext import name
 from harness.errors import SchemaMismatchError
-from harness.projection import PartitionValue, PhysicalField, Source, Stored, Value, is_identity
+from harness.projection import PartitionValue, Source, Stored, Value, is_identity
 from harness.schema import (
     BinaryType,
     BooleanType,
@@ -75,18 +75,18 @@ def partition_fields(fields: Sequence[Field], sources: Sequence[Source]) -> dict
     return found
 
 
-def column(target: Field, source: Source, shown: Mapping[int, Exposed], constants: Mapping[int, str]) -> str:
+def column(target: Field, source: Source, shown: Sequence[Exposed], constants: Mapping[int, str]) -> str:
     """The expression for one top-level column.
 
     Args:
         target: the logical field.
         source: where its values come from.
-        shown: by `id()` of a top-level physical field, how DuckDB shows it.
+        shown: how DuckDB shows the file's top-level columns, in the file's order.
         constants: expression of the partition constant by source field id.
     """
     match source:
-        case Stored(physical=physical):
-            root = shown[id(physical)]
+        case Stored(place=place):
+            root = shown[place]
             return _value(target, source, root, f"f.{name(root.name)}", depth=0, constants=constants)
         case _:
             return _value(target, source, None, "", depth=0, constants=constants)
@@ -100,21 +100,20 @@ def _value(
             return sqltext.literal(value, target.type)
         case PartitionValue(field_id=field_id):
             return constants[field_id]
-        case Stored(physical=physical, parts=parts):
+        case Stored(parts=parts):
             if shown is None:
                 raise AssertionError("a stored field has a shown column")
             if not children(target.type):
                 return cast(access, shown.type, target.type)
             if is_identity(target, source) and _same_shape(target.type, shown):
                 return access
-            return _nested(target, physical, parts, shown, access, depth=depth, constants=constants)
+            return _nested(target, parts, shown, access, depth=depth, constants=constants)
         case _:
             assert_never(source)
 
 
 def _nested(
     target: Field,
-    physical: PhysicalField,
     parts: Sequence[Source],
     shown: Exposed,
     access: str,
@@ -122,10 +121,8 @@ def _nested(
     depth: int,
     constants: Mapping[int, str],
 ) -> str:
-    places = {id(child): part for child, part in zip(physical.children, shown.parts, strict=True)}
-
     def part(field: Field, source: Source, accessor: str | None = None) -> str:
-        place = places[id(source.physical)] if isinstance(source, Stored) else None
+        place = shown.parts[source.place] if isinstance(source, Stored) else None
         inner = accessor if accessor is not None else f"struct_extract({access}, {sqltext.text(place.name)})" if place else ""
         return _value(field, source, place, inner, depth=depth + 1, constants=constants)
 

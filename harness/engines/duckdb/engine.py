@@ -38,15 +38,23 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 
 def relation(
-    plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, use: Use = Use.VIEW
+    plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
 ) -> duckdb.DuckDBPyRelation:
-    """The plan's rows as a lazy relation; `connection` is the user's, or None for a new one.
+    """The plan's rows as a lazy relation.
+
+    Args:
+        plan: what to read.
+        connection: the user's, or None for a new one.
+        name: also make the rows a temporary view of this name.
 
     Raises:
         HarnessError: as `harness.engines.duckdb.lowering.lower` says.
     """
     own = connect() if connection is None else connection
-    return own.sql(_query(plan, own, use))
+    if name is None:
+        return own.sql(_query(plan, own, Use.VIEW))
+    register(plan, own, name)
+    return own.sql(f"SELECT * FROM {sqltext.name(name)}")
 
 
 def register(

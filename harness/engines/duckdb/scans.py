@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -19,11 +20,15 @@ from harness.engines.duckdb.columns import Exposed, column, exposed
 from harness.engines.duckdb.footers import FileName, Footer, open_storage, read_footers
 from harness.errors import CorruptFileError, SchemaMismatchError
 from harness.plan import ScanPlan
-from harness.projection import PhysicalField, PhysicalSchema, Source, Stored, find_stored, resolve
+from harness.projection import PhysicalField, PhysicalSchema, Source, find_stored, resolve
 from harness.schema import Field
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
 """No columns from paths (iceberg 7.1); row groups with NaN are never skipped by bounds that leave NaN out (delta F9)."""
+
+
+Split: TypeAlias = tuple[Hashable, bool]
+"""What decides the branch of a file beside its schema: its equality deletes, and whether positions are deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +44,7 @@ class ScanFile:
     format: str
     constants: frozenset[int] = frozenset()
     exact_rows: int | None = None
-    split: Hashable = None
+    split: Split = (None, False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +57,7 @@ class ReadGroup:
     parquet: whether DuckDB reads the files itself.
     schema: the physical schema of all members.
     sources: per wanted field, where its values come from.
-    shown: by `id()` of a top-level physical field, how DuckDB shows it.
+    shown: how DuckDB shows the columns of `schema`, by place.
     split: as in `ScanFile`.
     """
 
@@ -62,8 +67,8 @@ class ReadGroup:
     parquet: bool
     schema: PhysicalSchema
     sources: tuple[Source, ...]
-    shown: Mapping[int, Exposed]
-    split: Hashable
+    shown: Sequence[Exposed]
+    split: Split
 
     def expressions(self, fields: Sequence[Field], constants: Mapping[int, str]) -> tuple[str, ...]:
         """The SQL expression of each wanted field, in order. `constants`: partition constants by source field id."""
@@ -71,8 +76,8 @@ class ReadGroup:
 
     def stored(self, wanted: Field) -> str | None:
         """The expression of a metadata column that the files hold themselves (row lineage), or None."""
-        physical = find_stored(wanted.id, self.schema)
-        return None if physical is None else column(wanted, Stored(physical), self.shown, {})
+        source = find_stored(wanted.id, self.schema)
+        return None if source is None else column(wanted, source, self.shown, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ class Scanner:
     plan: ScanPlan
     register: Callable[[pa.Table], str]
     _footers: dict[str, Footer] = field(default_factory=dict)
-    _columns: dict[int, dict[int, Exposed]] = field(default_factory=dict)
+    _columns: dict[int, list[Exposed]] = field(default_factory=dict)
 
     def prefetch(self, files: Sequence[ScanFile]) -> None:
         """Reads the footers of all Parquet files among `files` in one go, for the calls of `groups` that follow."""
@@ -165,12 +170,12 @@ class Scanner:
             return found.table
         return load_parquet(file.name, found.schema, fields, sources, self.plan.storage, table=self.plan.table)
 
-    def _cached(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> dict[int, Exposed]:
+    def _cached(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> list[Exposed]:
         if id(schema) not in self._columns:
             self._columns[id(schema)] = self._shown(relation, schema, file)
         return self._columns[id(schema)]
 
-    def _shown(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> dict[int, Exposed]:
+    def _shown(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> list[Exposed]:
         """How DuckDB shows the columns: by position, because it renames the second of two names equal but for case."""
         try:
             bound = self.connection.sql(f"SELECT * FROM {relation}")
@@ -179,11 +184,11 @@ class Scanner:
             raise CorruptFileError(
                 f"Cannot open file: {' '.join(str(error).split())}", table=self.plan.table, file=str(file.name)
             ) from error
-        shown = dict(zip(map(id, schema), columns, strict=False))
-        for physical in schema:
-            if not _same_shape(physical, shown[id(physical)]):
+        shown = columns[: len(schema)]  # after them come the virtual columns of files that came through Arrow
+        for physical, seen in zip(schema, shown, strict=True):
+            if not _same_shape(physical, seen):
                 raise SchemaMismatchError(
-                    f"Cannot read a column: DuckDB sees it as {shown[id(physical)].type}, its footer says otherwise",
+                    f"Cannot read a column: DuckDB sees it as {seen.type}, its footer says otherwise",
                     cause="IncompatibleType",
                     table=self.plan.table,
                     file=str(file.name),

@@ -1,0 +1,702 @@
+"""Columns by field id through every change of a schema, on DuckDB (iceberg section 5)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from reading import arrow, column, rows
+
+import harness
+from harness.schema import Field, Schema, StringType
+from harness.testing.iceberg import IcebergTable
+
+FORMATS = ("parquet", "avro", "orc")
+UTC = dt.UTC
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., IcebergTable]:
+    return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **{"format_version": 3, **more})
+
+
+# -- top level ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_renamed_columns_are_found_by_id(make, format):  # 5.1
+    t = make({"id": "long", "a": "string", "b": "string"})
+    t.append(t.write_data([{"id": 1, "a": "x", "b": "y"}], format=format))
+    t.rename_column("a", "c")
+    t.rename_column("b", "a")
+    t.append(t.write_data([{"id": 2, "c": "p", "a": "q"}], format=format))
+    assert arrow(t).column_names == ["id", "c", "a"]
+    assert rows(t) == [(1, "x", "y"), (2, "p", "q")]
+    assert rows(t, columns=["a"], where="c = 'x'") == [("y",)]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_column_dropped_and_added_again_by_name_hides_the_old_data(make, format):  # 5.11, T22
+    t = make({"id": "long", "a": "string"})
+    t.append(t.write_data([{"id": 1, "a": "old"}], format=format))
+    t.drop_column("a")
+    t.add_column("a", "string")
+    t.append(t.write_data([{"id": 2, "a": "new"}], format=format))
+    assert rows(t) == [(1, None), (2, "new")]
+    assert rows(t, where="a IS NULL", columns=["id"]) == [(1,)]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_output_follows_the_schema_order(make, format):  # 5.11
+    t = make({"id": "long", "a": "string", "b": "int"})
+    t.append(t.write_data([{"id": 1, "a": "x", "b": 7}], format=format))
+    t.move_column("b", 0)
+    t.append(t.write_data([{"b": 8, "id": 2, "a": "y"}], format=format))
+    assert arrow(t).column_names == ["b", "id", "a"]
+    assert rows(t) == [(7, 1, "x"), (8, 2, "y")]
+
+
+def test_columns_of_a_file_in_any_order(make):  # 7.1
+    t = make({"id": "long", "a": "string", "b": "string"})
+    t.append(t.write_data([{"id": 1, "a": "x", "b": "y"}], columns=["b", "id", "a"]))
+    t.append(t.write_data([{"id": 2, "a": "p"}], columns=["a", "id"]))
+    assert rows(t) == [(1, "x", "y"), (2, "p", None)]
+
+
+def test_every_column_of_the_file_gone(make):  # 5.2
+    t = make({"id": "long"})
+    t.append(t.write_data([{"id": 1}, {"id": 2}]))
+    t.drop_column("id")
+    t.add_column("a", "string", initial_default="d")
+    t.add_column("b", "int")
+    assert rows(t) == [("d", None), ("d", None)]
+    assert rows(t, where="a = 'd' AND b IS NULL") == [("d", None), ("d", None)]
+    assert rows(t, where="a <> 'd'") == []
+
+
+def test_a_required_column_that_files_lack_is_an_error(make):  # 5.2 (6)
+    t = make({"id": "long"})
+    t.append(t.write_data([{"id": 1}]))
+    t.add_column("need", "string not null")
+    with pytest.raises(harness.SchemaMismatchError, match="MissingRequiredField") as caught:
+        arrow(t)
+    assert (caught.value.field, caught.value.rule) == ("need", "iceberg 5.2")
+    assert rows(t, columns=["id"]) == [(1,)]
+
+
+def test_required_made_optional_holds_old_and_null_values(make):  # 5.13
+    t = make({"id": "long not null", "a": "string not null"})
+    t.append(t.write_data([{"id": 1, "a": "x"}]))
+    t.make_optional("a")
+    t.append(t.write_data([{"id": 2}]))
+    assert rows(t) == [(1, "x"), (2, None)]
+    assert arrow(t).schema.field("a").nullable
+
+
+# -- defaults (5.2, 5.15, 5.16) ------------------------------------------------------------------------------------------
+
+MICROS = 1_577_934_245_123_456  # 2020-01-02 03:04:05.123456
+DEFAULTS: list[tuple[str, Any, Any]] = [
+    ("boolean", True, True),
+    ("boolean", False, False),
+    ("int", -7, -7),
+    ("long", 2**62 + 1, 2**62 + 1),
+    ("float", 1.5, 1.5),
+    ("double", -0.1, -0.1),
+    ("decimal(9, 2)", "-1.50", Decimal("-1.50")),
+    ("decimal(38, 10)", "1234567890123456789012345678.0000000001", Decimal("1234567890123456789012345678.0000000001")),
+    ("date", dt.date(1969, 12, 31), dt.date(1969, 12, 31)),
+    ("time", dt.time(23, 59, 59, 999999), dt.time(23, 59, 59, 999999)),
+    ("timestamp", dt.datetime(2020, 1, 2, 3, 4, 5, 123456), dt.datetime(2020, 1, 2, 3, 4, 5, 123456)),
+    (
+        "timestamptz",
+        dt.datetime(1960, 1, 2, 3, 4, 5, 123456, UTC),
+        dt.datetime(1960, 1, 2, 3, 4, 5, 123456, UTC),
+    ),
+    ("string", "it's \"ü\" 🦆", "it's \"ü\" 🦆"),
+    ("string", "", ""),
+    ("uuid", "F79C3E09-677C-4BBD-A479-3F349CB785E7", uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")),
+    ("fixed[3]", b"\x00\xff'", b"\x00\xff'"),
+    ("binary", b"\x00\x01", b"\x00\x01"),
+    ("binary", b"", b""),
+    ("list<int>", [1, None, 3], [1, None, 3]),
+    ("list<int>", [], []),
+    ("map<string, int>", {"k": 1, "l": None}, [("k", 1), ("l", None)]),
+    ("struct<x: int, y: string>", {"x": 1, "y": "z"}, {"x": 1, "y": "z"}),
+]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(("type_", "default", "expected"), DEFAULTS, ids=[f"{d[0]}-{i}" for i, d in enumerate(DEFAULTS)])
+def test_the_initial_default_of_each_type(make, type_, default, expected, format):
+    t = make({"id": "long"})
+    t.append(t.write_data([{"id": 1}, {"id": 2}], format=format))
+    t.add_column("v", type_, initial_default=default)
+    t.append(t.write_data([{"id": 3, "v": None}]))
+    assert column(t, "v") == [expected, expected, None]
+
+
+@pytest.mark.parametrize(
+    ("type_", "default", "nanos"),
+    [
+        ("timestamp_ns", MICROS * 1000 + 789, MICROS * 1000 + 789),
+        ("timestamptz_ns", -1, -1),
+    ],
+)
+def test_the_initial_default_in_nanos(make, type_, default, nanos):
+    t = make({"id": "long"})
+    t.append(t.write_data([{"id": 1}]))
+    t.add_column("v", type_, initial_default=default)
+    assert rows(t) == [(1, nanos)]
+
+
+def test_write_default_is_never_read(make):  # 5.2
+    t = make({"id": "long"})
+    t.append(t.write_data([{"id": 1}]))
+    t.add_column("v", "string", write_default="written")
+    assert rows(t) == [(1, None)]
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("v = 5", [1, 2]),
+        ("v > 5", [3]),
+        ("v <> 5", [3]),
+        ("v IS NULL", [4]),
+        ("v IS NOT NULL", [1, 2, 3]),
+        ("v IN (5, 6)", [1, 2, 3]),
+        ("NOT v = 5", [3]),
+        ("v = 5 AND id = 2", [2]),
+    ],
+)
+def test_filters_see_the_default(make, where, ids):  # 5.16
+    t = make({"id": "long"})
+    t.append(t.write_data([{"id": 1}, {"id": 2}]))
+    t.add_column("v", "int", initial_default=5)
+    t.append(t.write_data([{"id": 3, "v": 6}, {"id": 4, "v": None}]))
+    assert rows(t, columns=["id"], where=where) == [(i,) for i in ids]
+
+
+# -- nested ------------------------------------------------------------------------------------------------------------
+
+NESTED = {
+    "struct": ("struct<a: int, b: string>", "s", lambda v: v, lambda v: v),
+    "list<struct>": ("list<struct<a: int, b: string>>", "s.element", lambda v: [v, None], lambda v: [v, None]),
+    "map value": ("map<string, struct<a: int, b: string>>", "s.value", lambda v: {"k": v}, lambda v: [("k", v)]),
+    "struct in struct": (
+        "struct<in: struct<a: int, b: string>>",
+        "s.in",
+        lambda v: {"in": v},
+        lambda v: {"in": v},
+    ),
+    "list<list<struct>>": (
+        "list<list<struct<a: int, b: string>>>",
+        "s.element.element",
+        lambda v: [[v], []],
+        lambda v: [[v], []],
+    ),
+    "map<string, list<struct>>": (
+        "map<string, list<struct<a: int, b: string>>>",
+        "s.value.element",
+        lambda v: {"k": [v]},
+        lambda v: [("k", [v])],
+    ),
+}
+
+
+@pytest.fixture(params=NESTED, ids=str)
+def place(request) -> Any:
+    return NESTED[request.param]
+
+
+@pytest.fixture(params=FORMATS)
+def nested(make, place, request) -> IcebergTable:
+    """Row 1 has a struct, row 2 a struct of nulls, row 3 a null in its place, row 4 null for the whole column."""
+    type_, _, wrap, _ = place
+    t = make({"id": "long", "s": type_})
+    content = [
+        {"id": 1, "s": wrap({"a": 1, "b": "x"})},
+        {"id": 2, "s": wrap({"a": None, "b": None})},
+        {"id": 3, "s": wrap(None)},
+        {"id": 4, "s": None},
+    ]
+    t.append(t.write_data(content, format=request.param))
+    return t
+
+
+def test_nested_values_as_written(nested, place):
+    _, _, _, shown = place
+    expected = [shown({"a": 1, "b": "x"}), shown({"a": None, "b": None}), shown(None), None]
+    assert column(nested, "s") == expected
+
+
+def test_nested_rename_and_reorder(nested, place):  # 5.1, 5.8, T22
+    _, path, wrap, shown = place
+    nested.rename_column(f"{path}.a", "t")
+    nested.rename_column(f"{path}.b", "a")
+    nested.rename_column(f"{path}.t", "b")
+    nested.move_column(f"{path}.a", 0)
+    nested.append(nested.write_data([{"id": 5, "s": wrap({"a": "new", "b": 9})}]))
+    expected = [shown({"a": "x", "b": 1}), shown({"a": None, "b": None}), shown(None), None, shown({"a": "new", "b": 9})]
+    assert column(nested, "s") == expected
+
+
+def test_nested_drop_and_add_again_by_name(nested, place):  # 5.11
+    _, path, _, shown = place
+    nested.drop_column(f"{path}.b")
+    nested.add_column("b", "string", parent=path)
+    assert column(nested, "s") == [shown({"a": 1, "b": None}), shown({"a": None, "b": None}), shown(None), None]
+
+
+def test_nested_add_with_default_leaves_null_parents_null(nested, place):  # 5.9, T22
+    _, path, wrap, shown = place
+    nested.add_column("c", "int", initial_default=7, parent=path)
+    nested.append(nested.write_data([{"id": 5, "s": wrap({"a": 1, "b": "y", "c": None})}]))
+    assert column(nested, "s") == [
+        shown({"a": 1, "b": "x", "c": 7}),
+        shown({"a": None, "b": None, "c": 7}),
+        shown(None),
+        None,
+        shown({"a": 1, "b": "y", "c": None}),
+    ]
+
+
+def test_nested_fields_all_absent_keep_the_null_mask(nested, place):  # 5.9, 11.2
+    _, path, _, shown = place
+    nested.add_column("c", "int", parent=path)
+    nested.add_column("d", "string", initial_default="d", parent=path)
+    nested.drop_column(f"{path}.a")
+    nested.drop_column(f"{path}.b")
+    one = shown({"c": None, "d": "d"})
+    assert column(nested, "s") == [one, one, shown(None), None]
+
+
+def test_nested_widening(nested, place):  # 5.12
+    _, path, wrap, shown = place
+    nested.widen_column(f"{path}.a", "long")
+    nested.append(nested.write_data([{"id": 5, "s": wrap({"a": 2**40, "b": "y"})}]))
+    expected = [shown({"a": 1, "b": "x"}), shown({"a": None, "b": None}), shown(None), None, shown({"a": 2**40, "b": "y"})]
+    assert column(nested, "s") == expected
+
+
+def test_nested_struct_added_inside(nested, place):  # 5.9
+    _, path, wrap, shown = place
+    nested.add_column("e", "struct<p: int, q: list<int>>", parent=path)
+    nested.append(nested.write_data([{"id": 5, "s": wrap({"a": 1, "b": "y", "e": {"p": 2, "q": []}})}]))
+    assert column(nested, "s") == [
+        shown({"a": 1, "b": "x", "e": None}),
+        shown({"a": None, "b": None, "e": None}),
+        shown(None),
+        None,
+        shown({"a": 1, "b": "y", "e": {"p": 2, "q": []}}),
+    ]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_null_and_empty_survive_a_rebuilt_element(make, format):  # 5.10
+    t = make({"id": "long", "l": "list<struct<a: int>>", "m": "map<int, struct<a: int>>"})
+    content = [
+        {"id": 1, "l": None, "m": None},
+        {"id": 2, "l": [], "m": {}},
+        {"id": 3, "l": [None], "m": {1: None}},
+        {"id": 4, "l": [{"a": None}], "m": {1: {"a": None}}},
+        {"id": 5, "l": [{"a": 1}, None, {"a": 2}], "m": {2: {"a": 1}, 1: {"a": 2}}},
+    ]
+    t.append(t.write_data(content, format=format))
+    t.rename_column("l.element.a", "z")
+    t.rename_column("m.value.a", "z")
+    assert column(t, "l") == [None, [], [None], [{"z": None}], [{"z": 1}, None, {"z": 2}]]
+    assert [None if m is None else sorted(m, key=repr) for m in column(t, "m")] == [
+        None,
+        [],
+        [(1, None)],
+        [(1, {"z": None})],
+        [(1, {"z": 2}), (2, {"z": 1})],
+    ]
+
+
+def test_a_list_element_of_another_id_is_refused(make):  # 5.1
+    t = make({"id": "long", "l": "list<int>"})
+    t.append(t.write_data([{"id": 1, "l": [1]}]))
+    old = t.schema
+    t.drop_column("l")
+    t.add_column("l", "list<int>")
+    assert column(t, "l") == [None]
+    assert rows(t, columns=["id"]) == [(1,)]
+    assert old.fields[1].id != t.schema.fields[1].id
+
+
+def test_struct_defaults(make):  # 5.9, 5.15
+    t = make({"id": "long"})
+    t.append(t.write_data([{"id": 1}]))
+    t.add_column("s", "struct<a: int>")
+    t.add_column("b", "string", initial_default="inner", parent="s")
+    assert column(t, "s") == [None]  # no default of the struct itself: a null struct, not one of defaults
+    schema = t.schema.fields[1]
+    assert schema.name == "s"
+    t.edit_metadata(lambda doc: doc["schemas"][-1]["fields"][1].update({"initial-default": {}}))
+    assert column(t, "s") == [{"a": None, "b": "inner"}]
+    t.edit_metadata(lambda doc: doc["schemas"][-1]["fields"][1].update({"initial-default": {"3": 4}}))
+    assert column(t, "s") == [{"a": 4, "b": "inner"}]
+
+
+def test_reading_one_column_never_touches_a_broken_one(make):  # 1.22, 5.12
+    t = make({"id": "long", "v": "string"})
+    t.append(t.write_data([{"id": 1, "v": "x"}]))
+    t.widen_column("v", "int")
+    assert rows(t, columns=["id"]) == [(1,)]
+    with pytest.raises(harness.SchemaMismatchError, match="IncompatibleType"):
+        arrow(t)
+
+
+# -- promotions (5.12) -----------------------------------------------------------------------------------------------
+
+PROMOTIONS: list[tuple[str, str, Any, Any]] = [
+    ("int", "long", -(2**31), -(2**31)),
+    ("float", "double", 0.10000000149011612, 0.10000000149011612),
+    ("decimal(4, 2)", "decimal(9, 2)", "-99.99", Decimal("-99.99")),
+    ("decimal(9, 2)", "decimal(18, 2)", "1234567.89", Decimal("1234567.89")),
+    ("decimal(18, 2)", "decimal(38, 2)", "-1.00", Decimal("-1.00")),
+    ("date", "timestamp", dt.date(1969, 12, 31), dt.datetime(1969, 12, 31)),
+    ("date", "timestamp", dt.date(2020, 2, 29), dt.datetime(2020, 2, 29)),
+]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(("old", "new", "value", "expected"), PROMOTIONS, ids=[f"{p[0]}-{p[1]}-{p[2]}" for p in PROMOTIONS])
+def test_promotions(make, old, new, value, expected, format):
+    t = make({"id": "long", "v": old})
+    t.append(t.write_data([{"id": 1, "v": value}, {"id": 2}], format=format))
+    t.widen_column("v", new)
+    assert column(t, "v") == [expected, None]
+    assert column(t, "v", where="v IS NOT NULL") == [expected]
+
+
+def test_date_to_timestamp_ns(make):
+    t = make({"id": "long", "v": "date"})
+    t.append(t.write_data([{"id": 1, "v": dt.date(1969, 12, 31)}]))
+    t.widen_column("v", "timestamp_ns")
+    assert rows(t) == [(1, -86_400_000_000_000)]
+
+
+def test_date_out_of_the_range_of_nanos_is_an_error(make):  # 5.12
+    t = make({"id": "long", "v": "date"})
+    t.append(t.write_data([{"id": 1, "v": dt.date(3000, 1, 1)}]))
+    t.widen_column("v", "timestamp_ns")
+    with pytest.raises(harness.HarnessError):
+        arrow(t)
+
+
+def test_micros_out_of_the_range_of_nanos_are_an_error(make):  # 6.10
+    t = make({"id": "long", "v": "timestamp"})
+    t.append(t.write_data([{"id": 1, "v": dt.datetime(3000, 1, 1)}]))
+    t.widen_column("v", "timestamp_ns")
+    with pytest.raises(harness.HarnessError):
+        arrow(t)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "value"),
+    [
+        ("long", "int", 1),
+        ("double", "float", 1.0),
+        ("decimal(9, 2)", "decimal(9, 3)", "1.00"),
+        ("decimal(9, 2)", "decimal(8, 2)", "1.00"),
+        ("date", "timestamptz", dt.date(2020, 1, 1)),
+        ("string", "int", "1"),
+        ("int", "string", 1),
+        ("int", "boolean", 1),
+        ("long", "timestamp", 1),
+        ("fixed[3]", "fixed[4]", b"abc"),
+        ("int", "double", 1),
+        ("int", "decimal(9, 0)", 1),
+    ],
+)
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_other_change_of_type_is_read(make, old, new, value, format):
+    t = make({"id": "long", "v": old})
+    t.append(t.write_data([{"id": 1, "v": value}], format=format))
+    t.widen_column("v", new)
+    with pytest.raises(harness.SchemaMismatchError, match="IncompatibleType") as caught:
+        arrow(t)
+    assert caught.value.field == "v"
+    assert caught.value.file is not None
+
+
+def test_unknown_becomes_any_type(make):  # 5.12, 5.14
+    t = make({"id": "long", "u": "unknown"})
+    t.append(t.write_data([{"id": 1}]))
+    assert rows(t) == [(1, None)]
+    t.widen_column("u", "string")
+    t.append(t.write_data([{"id": 2, "u": "now"}]))
+    assert rows(t) == [(1, None), (2, "now")]
+
+
+# -- partition constants (5.2, 5.4, 5.5, T17) ------------------------------------------------------------------------
+
+CONSTANTS: list[tuple[str, Any, Any, Any, Any]] = [
+    ("boolean", True, False, True, False),
+    ("int", -1, 2, -1, 2),
+    ("long", 2**60, -(2**60), 2**60, -(2**60)),
+    ("float", 1.5, -2.25, 1.5, -2.25),
+    ("double", 1e300, -1e-300, 1e300, -1e-300),
+    ("decimal(9, 2)", "-1.50", "0.01", Decimal("-1.50"), Decimal("0.01")),
+    ("decimal(30, 5)", "-1.50000", "1234567890123456789012345.00001", Decimal("-1.50000"), None),
+    ("date", dt.date(1969, 12, 31), dt.date(2020, 2, 29), dt.date(1969, 12, 31), dt.date(2020, 2, 29)),
+    ("time", dt.time(1, 2, 3, 4), dt.time(0), dt.time(1, 2, 3, 4), dt.time(0)),
+    (
+        "timestamp",
+        dt.datetime(1969, 12, 31, 23, 59, 59, 999999),
+        dt.datetime(2020, 1, 1),
+        dt.datetime(1969, 12, 31, 23, 59, 59, 999999),
+        dt.datetime(2020, 1, 1),
+    ),
+    (
+        "timestamptz",
+        dt.datetime(1960, 1, 1, 12, tzinfo=UTC),
+        dt.datetime(2020, 7, 1, tzinfo=UTC),
+        dt.datetime(1960, 1, 1, 12, tzinfo=UTC),
+        dt.datetime(2020, 7, 1, tzinfo=UTC),
+    ),
+    ("string", "it's", "", "it's", ""),
+    ("uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7", str(uuid.UUID(int=1)), None, None),
+    ("fixed[2]", b"\x00\xff", b"\x80'", b"\x00\xff", b"\x80'"),
+    ("binary", b"\x00", b"", b"\x00", b""),
+]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("c", CONSTANTS, ids=[c[0] for c in CONSTANTS])
+def test_identity_partition_constants(make, c, format):
+    type_, first, second, shown, other = c
+    if type_ == "uuid":
+        shown, other = uuid.UUID(first), uuid.UUID(second)
+    if type_ == "decimal(30, 5)":
+        other = Decimal(second)
+    t = make({"id": "long", "p": type_}, partition_spec=[("p", "identity")])
+    files = [
+        t.write_data([{"id": i, "p": v}], partition={"p": v}, columns=["id"], format=format)
+        for i, v in enumerate([first, second, None, first])
+    ]
+    t.append(*files)
+    assert column(t, "p") == [shown, other, None, shown]
+    assert rows(t, columns=["id"], where="p IS NULL") == [(2,)]
+    assert rows(t, columns=["id"], where="p IS NOT NULL") == [(0,), (1,), (3,)]
+
+
+@pytest.mark.parametrize("type_", ["timestamp_ns", "timestamptz_ns"])
+def test_identity_partition_constants_in_nanos(make, type_):
+    t = make({"id": "long", "p": type_}, partition_spec=[("p", "identity")])
+    stamps = [-1, MICROS * 1000 + 789, None]
+    t.append(*(t.write_data([{"id": i, "p": v}], columns=["id"]) for i, v in enumerate(stamps)))
+    assert rows(t) == [(0, -1), (1, MICROS * 1000 + 789), (2, None)]
+
+
+@pytest.mark.parametrize("special", [float("nan"), -0.0, float("inf"), float("-inf")], ids=repr)
+@pytest.mark.parametrize("type_", ["float", "double"])
+def test_identity_partition_constants_of_special_floats(make, special, type_):
+    t = make({"id": "long", "p": type_}, partition_spec=[("p", "identity")])
+    t.append(*(t.write_data([{"id": i, "p": v}], columns=["id"]) for i, v in enumerate([special, 0.0])))
+    assert [repr(v) for v in column(t, "p")] == [repr(special), "0.0"]
+
+
+def test_the_file_wins_over_its_partition_tuple(make):  # 5.3
+    t = make({"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
+    t.append(t.write_data([{"id": 1, "p": "eu"}]))
+    assert rows(t) == [(1, "eu")]
+
+
+def test_a_null_in_the_tuple_beats_the_default(make):  # 5.4
+    t = make({"id": "long"})
+    t.add_column("p", "string", initial_default="d")
+    t.set_partition_spec([("p", "identity")])
+    t.append(t.write_data([{"id": 1}], partition={"p": None}, columns=["id"]))
+    assert rows(t) == [(1, None)]
+
+
+def test_only_identity_gives_constants(make):  # 5.5, T17
+    t = make({"id": "long", "p": "string"}, partition_spec=[("p", "truncate[2]"), ("p", "bucket[4]", "b")])
+    t.append(t.write_data([{"id": 1, "p": "long text"}], columns=["id"]))
+    assert rows(t) == [(1, None)]
+
+
+def test_constants_follow_a_promotion(make):  # 5.5
+    t = make({"id": "long", "i": "int", "d": "decimal(4, 2)"}, partition_spec=[("i", "identity"), ("d", "identity")])
+    t.append(t.write_data([{"id": 1, "i": 5, "d": "1.25"}], columns=["id"]))
+    t.append(t.write_data([{"id": 2, "i": -6, "d": "-1.25"}], columns=["id"]))
+    t.widen_column("i", "long")
+    t.widen_column("d", "decimal(20, 2)")
+    assert rows(t) == [(1, 5, Decimal("1.25")), (2, -6, Decimal("-1.25"))]
+    assert rows(t, where="i = 5 AND d > 1", columns=["id"]) == [(1,)]
+
+
+def test_date_constant_of_a_column_that_is_now_a_timestamp(make):  # 5.5
+    t = make({"id": "long", "d": "date"}, partition_spec=[("d", "identity")])
+    t.append(t.write_data([{"id": 1, "d": dt.date(1969, 12, 30)}], columns=["id"]))
+    t.append(t.write_data([{"id": 2, "d": dt.date(2020, 1, 2)}], columns=["id"]))
+    t.widen_column("d", "timestamp")
+    assert column(t, "d") == [dt.datetime(1969, 12, 30), dt.datetime(2020, 1, 2)]
+
+
+def test_constant_inside_a_struct(make):  # 5.2
+    t = make({"id": "long", "s": "struct<p: string, q: int>"}, partition_spec=[("s.p", "identity", "p")])
+    q = Schema(fields=(t.schema.fields[0], *_without(t.schema.fields[1], "p")))
+    for i, value in enumerate(("eu", "us")):
+        t.append(t.write_data([{"id": i, "s": {"q": i}}], partition={"p": value}, schema=q))
+    assert column(t, "s") == [{"p": "eu", "q": 0}, {"p": "us", "q": 1}]
+
+
+def _without(field: Field, name: str) -> tuple[Field, ...]:
+    import dataclasses
+
+    inner = tuple(f for f in field.type.fields if f.name != name)
+    return (dataclasses.replace(field, type=dataclasses.replace(field.type, fields=inner)),)
+
+
+# -- files without ids (5.6, 5.7) -------------------------------------------------------------------------------------
+
+
+def mapped(t: IcebergTable, mapping: list[dict[str, Any]]) -> None:
+    t.set_properties(**{"schema.name-mapping.default": json.dumps(mapping)})
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_name_mapping(make, format):
+    t = make({"id": "long", "a": "string", "b": "string"})
+    mapped(t, [{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["a", "x"]}, {"names": ["b"]}])
+    t.append(t.write_data([{"id": 1, "a": "p", "b": "hidden"}], field_ids=False, format=format))
+    t.append(t.write_data([{"id": 2, "a": "q", "b": "h"}], field_ids=False, format=format, names={"a": "x", "b": "A"}))
+    t.append(t.write_data([{"id": 3, "a": "r", "b": "ids"}], format=format, names={"a": "b", "b": "a"}))
+    assert rows(t) == [(1, "p", None), (2, "q", None), (3, "r", "ids")]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_name_mapping_of_nested_fields(make, format):
+    t = make({"id": "long", "s": "struct<a: int, b: int>", "l": "list<struct<c: int>>", "m": "map<string, int>"})
+    ids = {f.name: f.id for _, f in t.schema.walk() if f.name not in ("element", "key", "value")}
+    by_path = {path: f.id for path, f in t.schema.walk()}
+    mapped(
+        t,
+        [
+            {"field-id": 1, "names": ["id"]},
+            {
+                "field-id": ids["s"],
+                "names": ["s"],
+                "fields": [{"field-id": ids["a"], "names": ["b"]}, {"field-id": ids["b"], "names": ["a"]}],
+            },
+            {
+                "field-id": ids["l"],
+                "names": ["l"],
+                "fields": [
+                    {
+                        "field-id": by_path[("l", "element")],
+                        "names": ["element"],
+                        "fields": [{"field-id": ids["c"], "names": ["c"]}],
+                    }
+                ],
+            },
+            {
+                "field-id": ids["m"],
+                "names": ["m"],
+                "fields": [
+                    {"field-id": by_path[("m", "key")], "names": ["key"]},
+                    {"field-id": by_path[("m", "value")], "names": ["value"]},
+                ],
+            },
+        ],
+    )
+    content = [{"id": 1, "s": {"a": 1, "b": 2}, "l": [{"c": 3}, None], "m": {"k": 4}}]
+    t.append(t.write_data(content, field_ids=False, format=format))
+    assert rows(t) == [(1, {"a": 2, "b": 1}, [{"c": 3}, None], [["k", 4]])]
+
+
+def test_without_mapping_parquet_columns_go_by_position(make):
+    t = make({"id": "long", "a": "string"})
+    t.append(t.write_data([{"id": 1, "a": "x"}], field_ids=False, names={"id": "a", "a": "id"}))
+    assert rows(t) == [(1, "x")]
+
+
+@pytest.mark.parametrize("format", ["avro", "orc"])
+def test_without_mapping_avro_and_orc_columns_go_by_name(make, format):
+    t = make({"id": "long", "a": "string"})
+    t.append(t.write_data([{"id": 1, "a": "x"}], field_ids=False, columns=["a", "id"], format=format))
+    t.append(t.write_data([{"id": 2, "a": "x"}], field_ids=False, names={"a": "A"}, format=format))
+    assert rows(t) == [(1, "x"), (2, None)]
+
+
+def test_nested_by_position_is_refused(make):
+    t = make({"id": "long", "s": "struct<a: int>"})
+    t.append(t.write_data([{"id": 1, "s": {"a": 1}}], field_ids=False))
+    assert rows(t, columns=["id"]) == [(1,)]
+    with pytest.raises(harness.UnsupportedError, match="schema.name-mapping.default") as caught:
+        arrow(t)
+    assert (caught.value.field, caught.value.rule) == ("s", "iceberg 5.6")
+
+
+def test_in_a_file_without_ids_the_partition_tuple_beats_the_column(make):  # 5.2 (2) before (3)
+    t = make({"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
+    mapped(t, [{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["p"]}])
+    t.append(t.write_data([{"id": 1, "p": "stale"}], partition={"p": "eu"}, field_ids=False))
+    assert rows(t) == [(1, "eu")]
+
+
+def test_id_less_columns_beside_columns_with_ids_are_invisible(make):  # 5.6
+    t = make({"id": "long", "a": "string"})
+    mapped(t, [{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["a"]}])
+    t.append(t.write_data(pa.table({"id": pa.array([1], pa.int64()), "b": ["x"]}), names={"a": "zzz"}))
+    assert rows(t) == [(1, None)]
+
+
+def test_files_with_and_without_ids_of_one_layout_do_not_share_a_scan(make):  # 11.4
+    t = make({"id": "long", "a": "string"})
+    mapped(t, [{"field-id": 1, "names": ["a"]}, {"field-id": 2, "names": ["id"]}])
+    plain = pa.table({"id": pa.array([1], pa.int64()), "a": ["x"]})
+    t.append(t.write_data(plain))
+    t.append(t.write_data(pa.table({"id": ["y"], "a": pa.array([2], pa.int64())}), field_ids=False, statistics=[]))
+    assert rows(t) == [(1, "x"), (2, "y")]
+
+
+# -- many shapes at once ---------------------------------------------------------------------------------------------
+
+
+def test_files_of_every_age_in_one_scan(make):
+    t = make({"id": "int", "a": "string", "s": "struct<x: int>"})
+    t.append(t.write_data([{"id": 1, "a": "one", "s": {"x": 1}}]))
+    t.rename_column("a", "b")
+    t.append(t.write_data([{"id": 2, "b": "two", "s": {"x": 2}}], format="avro"))
+    t.widen_column("id", "long")
+    t.append(t.write_data([{"id": 3, "b": "three", "s": {"x": 3}}], format="orc"))
+    t.add_column("y", "string", initial_default="dy", parent="s")
+    t.append(t.write_data([{"id": 4, "b": "four", "s": {"x": 4, "y": "w"}}]))
+    t.drop_column("b")
+    t.add_column("b", "date", initial_default=dt.date(2000, 1, 1))
+    t.append(t.write_data([{"id": 2**40, "b": None, "s": None}]))
+    assert column(t, "s") == [
+        {"x": 1, "y": "dy"},
+        None,
+        {"x": 2, "y": "dy"},
+        {"x": 3, "y": "dy"},
+        {"x": 4, "y": "w"},
+    ]
+    assert column(t, "b") == [dt.date(2000, 1, 1), None, *[dt.date(2000, 1, 1)] * 3]
+
+
+def test_schema_of_an_empty_table(make):  # 1.24
+    t = make({"id": "long", "s": "struct<a: list<int>>"})
+    assert arrow(t).num_rows == 0
+    assert arrow(t).column_names == ["id", "s"]
+
+
+def test_a_user_field_may_use_any_id(make):  # 5.7: id 0 is a valid id
+    t = make(Schema(fields=(Field(id=0, name="z", type=StringType()), Field(id=1000, name="y", type=StringType()))))
+    t.append(t.write_data([{"z": "a", "y": "b"}]))
+    t.rename_column("z", "q")
+    assert rows(t) == [("a", "b")]
