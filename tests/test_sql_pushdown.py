@@ -203,68 +203,75 @@ def conditions(names: list[str]) -> st.SearchStrategy[str]:
     whole = st.one_of(
         leaf, st.builds(lambda a, b: f"({a} OR {b})", leaf, leaf), st.builds(lambda a: f"NOT ({a})", leaf)
     )
-    return st.lists(whole, min_size=1, max_size=3).map(" AND ".join)
+    return st.lists(whole, min_size=1, max_size=2).map(" AND ".join)
+
+
+def joined(names: list[str], equal: str) -> st.SearchStrategy[str]:
+    """Conditions for ON: most of them with rows that match, or nothing would be filled with nulls."""
+    return st.one_of(st.just(equal), conditions(names).map(lambda c: f"{equal} AND {c}"), conditions(names))
 
 
 T, U, A, B, X = (["t.id", "t.x", "x"], ["u.id", "u.y", "y"], ["a.id", "a.k"], ["b.id", "b.x"], ["id", "x", "k"])
 JOINS = st.sampled_from(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+NOT = st.sampled_from(["", "NOT"])
 queries = st.one_of(
-    st.builds(lambda c: f"SELECT * FROM t WHERE {c}", conditions(X)),
-    st.builds(lambda j, c, d: f"SELECT * FROM t {j} u ON {c} WHERE {d}", JOINS, conditions(T + U), conditions(T + U)),
+    st.builds("SELECT * FROM t WHERE {}".format, conditions(X)),
+    st.builds("SELECT * FROM t {} u ON {} WHERE {}".format, JOINS, joined(T + U, "t.id = u.id"), conditions(T + U)),
     st.builds(
-        lambda i, j, c, d, e: f"SELECT * FROM t a {i} t b ON {c} {j} u ON {d} WHERE {e}",
+        "SELECT * FROM t a {} t b ON {} {} u ON {} WHERE {}".format,
         JOINS,
+        joined(A + B, "a.id = b.x"),
         JOINS,
-        conditions(A + B),
-        conditions(A + B + U),
-        conditions(A + B + U),
-    ),
-    st.builds(
-        lambda j, c, d: f"SELECT * FROM t a, t b {j} u ON {c} WHERE {d}",
-        JOINS,
-        conditions(B + U),
+        joined(A + B + U, "b.id = u.id"),
         conditions(A + B + U),
     ),
     st.builds(
-        lambda j, c, d: f"SELECT * FROM t {j} JOIN u ON {c} WHERE {d}",
+        "SELECT * FROM t a, t b {} u ON {} WHERE {}".format,
+        JOINS,
+        joined(B + U, "b.id = u.id"),
+        conditions(A + B + U),
+    ),
+    st.builds(
+        "SELECT * FROM t {} JOIN u ON {} WHERE {}".format,
         st.sampled_from(["SEMI", "ANTI"]),
-        conditions(T + U),
+        joined(T + U, "t.id = u.id"),
         conditions(["t.id", "t.x"]),
     ),
     st.builds(
-        lambda n, c, d: f"SELECT * FROM t WHERE {n} EXISTS (SELECT 1 FROM u WHERE u.id = t.id AND {c}) AND {d}",
-        st.sampled_from(["", "NOT"]),
+        "SELECT * FROM t WHERE {} EXISTS (SELECT 1 FROM u WHERE u.id = t.id AND {}) AND {}".format,
+        NOT,
         conditions(T + U),
         conditions(T),
     ),
     st.builds(
-        lambda n, c, d: f"SELECT * FROM t WHERE id {n} IN (SELECT y FROM u WHERE {c}) OR {d}",
-        st.sampled_from(["", "NOT"]),
+        "SELECT * FROM t WHERE id {} IN (SELECT y FROM u WHERE {}) OR {}".format,
+        NOT,
         conditions(["u.id", "y", "t.x"]),
         conditions(X),
     ),
     st.builds(
-        lambda o, c, d: f"SELECT id, x FROM t WHERE {c} {o} SELECT id, y FROM u WHERE {d}",
-        st.sampled_from(["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]),
+        "SELECT id, x FROM t WHERE {} {} SELECT id, y FROM u WHERE {}".format,
         conditions(X),
+        st.sampled_from(["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]),
         conditions(["id", "y"]),
     ),
     st.builds(
-        lambda c, d, e: f"WITH t AS (SELECT * FROM t WHERE {c}) SELECT count(*), sum(x) FROM t JOIN u ON {d} WHERE {e}",
+        "WITH t AS (SELECT * FROM t WHERE {}) SELECT count(*), sum(x) FROM t JOIN u ON {} WHERE {}".format,
         conditions(X),
-        conditions(["t.id", "u.y", "t.x", "u.id"]),
+        joined(["t.id", "u.y", "t.x", "u.id"], "t.id = u.id"),
         conditions(T + U),
     ),
     st.builds(
-        lambda c, d: f"SELECT k, count(*), (SELECT max(y) FROM u WHERE u.k = t.k AND {c}) FROM t WHERE {d} GROUP BY k",
+        "SELECT k, count(*), (SELECT max(y) FROM u WHERE u.k = t.k AND {}) FROM t WHERE {} GROUP BY k".format,
         conditions(["u.id", "y"]),
         conditions(X),
     ),
 )
+from_first = st.builds(lambda query: query.replace("SELECT * FROM t", "FROM t"), queries)
 
 
 @settings(max_examples=300, deadline=None)
-@given(query=queries)
+@given(query=queries | from_first)
 def test_filtered_views_give_the_same_rows(judge: duckdb.DuckDBPyConnection, query: str) -> None:
     try:
         expected = judge.execute(query).fetchall()
@@ -300,3 +307,15 @@ def test_filtered_views_give_the_same_rows(judge: duckdb.DuckDBPyConnection, que
 )
 def test_every_way_to_name_a_table_still_runs(judge: duckdb.DuckDBPyConnection, query: str) -> None:
     test_filtered_views_give_the_same_rows.hypothesis.inner_test(judge, query)
+
+
+@pytest.mark.parametrize(
+    "join", ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT JOIN t v ON v.k = t.k RIGHT JOIN"]
+)
+@pytest.mark.parametrize("side", ["t", "u"])
+def test_outer_joins_fill_the_same_rows_with_nulls(judge: duckdb.DuckDBPyConnection, join: str, side: str) -> None:
+    for condition in (f"{side}.id IS NULL", f"{side}.id = 1", f"NOT ({side}.id = 1)", f"{side}.id IS DISTINCT FROM 2"):
+        for on in ("t.id = u.id", f"t.id = u.id AND {condition}", f"t.k = u.k AND ({condition} OR t.id = 3)"):
+            for where in ("", f" WHERE {condition}", f" WHERE {condition} OR {side}.k IS NULL"):
+                query = f"SELECT * FROM t {join} u ON {on}{where}"
+                test_filtered_views_give_the_same_rows.hypothesis.inner_test(judge, query)
