@@ -145,6 +145,7 @@ class ScanPlan:
     name_mapping: how columns of files without field ids are found; None: by position (iceberg 5.6).
     skipped: live files left out, with the reason.
     storage: opens physical paths that an engine cannot open itself.
+    warnings: what is odd about the files but harmless to the rows, one sentence each.
     """
 
     table: str
@@ -163,6 +164,7 @@ class ScanPlan:
     skipped: tuple[SkippedFile, ...]
     counts: Counts
     storage: Storage
+    warnings: tuple[str, ...] = ()
 
     def explain(self) -> str:
         """The plan for a person: files read and skipped and by what, deletes, rows, bytes."""

@@ -23,6 +23,7 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
         "columns": [{"id": f.id, "name": f.name, "type": str(f.type)} for f in plan.columns],
         "filter": None if plan.filter is None else plan.filter.sql,
         "totals": totals(plan),
+        "warnings": list(plan.warnings),
         "files": [_file(plan, row) for row in plan.files.to_pylist()],
         "skipped": [
             {"path": s.path, "reason": s.reason, "record_count": s.record_count, "size": s.size} for s in plan.skipped
@@ -109,6 +110,7 @@ def as_text(plan: ScanPlan) -> str:
         for d in plan.equality_deletes[:_SHOWN_FILES]
     ]
     lines += _section("equality deletes", equality, len(plan.equality_deletes))
+    lines += [f"warning: {warning}" for warning in plan.warnings]
     return "\n".join(lines)
 
 

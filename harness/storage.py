@@ -54,6 +54,8 @@ class PathMap:
         plain = local_path(recorded)
         for old, new in self.prefixes:
             prefix = local_path(old).rstrip("/")
+            if not prefix:  # the root, or nothing, is a prefix of everything: that would be no mapping but a guess
+                continue
             if plain == prefix or plain.startswith(prefix + "/"):
                 return new.rstrip("/") + plain[len(prefix) :]
         return plain

@@ -12,10 +12,10 @@ from harness.iceberg.equality_keys import newest_first
 from harness.iceberg.file_list import list_files
 from harness.iceberg.manifest_list import ManifestFile, parse_manifest_list
 from harness.iceberg.manifests import ALL, ManifestEntry, Statistics, parse_manifest
-from harness.iceberg.metadata import Snapshot
+from harness.iceberg.metadata import PartitionSpec, Snapshot
 from harness.iceberg.name_mapping import table_name_mapping
 from harness.iceberg.partitions import all_partition_fields
-from harness.iceberg.pruning import manifest_filter
+from harness.iceberg.pruning import has_live_files, manifest_filter, summary_check
 from harness.iceberg.snapshots import Selection
 from harness.iceberg.source import Prune, ScanSource
 from harness.plan import Counts, ScanPlan
@@ -61,11 +61,10 @@ class _Scan:
         deletes = self._delete_entries([m for m in manifests if m.is_deletes])
         keys = frozenset(id_ for entry in deletes for id_ in entry.file.equality_ids or ())
         data = [m for m in manifests if not m.is_deletes]
-        opened = [m for m in data if not self._skips(m, condition)]
         statistics = keys | (fields_of(condition.predicate) if condition is not None else frozenset())
-        entries = (entry for m in opened for entry in self._entries(m, statistics=statistics))
+        opened = self._open([m for m in data if has_live_files(m)], condition, statistics)
         files = list_files(
-            entries,
+            opened.entries,
             deletes,
             source=self.source,
             schema=self.schema,
@@ -88,10 +87,11 @@ class _Scan:
             skipped=files.skipped,
             counts=Counts(
                 manifests=len(data),
-                manifests_skipped=len(data) - len(opened),
+                manifests_skipped=len(data) - opened.manifests,
                 files=files.files.num_rows + len(files.skipped),
             ),
             storage=self.source.storage,
+            warnings=opened.warnings,
         )
 
     def _manifests(self, snapshot: Snapshot) -> list[ManifestFile]:
@@ -103,8 +103,7 @@ class _Scan:
 
     def _delete_entries(self, manifests: Iterable[ManifestFile]) -> tuple[ManifestEntry, ...]:
         """Every live delete file of the snapshot, with all its statistics."""
-        live = [m for m in manifests if not _has_no_files(m)]
-        return tuple(entry for m in live for entry in self._entries(m, statistics=ALL))
+        return tuple(entry for m in manifests if has_live_files(m) for entry in self._entries(m, statistics=ALL))
 
     def _entries(self, manifest: ManifestFile, *, statistics: Statistics) -> Iterator[ManifestEntry]:
         data = self.source.read(manifest.path, "manifest")
@@ -116,13 +115,41 @@ class _Scan:
             statistics=statistics,
         )
 
-    def _skips(self, manifest: ManifestFile, condition: Filter | None) -> bool:
-        if _has_no_files(manifest):
+    def _open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: Statistics) -> _Opened:
+        """The live data files, without manifests whose partition summaries exclude the filter, if that is wanted.
+
+        Some writers get summaries wrong. So every tuple that is read is held against its summary, and one that lies
+        outside makes all manifests be read after all (iceberg 3.9).
+        """
+        if condition is None or self.source.options.prune is not Prune.ALL:
+            entries = (entry for m in manifests for entry in self._entries(m, statistics=statistics))
+            return _Opened(entries, len(manifests))
+        chosen = [m for m in manifests if self._summary_may_match(m, condition)]
+        found: list[ManifestEntry] = []
+        for manifest in chosen:
+            entries_of = list(self._entries(manifest, statistics=statistics))
+            if not self._within_summary(manifest, entries_of):
+                everything = (entry for m in manifests for entry in self._entries(m, statistics=statistics))
+                warning = (
+                    f"Partition summaries of manifest {manifest.path} are wrong: no manifest is skipped [iceberg 3.9]"
+                )
+                return _Opened(everything, len(manifests), (warning,))
+            found += entries_of
+        return _Opened(found, len(chosen))
+
+    def _summary_may_match(self, manifest: ManifestFile, condition: Filter) -> bool:
+        spec = self._spec(manifest)
+        return spec is None or manifest_filter(condition.predicate, spec, self.schema)(manifest)
+
+    def _within_summary(self, manifest: ManifestFile, entries: Iterable[ManifestEntry]) -> bool:
+        spec = self._spec(manifest)
+        if spec is None:
             return True
-        if condition is None or self.source.options.prune is not Prune.ALL or manifest.spec_id is None:
-            return False
-        spec = self.source.metadata.specs.get(manifest.spec_id)
-        return spec is not None and not manifest_filter(condition.predicate, spec, self.schema)(manifest)
+        tuples = {id(entry.file.partition): entry.file.partition for entry in entries}
+        return all(map(summary_check(manifest, spec, self.schema), tuples.values()))
+
+    def _spec(self, manifest: ManifestFile) -> PartitionSpec | None:
+        return None if manifest.spec_id is None else self.source.metadata.specs.get(manifest.spec_id)
 
     def _typed(self, column: Field) -> Field:
         """`_partition` as a struct of the fields of all the table's specs; null if there are none (iceberg 5.17)."""
@@ -133,6 +160,10 @@ class _Scan:
         return replace(column, type=StructType(fields) if fields else UnknownType())
 
 
-def _has_no_files(manifest: ManifestFile) -> bool:
-    """Whether the counts say that nothing in the manifest is live; unknown counts say nothing (iceberg 3.5)."""
-    return manifest.added_files_count == 0 and manifest.existing_files_count == 0
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The live entries of the data manifests that were not skipped, and how many manifests these are."""
+
+    entries: Iterable[ManifestEntry]
+    manifests: int
+    warnings: tuple[str, ...] = ()
