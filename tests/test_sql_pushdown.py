@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.errors import RequestError
 from harness.schema import Field, IntegerType, Schema, StringType, StructType
-from harness.sql import TableReference, rewrite
+from harness.query_sql import TableReference, rewrite
 
 
 def schema(*names: str) -> Schema:
