@@ -1,8 +1,9 @@
-"""Delta tables: from a location to a ScanPlan.
+"""Delta Lake tables, reader versions 1 to 3: from a location to a ScanPlan.
 
-Read in the order of the data's way: `log_files` lists the log, `segment` chooses what to read of it, `commits` and
-`checkpoints` read it into `actions`, `replay` reconciles them into the state of one version, `protocol`, `types` and
-`column_mapping` say what the columns are, `skipping` which files need not be read, `deletion_vectors` which rows are
-deleted, and `scan` makes the plan. Rule numbers in docstrings and errors ("delta L21") are those of the project's
-requirement list for Delta readers.
+Read in the order of the data's way: `log_files` lists the log, `last_checkpoint` reads the hint that lies in it,
+`segment` chooses the checkpoint and the commits that make a version, `commit_times` finds the version of a time,
+`commits` and `checkpoints` read the chosen files, `replay` reconciles their actions into the state of the version,
+`protocol` says whether harness may read it, `types`, `column_mapping` and `partition_values` type it, `skipping` and
+`deletion_vectors` say which files and rows are left, and `scan` makes the plan. Rule numbers in docstrings and errors
+("delta L21") are those of the project's requirement list for Delta readers.
 """
