@@ -88,3 +88,22 @@ def _as_timestamp(stored: Type, wanted: TimestampType) -> bool:
             return not wanted.utc
         case _:
             return False
+
+
+def widens(before: Type, after: Type) -> bool:
+    """Whether Delta lets a column of type `before` become one of type `after`, so that its old files stay (delta T22)."""
+    match before, after:
+        case IntegerType(bits=old), IntegerType(bits=new):
+            return old < new
+        case FloatType(bits=old), FloatType(bits=new):
+            return old < new
+        case IntegerType(bits=old), FloatType(bits=64):
+            return old <= 32
+        case IntegerType(bits=old), DecimalType(precision=precision, scale=scale):
+            return precision - scale >= (20 if old == 64 else 10)
+        case DecimalType(precision=p, scale=s), DecimalType(precision=precision, scale=scale):
+            return before != after and scale >= s and precision - scale >= p - s
+        case DateType(), TimestampType(unit="us", utc=False):
+            return True
+        case _:
+            return False
