@@ -176,7 +176,7 @@ class Storage:
         return tuple(sorted(info["name"].rstrip("/").rsplit("/", 1)[-1] for info in listed if info["type"] == "file"))
 
     def entries(self, directory: str) -> tuple[Entry, ...]:
-        """The files directly in `directory`, sorted by name, from a fresh listing; empty if there is no such directory."""
+        """The files directly in `directory`, listed afresh, sorted by name; empty if there is no such directory."""
         local = local_path(directory)
         if is_local(local):
             return tuple(sorted(_local_entries(local), key=lambda entry: entry.name))

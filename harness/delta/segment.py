@@ -1,4 +1,4 @@
-"""Which files of the log make a version: one checkpoint or none, and every commit after it (delta L8 to L13, L21 to L29).
+"""Which files of the log make a version: one checkpoint or none, and every commit after it (delta L8 to L29).
 
 Every choice of base gives the same state, if the log is sound. The newest one is the cheapest, so it is taken first;
 `LogSegment.fallback` gives the next one when a chosen checkpoint turns out to be unreadable (delta L9, L15, L19).
@@ -244,9 +244,8 @@ def _check_chain(listing: LogListing, first: int, target: int, readable: tuple[r
             message = f"Cannot read version {target}: commit {empty.version} is an empty file, the rest of it was lost"
             raise CorruptFileError(message, cause="LogCorrupt", table=listing.root, file=empty.path, rule="delta L3")
         return
-    gaps = tuple(
-        range(low + 1, high) for low, high in zip((first - 1, *there), (*there, target + 1), strict=True) if high > low + 1
-    )
+    bounds = zip((first - 1, *there), (*there, target + 1), strict=True)
+    gaps = tuple(range(low + 1, high) for low, high in bounds if high > low + 1)
     available = f"readable versions: {show_ranges(readable) or 'none'}"
     if first == 0 and gaps[0].start == 0:
         oldest = next(iter(listing.commits), None)
