@@ -1,8 +1,8 @@
 """Ids and physical names of a Delta table's columns, as column mapping records them or as harness gives them.
 
-With column mapping, a schema annotates every struct field with an id and a physical name (delta T10 to T13); elements of
-arrays, keys and values of maps have neither, since files hold them by position. Harness needs an id for every field all
-the same, so it numbers what the table does not.
+With column mapping, a schema annotates every struct field with an id and a physical name (delta T10 to T13); elements
+of arrays, keys and values of maps have neither, since files hold them by position. Harness needs an id for every field
+all the same, so it numbers what the table does not.
 
 Spec: Delta, "Column Mapping", "Reader Requirements for Column Mapping".
 """
@@ -60,7 +60,7 @@ class MappedIds:
             InvalidTableError: one of them is missing, or the id is out of range or another field's (delta T13).
         """
         id_, name = annotations.get(ID), annotations.get(PHYSICAL_NAME)
-        if not _is_integer(id_):
+        if not isinstance(id_, int) or isinstance(id_, bool):
             raise _invalid(f"got {ID} {id_!r}, expected an integer, because column mapping is in force", path)
         if not isinstance(name, str) or not name:
             raise _invalid(f"got {PHYSICAL_NAME} {name!r}, expected a name, because column mapping is in force", path)
@@ -124,17 +124,13 @@ def _annotated_ids(json: Any) -> Iterator[int]:
     """Every annotated id in a schema's JSON."""
     if isinstance(json, dict):
         for key, value in json.items():
-            if key == ID and _is_integer(value):
+            if key == ID and isinstance(value, int):
                 yield value
             else:
                 yield from _annotated_ids(value)
     elif isinstance(json, list):
         for item in json:
             yield from _annotated_ids(item)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _invalid(reason: str, path: str) -> InvalidTableError:

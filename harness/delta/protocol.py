@@ -139,8 +139,8 @@ def protocol_warnings(protocol: Protocol) -> tuple[str, ...]:
     if not has_writer_feature(protocol, "coordinatedCommits-preview"):
         return ()
     return (
-        "The table's commits are coordinated by a service: the newest of them may not be in its log yet, so this may be "
-        "an older version of the table (delta P6)",
+        "The table's commits are coordinated by a service: the newest of them may not be in its log yet, so this may "
+        "be an older version of the table (delta P6)",
     )
 
 

@@ -247,11 +247,11 @@ def _partition_columns(fields: tuple[Field, ...], names: Iterable[str]) -> tuple
     for name in names:
         column = by_name.get(name.lower())
         if column is None:
-            raise _invalid("the partition column is not in the schema", (name,), "delta V8")
+            raise _invalid("a partition column is not in the schema", (name,), "delta V8")
         if column.name in found:
-            raise _invalid("the partition column is named twice", (name,), "delta V8")
+            raise _invalid("a partition column is named twice", (name,), "delta V8")
         if isinstance(column.type, StructType | ListType | MapType | VariantType):
-            raise _invalid(f"the partition column has type {column.type}, expected a primitive one", (name,), "delta V7")
+            raise _invalid(f"a partition column has type {column.type}, expected a primitive one", (name,), "delta V7")
         found[column.name] = column
     return tuple(found.values())
 
