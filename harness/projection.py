@@ -78,9 +78,10 @@ METADATA: dict[str, Field] = {
         Field(id=2147483642, name="_partition", type=StructType(())),
         Field(id=2147483540, name="_row_id", type=IntegerType(64)),
         Field(id=2147483539, name="_last_updated_sequence_number", type=IntegerType(64)),
+        Field(id=2147483538, name="_row_commit_version", type=IntegerType(64)),
     )
 }
-"""Metadata columns by name, with the ids that the format reserves for them (iceberg 5.17)."""
+"""Metadata columns by name, with the ids that Iceberg reserves for them (iceberg 5.17); the last is Delta's (delta W3)."""
 
 
 # Where a field's values come from.

@@ -20,7 +20,7 @@ from harness.engines.duckdb.columns import Exposed, column, exposed
 from harness.engines.duckdb.footers import FileName, Footer, open_storage, read_footers
 from harness.errors import CorruptFileError, SchemaMismatchError
 from harness.plan import ScanPlan
-from harness.projection import PhysicalField, PhysicalSchema, Source, find_stored, resolve
+from harness.projection import PhysicalField, PhysicalSchema, Source, find_named, find_stored, resolve
 from harness.schema import Field
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
@@ -77,6 +77,11 @@ class ReadGroup:
     def stored(self, wanted: Field) -> str | None:
         """The expression of a metadata column that the files hold themselves (row lineage), or None."""
         source = find_stored(wanted.id, self.schema)
+        return None if source is None else column(wanted, source, self.shown, {})
+
+    def named(self, wanted: Field, name: str) -> str | None:
+        """The expression of a metadata column that the files hold as a column called `name`, or None (delta W2, W3)."""
+        source = find_named(name, self.schema)
         return None if source is None else column(wanted, source, self.shown, {})
 
 
@@ -147,6 +152,7 @@ class Scanner:
             file_format=first.format,
             file_path=str(first.name),
             table=self.plan.table,
+            lookup=self.plan.lookup,
         )
         parquet = first.format == "parquet" and not needs_arrow(schema, fields, sources)
         if parquet:
