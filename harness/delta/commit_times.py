@@ -127,6 +127,8 @@ class CommitHistory:
         times = {entry.version: entry.time_ms for entry in _adjusted(self.listing, older)}
         if self.in_commit is None:
             return self._latest_at(time_ms, older, times.__getitem__, after_latest)
+        if not older:  # fails, too, and can say how far back the log goes
+            return self._search(time_ms, recent, self._in_commit_time, end=self.listing.latest + 1)
         return self._search(time_ms, older, times.__getitem__, end=self.in_commit.version)
 
     def _eras(self) -> tuple[list[int], list[int]]:

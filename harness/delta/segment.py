@@ -170,7 +170,10 @@ def readable_ranges(listing: LogListing, *, allow_checkpoint_only: bool = False)
 
 def show_ranges(ranges: tuple[range, ...]) -> str:
     """Versions for a message, such as `0 to 3, 10`; long lists are cut."""
-    shown = [str(part.start) if len(part) == 1 else f"{part.start} to {part.stop - 1}" for part in ranges[:_SHOWN]]
+    shown = [
+        str(part.start) if part.stop - part.start == 1 else f"{part.start} to {part.stop - 1}"
+        for part in ranges[:_SHOWN]
+    ]
     return ", ".join((*shown, "…") if len(ranges) > _SHOWN else shown)
 
 
