@@ -78,15 +78,39 @@ def test_version_at(listing: LogListing, asked: int, version: int) -> None:
 @pytest.mark.parametrize(
     ("listing", "asked", "reason"),
     [
-        pytest.param(log({0: 10, 1: 20}), 9, "the oldest version left, 0, is of 1970-01-01T00:00:00.010Z", id="before the first"),
-        pytest.param(log({3: 5, 4: 10, 5: 20}, classic=(4,)), 7, "the oldest version left, 4, is of 1970-01-01T00:00:00.010Z", id="cleaned up"),
-        pytest.param(log({0: 10, 1: 20}), 21, "the latest version, 1, is of 1970-01-01T00:00:00.020Z", id="after the latest"),
-        pytest.param(log({0: 30, 1: 20}), 32, "the latest version, 1, is of 1970-01-01T00:00:00.031Z", id="after the adjusted latest"),
-        pytest.param(log({0: 10, 5: 50}, classic=(5,)), 11, "it may be of versions that are no longer in the log (1 to 4)", id="in a hole"),
-        pytest.param(log({0: 10, 1: 20}, classic=(3,)), 25, "it may be of versions that are no longer in the log (2 to 3)", id="latest without commit"),
+        pytest.param(
+            log({0: 10, 1: 20}), 9, "the oldest version left, 0, is of 1970-01-01T00:00:00.010Z", id="before the first"
+        ),
+        pytest.param(
+            log({3: 5, 4: 10, 5: 20}, classic=(4,)),
+            7,
+            "the oldest version left, 4, is of 1970-01-01T00:00:00.010Z",
+            id="cleaned up",
+        ),
+        pytest.param(
+            log({0: 10, 1: 20}), 21, "the latest version, 1, is of 1970-01-01T00:00:00.020Z", id="after the latest"
+        ),
+        pytest.param(
+            log({0: 30, 1: 20}),
+            32,
+            "the latest version, 1, is of 1970-01-01T00:00:00.031Z",
+            id="after the adjusted latest",
+        ),
+        pytest.param(
+            log({0: 10, 5: 50}, classic=(5,)),
+            11,
+            "it may be of versions that are no longer in the log (1 to 4)",
+            id="in a hole",
+        ),
+        pytest.param(
+            log({0: 10, 1: 20}, classic=(3,)),
+            25,
+            "it may be of versions that are no longer in the log (2 to 3)",
+            id="latest without commit",
+        ),
         pytest.param(log({}, classic=(3,)), 25, "no commit of that time is left", id="no commits"),
     ],
-)  # fmt: skip
+)
 def test_times_out_of_range(listing: LogListing, asked: int, reason: str) -> None:
     with pytest.raises(SnapshotNotFoundError) as raised:
         by_file_times(listing).version_at(asked)
@@ -176,11 +200,26 @@ def test_in_commit_timestamps_of_all_versions() -> None:
 @pytest.mark.parametrize(
     ("listing", "asked", "reason"),
     [
-        pytest.param(log({4: 1, 5: 1}, classic=(4,)), 999, "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z", id="before enablement, all cleaned up"),
-        pytest.param(log({4: 1, 5: 1}, classic=(4,)), 1050, "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z", id="after enablement, cleaned up"),
-        pytest.param(log({0: 1, 3: 1, 4: 1, 5: 1}, classic=(3,)), 999, "it may be of versions that are no longer in the log (1 to 2)", id="hole before enablement"),
+        pytest.param(
+            log({4: 1, 5: 1}, classic=(4,)),
+            999,
+            "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z",
+            id="before enablement, all cleaned up",
+        ),
+        pytest.param(
+            log({4: 1, 5: 1}, classic=(4,)),
+            1050,
+            "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z",
+            id="after enablement, cleaned up",
+        ),
+        pytest.param(
+            log({0: 1, 3: 1, 4: 1, 5: 1}, classic=(3,)),
+            999,
+            "it may be of versions that are no longer in the log (1 to 2)",
+            id="hole before enablement",
+        ),
     ],
-)  # fmt: skip
+)
 def test_times_out_of_range_with_in_commit_timestamps(listing: LogListing, asked: int, reason: str) -> None:
     with pytest.raises(SnapshotNotFoundError) as raised:
         with_in_commit(listing, InCommitTimestamps(3, 1000), IN_COMMIT).version_at(asked)
@@ -244,8 +283,12 @@ def test_in_commit_timestamps_of_a_configuration(
     ("configuration", "message"),
     [
         pytest.param(properties("yes"), "Invalid table property: got 'yes', expected true or false", id="no boolean"),
-        pytest.param(properties("true", "x", "1"), "Invalid table property: got 'x', expected a whole number", id="text"),
-        pytest.param(properties("true", "3", "-1"), "Invalid table property: got '-1', expected a whole number", id="negative"),
+        pytest.param(
+            properties("true", "x", "1"), "Invalid table property: got 'x', expected a whole number", id="text"
+        ),
+        pytest.param(
+            properties("true", "3", "-1"), "Invalid table property: got '-1', expected a whole number", id="negative"
+        ),
         pytest.param(
             properties("true", version="3"),
             "Invalid table properties: delta.inCommitTimestampEnablementVersion is set and "
@@ -259,7 +302,7 @@ def test_in_commit_timestamps_of_a_configuration(
             id="only the timestamp",
         ),
     ],
-)  # fmt: skip
+)
 def test_invalid_configurations(configuration: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidTableError) as raised:
         in_commit_timestamps(configuration)

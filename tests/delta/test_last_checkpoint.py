@@ -25,13 +25,19 @@ def test_checksum_of_the_protocol_example() -> None:
 @pytest.mark.parametrize(
     ("document", "text"),
     [
-        pytest.param('{"a":1.50,"b":1E+3,"c":-0,"d":12345678901234567890}', '"a"=1.50,"b"=1E+3,"c"=-0,"d"=12345678901234567890', id="numbers as written"),
+        pytest.param(
+            '{"a":1.50,"b":1E+3,"c":-0,"d":12345678901234567890}',
+            '"a"=1.50,"b"=1E+3,"c"=-0,"d"=12345678901234567890',
+            id="numbers as written",
+        ),
         pytest.param('{"b":true,"a":null,"c":false}', '"a"=null,"b"=true,"c"=false', id="sorted, words unquoted"),
         pytest.param('{"k é":"A-z0.9_~/+%"}', '"k%20%C3%A9"="A-z0.9_~%2F%2B%25"', id="percent-encoding"),
-        pytest.param('{"a":{"checksum":"x"},"checksum":"y"}', '"a"+"checksum"="x"', id="only the outer checksum is left out"),
+        pytest.param(
+            '{"a":{"checksum":"x"},"checksum":"y"}', '"a"+"checksum"="x"', id="only the outer checksum is left out"
+        ),
         pytest.param('{"a":[],"b":{},"c":""}', '"c"=""', id="nothing has no leaf"),
     ],
-)  # fmt: skip
+)
 def test_canonical_text(document: str, text: str) -> None:
     assert canonical_text(document.encode()) == text
 

@@ -70,11 +70,15 @@ def versions(segment: LogSegment) -> list[int]:
         pytest.param(log([1, 3, 4, 10, 11], classic=[10]), None, 10, [11], id="L5 holes below the checkpoint"),
         pytest.param(log(range(9, 12), parts=[(9, 1, 2), (9, 2, 2)]), None, 9, [10, 11], id="L12 complete parts"),
         pytest.param(log(range(12), parts=[(9, 1, 2)]), None, None, list(range(12)), id="L12 incomplete parts"),
-        pytest.param(log(range(12), parts=[(9, 1, 3), (9, 2, 2)], classic=[4]), None, 4, list(range(5, 12)), id="L12 mixed parts"),
+        pytest.param(
+            log(range(12), parts=[(9, 1, 3), (9, 2, 2)], classic=[4]), None, 4, list(range(5, 12)), id="L12 mixed parts"
+        ),
         pytest.param(log(range(4), empty=[7]), 3, None, [0, 1, 2, 3], id="L3 empty commit above the version"),
-        pytest.param(log(range(4, 7), classic=[4], empty=[2]), None, 4, [5, 6], id="L3 empty commit below the checkpoint"),
+        pytest.param(
+            log(range(4, 7), classic=[4], empty=[2]), None, 4, [5, 6], id="L3 empty commit below the checkpoint"
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_files_of_a_version(listing: LogListing, version: int | None, base: int | None, commits: list[int]) -> None:
     segment = choose_segment(listing, version)
     assert (base_of(segment), versions(segment)) == (base, commits)
@@ -86,11 +90,15 @@ def test_the_files_of_a_version(listing: LogListing, version: int | None, base: 
 @pytest.mark.parametrize(
     ("listing", "name"),
     [
-        pytest.param(log([5], classic=[5], uuid=[5], parts=[(5, 1, 1)]), f"{v(5)}.checkpoint.{UUID}.parquet", id="UUID"),
-        pytest.param(log([5], classic=[5], parts=[(5, 1, 1)]), f"{v(5)}.checkpoint.{1:010d}.{1:010d}.parquet", id="parts"),
+        pytest.param(
+            log([5], classic=[5], uuid=[5], parts=[(5, 1, 1)]), f"{v(5)}.checkpoint.{UUID}.parquet", id="UUID"
+        ),
+        pytest.param(
+            log([5], classic=[5], parts=[(5, 1, 1)]), f"{v(5)}.checkpoint.{1:010d}.{1:010d}.parquet", id="parts"
+        ),
         pytest.param(log([4, 5], classic=[5], uuid=[4]), f"{v(5)}.checkpoint.parquet", id="newer first"),
     ],
-)  # fmt: skip
+)
 def test_the_best_checkpoint_is_the_base(listing: LogListing, name: str) -> None:
     checkpoint = choose_segment(listing).checkpoint
     assert checkpoint is not None
@@ -103,7 +111,8 @@ def test_the_best_checkpoint_is_the_base(listing: LogListing, name: str) -> None
         pytest.param(
             log([0, 2]),
             None,
-            "Cannot read version 2: the log lacks the commits of 1; readable versions: 0 [LogGap; table /t, rule delta L21]",
+            "Cannot read version 2: the log lacks the commits of 1; "
+            "readable versions: 0 [LogGap; table /t, rule delta L21]",
             id="L21 hole",
         ),
         pytest.param(
@@ -137,36 +146,38 @@ def test_the_best_checkpoint_is_the_base(listing: LogListing, name: str) -> None
         pytest.param(
             log([3, 4]),
             None,
-            "Cannot read version 4: no complete checkpoint up to it, and the oldest commit is 3; readable versions: none "
-            "[LogTruncated; table /t, rule delta L22]",
+            "Cannot read version 4: no complete checkpoint up to it, and the oldest commit is 3; "
+            "readable versions: none [LogTruncated; table /t, rule delta L22]",
             id="L22 truncated",
         ),
         pytest.param(
             log([3, 4], parts=[(3, 1, 2)]),
             3,
-            "Cannot read version 3: no complete checkpoint up to it, and the oldest commit is 3; readable versions: none "
-            "[LogTruncated; table /t, rule delta L22]",
+            "Cannot read version 3: no complete checkpoint up to it, and the oldest commit is 3; "
+            "readable versions: none [LogTruncated; table /t, rule delta L22]",
             id="L22 truncated, incomplete checkpoint",
         ),
         pytest.param(
             log([], compactions=[(0, 3)]),
             None,
-            "Cannot read version 3: no complete checkpoint up to it, and there are no commits; readable versions: none "
-            "[LogTruncated; table /t, rule delta L22]",
+            "Cannot read version 3: no complete checkpoint up to it, and there are no commits; "
+            "readable versions: none [LogTruncated; table /t, rule delta L22]",
             id="L22 nothing but a compaction",
         ),
         pytest.param(
             log([], classic=[7]),
             None,
-            "Cannot read version 7: the log has checkpoint 7 but no commit of that version, so it may be a partial copy; "
-            "allow_checkpoint_only reads it all the same [LogGap; table /t, rule delta L23]",
+            "Cannot read version 7: the log has checkpoint 7 but no commit of that version, "
+            "so it may be a partial copy; allow_checkpoint_only reads it all the same "
+            "[LogGap; table /t, rule delta L23]",
             id="L23 checkpoint only",
         ),
         pytest.param(
             log([0, 1, 2, 4], classic=[3]),
             None,
-            "Cannot read version 4: the log has checkpoint 3 but no commit of that version, so it may be a partial copy; "
-            "allow_checkpoint_only reads it all the same [LogGap; table /t, rule delta L23]",
+            "Cannot read version 4: the log has checkpoint 3 but no commit of that version, "
+            "so it may be a partial copy; allow_checkpoint_only reads it all the same "
+            "[LogGap; table /t, rule delta L23]",
             id="L23 no commit at the checkpoint",
         ),
     ],
@@ -183,11 +194,18 @@ def test_missing_files(listing: LogListing, version: int | None, error: str) -> 
         pytest.param(log(range(6)), 6, "the log holds 0 to 5", id="above the latest"),
         pytest.param(log(range(6)), -1, "the log holds 0 to 5", id="negative"),
         pytest.param(log(range(6, 13), classic=[8]), 7, "the log holds 8 to 12", id="below the earliest"),
-        pytest.param(log([*range(3), 8, 9, 11], classic=[8, 11]), 12, "the log holds 0 to 2, 8 to 9, 11", id="several ranges"),
+        pytest.param(
+            log([*range(3), 8, 9, 11], classic=[8, 11]), 12, "the log holds 0 to 2, 8 to 9, 11", id="several ranges"
+        ),
         pytest.param(log([3]), 4, "the log holds no version as a whole", id="nothing readable"),
-        pytest.param(log(range(0, 24, 2), classic=range(0, 24, 2)), 23, "the log holds 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, …", id="cut"),
+        pytest.param(
+            log(range(0, 24, 2), classic=range(0, 24, 2)),
+            23,
+            "the log holds 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, …",
+            id="cut",
+        ),
     ],
-)  # fmt: skip
+)
 def test_versions_that_are_not_there(listing: LogListing, version: int, reason: str) -> None:
     with pytest.raises(SnapshotNotFoundError) as raised:
         choose_segment(listing, version)
@@ -243,15 +261,19 @@ def test_readable_ranges_with_checkpoints_only() -> None:
 @pytest.mark.parametrize(
     ("listing", "version", "expected"),
     [
-        pytest.param(log(range(6), classic=[2, 4], uuid=[4]), None, [(4, "uuid"), (4, "classic"), (2, "classic"), None], id="all"),
+        pytest.param(
+            log(range(6), classic=[2, 4], uuid=[4]), None, [(4, "uuid"), (4, "classic"), (2, "classic"), None], id="all"
+        ),
         pytest.param(log(range(6), classic=[2, 4]), 3, [(2, "classic"), None], id="L11 up to the version"),
         pytest.param(log(range(2, 6), classic=[2, 4]), None, [(4, "classic"), (2, "classic")], id="cleaned up"),
         pytest.param(log([0, 1, 2, 4, 5], classic=[2, 4]), None, [(4, "classic")], id="no chain from lower ones"),
-        pytest.param(log([0, 1, 2, 4, 5], classic=[2, 4], empty=[3]), None, [(4, "classic")], id="torn chain from lower ones"),
+        pytest.param(
+            log([0, 1, 2, 4, 5], classic=[2, 4], empty=[3]), None, [(4, "classic")], id="torn chain from lower ones"
+        ),
         pytest.param(log(range(3, 6), classic=[2, 4]), None, [(4, "classic")], id="L23 lower one without its commit"),
         pytest.param(log(range(3)), None, [None], id="no checkpoint"),
     ],
-)  # fmt: skip
+)
 def test_fallbacks(listing: LogListing, version: int | None, expected: list[tuple[int, str] | None]) -> None:
     segment: LogSegment | None = choose_segment(listing, version)
     found: list[tuple[int, str] | None] = []
