@@ -271,6 +271,12 @@ def test_readable_ranges_with_checkpoints_only() -> None:
             log([0, 1, 2, 4, 5], classic=[2, 4], empty=[3]), None, [(4, "classic")], id="torn chain from lower ones"
         ),
         pytest.param(log(range(3, 6), classic=[2, 4]), None, [(4, "classic")], id="L23 lower one without its commit"),
+        pytest.param(
+            log(range(3, 6), classic=[2, 4], empty=[2]),
+            None,
+            [(4, "classic"), (2, "classic")],
+            id="L3 the lower one's own commit is empty but not needed",
+        ),
         pytest.param(log(range(3)), None, [None], id="no checkpoint"),
     ],
 )
