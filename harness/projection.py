@@ -81,7 +81,7 @@ METADATA: dict[str, Field] = {
         Field(id=2147483538, name="_row_commit_version", type=IntegerType(64)),
     )
 }
-"""Metadata columns by name, with the ids that Iceberg reserves for them (iceberg 5.17); the last is Delta's (delta W3)."""
+"""Metadata columns by name, with the ids that Iceberg reserves (iceberg 5.17); the last is Delta's (delta W3)."""
 
 
 # Where a field's values come from.
