@@ -147,6 +147,8 @@ def _collect(parsed: ParsedActions, name: str, body: Body, *, first: bool) -> No
             parsed.domains.append(_domain(body))
         case "commitInfo":
             parsed.info = parsed.info or _commit_info(body, first=first)
+        case _:
+            raise AssertionError(name)
 
 
 def _file_action(body: Body, *required: str) -> Body:

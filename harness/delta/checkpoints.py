@@ -1,4 +1,4 @@
-"""Checkpoints: all actions that hold at one version, in one file, in parts, or with sidecars beside it (delta L11 to L20).
+"""Checkpoints: all actions that hold at one version, in one file, in parts, or with sidecars (delta L11 to L20).
 
 A checkpoint of a large table is a large file, so only the columns that a reader of snapshots needs are read, batch by
 batch, and rows are never looked at one by one. Which layout a file has is told by its content, never by its name or by
@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.delta.action_lines import Body, ParsedActions, collect, parse_actions
-from harness.delta.actions import ADDS, REMOVES, DomainMetadata, Metadata, Protocol, Transaction
-from harness.delta.commits import FIELDS, Locator, check_vectors, file_actions, ids_of
+from harness.delta.actions import ADDS, DomainMetadata, Metadata, Protocol, Transaction
+from harness.delta.commits import FIELDS, REMOVED, Locator, check_vectors, file_actions, ids_of
 from harness.delta.log_files import Checkpoint, CheckpointKind, LogFile
-from harness.delta.paths import decode
+from harness.delta.paths import decode, first_repeated
+from harness.delta.stats_structs import STATS_STRUCT
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
 from harness.storage import Storage, join
 
@@ -28,8 +29,6 @@ Statistics: TypeAlias = Literal["none", "any", "all"]
 
 _BATCH_ROWS = 32_768
 _ONCE = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
-_REMOVE_COLUMNS = ("path", "dv_storage_type", "dv_path_or_inline", "dv_offset", "dv_size", "dv_cardinality")
-STATS_STRUCT = "stats_parsed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +126,7 @@ class _Reader:
         if parsed.adds:
             self.adds.append(file_actions(parsed.adds, ADDS, locator=self.locator, file=file))
         if parsed.removes:
-            self.remove_ids.append(ids_of(file_actions(parsed.removes, REMOVES, locator=self.locator, file=file)))
+            self.remove_ids.append(ids_of(file_actions(parsed.removes, REMOVED, locator=self.locator, file=file)))
 
     def _read_parquet(self, data: bytes, file: str, *, once: tuple[str, ...]) -> None:
         try:
@@ -150,9 +149,7 @@ class _Reader:
         return list(self._add_tables(parquet, file, struct=True))
 
     def _add_tables(self, parquet: pq.ParquetFile, file: str, *, struct: bool) -> Iterator[pa.Table]:
-        names = [name for name in ADDS.names if name in FIELDS or name == "partition_values"]
-        if self.statistics == "none":
-            names.remove("stats")
+        names = [name for name in ADDS.names if name != "stats" or self.statistics != "none"]
         for actions in _batches(parquet, "add", names, (STATS_STRUCT,) if struct else ()):
             table = self._located(actions, ADDS, file)
             if struct:
@@ -161,13 +158,13 @@ class _Reader:
             yield table
 
     def _read_remove_ids(self, parquet: pq.ParquetFile, file: str) -> Iterator[pa.Array]:
-        for actions in _batches(parquet, "remove", _REMOVE_COLUMNS, ()):
-            yield ids_of(self._located(actions, REMOVES, file))
+        for actions in _batches(parquet, "remove", REMOVED.names, ()):
+            yield ids_of(self._located(actions, REMOVED, file))
 
     def _located(self, actions: pa.StructArray, schema: pa.Schema, file: str) -> pa.Table:
-        columns = {name: _column(actions, schema.field(name)) for name in schema.names if name not in ("key", "physical")}
-        for name in schema.names:
-            if name in columns and not schema.field(name).nullable and columns[name].null_count:
+        columns = {target.name: _column(actions, target) for target in schema if target.name not in ("key", "physical")}
+        for name, values in columns.items():
+            if values.null_count and not schema.field(name).nullable:
                 raise CorruptFileError(
                     f"A file of the checkpoint has no {name}", cause="LogCorrupt", file=file, rule="delta L25"
                 )
@@ -199,11 +196,10 @@ class _Reader:
 
     def _refuse_repeats(self, top: str) -> None:
         """delta L18."""
-        keys = pa.chunked_array([table.column("key").combine_chunks() for table in self.adds], pa.string())
-        if pc.count_distinct(keys).as_py() != len(keys):
-            counts = pc.value_counts(keys)
-            repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-            raise _malformed(f"it holds the file {repeated[0]} twice", top, rule="delta L18")
+        keys = pa.chunked_array([chunk for table in self.adds for chunk in table.column("key").chunks], pa.string())
+        repeated = first_repeated(keys)
+        if repeated is not None:
+            raise _malformed(f"it holds the file {repeated} twice", top, rule="delta L18")
         removed = pa.chunked_array(self.remove_ids, pa.string())
         if not len(removed):
             return
@@ -235,7 +231,10 @@ def _require_paths(schema: pa.Schema, file: str) -> None:
     for name in ("add", "remove"):
         if name in schema.names and "path" not in _children(schema, name):
             raise CorruptFileError(
-                f"Cannot read the checkpoint: its column {name} has no path", cause="LogCorrupt", file=file, rule="delta L17"
+                f"Cannot read the checkpoint: its column {name} has no path",
+                cause="LogCorrupt",
+                file=file,
+                rule="delta L17",
             )
 
 
@@ -252,7 +251,8 @@ def _batches(
     """The non-null structs of column `action`, with only the fields of `columns` and `others`."""
     if action not in parquet.schema_arrow.names:
         return
-    leaves = [".".join((action, *_place(name))) for name in columns] + [f"{action}.{name}" for name in others]
+    places = [FIELDS[name] for name in columns if name in FIELDS]
+    leaves = [".".join((action, *place)) for place in places] + [f"{action}.{name}" for name in others]
     for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=leaves):
         actions = batch.column(action)
         actions = actions.filter(pc.is_valid(actions)) if actions.null_count else actions
@@ -260,14 +260,9 @@ def _batches(
             yield actions
 
 
-def _place(column: str) -> tuple[str, ...]:
-    return FIELDS.get(column, ("partitionValues",))
-
-
 def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
     """A column of `ADDS` or `REMOVES`; fields that the file lacks are null (delta L17)."""
-    place = ("partitionValues",) if target.name == "partition_values" else FIELDS[target.name]
-    values = _child(actions, place)
+    values = _child(actions, FIELDS[target.name])
     return pa.nulls(len(actions), target.type) if values is None else values.cast(target.type)
 
 

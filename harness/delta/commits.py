@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.delta.action_lines import Body, ParsedActions, parse_actions
-from harness.delta.actions import ADDS, REMOVES, AddCdc, Commit
+from harness.delta.actions import ADDS, DELETION_VECTOR, PARTITION_VALUES, REMOVES, AddCdc, Commit
 from harness.delta.log_files import LogFile
 from harness.delta.paths import TableRoot, canonical_paths, file_ids
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError
@@ -20,6 +20,7 @@ from harness.storage import PathMap, Storage
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "path": ("path",),
+    "partition_values": ("partitionValues",),
     "size": ("size",),
     "modification_time": ("modificationTime",),
     "deletion_time": ("deletionTimestamp",),
@@ -34,7 +35,10 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "base_row_id": ("baseRowId",),
     "default_row_commit_version": ("defaultRowCommitVersion",),
 }
-"""Where a column of `ADDS` or `REMOVES` is in the action."""
+"""Where a column of `ADDS` or `REMOVES` is in the action; the others are made of these."""
+
+REMOVED = pa.schema([REMOVES.field(name) for name in ("path", "key", "physical")] + [*DELETION_VECTOR])
+"""The columns of `REMOVES` that tell which logical file ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Locator:
     """
 
     root: TableRoot
-    path_map: PathMap = PathMap()
+    path_map: PathMap = field(default_factory=PathMap)
 
     def locate(self, recorded: pa.Array, *, file: str | None) -> pa.Array:
         """The key, which is also the physical path, of every path recorded in the log file `file`."""
@@ -82,7 +86,8 @@ class CommitReader:
             InvalidTableError: it contradicts itself. Rule: delta L25.
             MissingFileError: it is gone.
         """
-        return parse_commit(read_log_file(file, self.storage), file=file.path, version=file.version, locator=self.locator)
+        data = read_log_file(file, self.storage)
+        return parse_commit(data, file=file.path, version=file.version, locator=self.locator)
 
 
 def read_log_file(file: LogFile, storage: Storage) -> bytes:
@@ -142,13 +147,10 @@ def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator,
         InvalidTableError: a path cannot be decoded. Rule: delta L38.
     """
     columns: dict[str, pa.Array] = {}
-    for name in schema.names:
-        if name == "partition_values":
-            texts = [None if (values := body.get("partitionValues")) is None else list(values.items()) for body in bodies]
-            columns[name] = _array(texts, schema.field(name).type, "partitionValues", file)
-        elif name in FIELDS:
-            keys = FIELDS[name]
-            columns[name] = _array([_at(body, keys) for body in bodies], schema.field(name).type, ".".join(keys), file)
+    for target in schema:
+        place = FIELDS.get(target.name)
+        if place is not None:
+            columns[target.name] = _array([_at(body, place) for body in bodies], target.type, ".".join(place), file)
     columns["key"] = columns["physical"] = locator.locate(columns["path"], file=file)
     table = pa.table([columns[name] for name in schema.names], schema=schema)
     check_vectors(table, file=file)
@@ -221,6 +223,8 @@ def _at(body: Body, keys: tuple[str, ...]) -> Any:
 
 
 def _array(values: list[Any], type_: pa.DataType, name: str, file: str | None) -> pa.Array:
+    if type_ == PARTITION_VALUES:
+        values = [None if value is None else list(value.items()) for value in values]
     wrong = _WRONG.get(type_)
     if wrong is not None:
         for value in values:

@@ -130,6 +130,14 @@ def file_ids(keys: pa.Array, storage_type: pa.Array, path_or_inline: pa.Array, o
     return pc.fill_null(pc.binary_join_element_wise(keys, vector, "\x00"), keys)
 
 
+def first_repeated(values: pa.Array | pa.ChunkedArray) -> str | None:
+    """A value of a string array that is there more than once; None if all differ."""
+    if len(pc.unique(values)) == len(values):
+        return None
+    counts = pc.value_counts(values)
+    return str(counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0])
+
+
 def require_readable(physical: pa.Array, root: TableRoot, storage: Storage) -> None:
     """Refuses files in a store that no installed file system serves; the table's own store is taken to be served.
 
@@ -139,8 +147,8 @@ def require_readable(physical: pa.Array, root: TableRoot, storage: Storage) -> N
     own = _SCHEME.match(root.path)
     prefix = own.group() + "://" if own is not None else "/"
     foreign = physical.filter(pc.invert(pc.starts_with(physical, prefix)))
-    schemes = pc.unique(pc.replace_substring_regex(foreign, pattern=r"(?s)^([A-Za-z0-9+.-]*:(?://)?).*", replacement=r"\1"))
-    for scheme in schemes.to_pylist():
+    prefixes = pc.replace_substring_regex(foreign, pattern=r"(?s)^([A-Za-z0-9+.-]*:(?://)?).*", replacement=r"\1")
+    for scheme in pc.unique(prefixes).to_pylist():
         if scheme.startswith("/"):
             continue  # a local file of a remote table
         example = foreign[int(np.argmax(pc.starts_with(foreign, scheme).to_numpy(zero_copy_only=False)))].as_py()

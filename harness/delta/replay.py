@@ -8,6 +8,7 @@ per distinct identity, so that reconciling is a few passes over arrays.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -22,7 +23,6 @@ from harness.delta.actions import (
     ADDS,
     FILES_STATE,
     PARTITION_VALUES,
-    REMOVES,
     DomainMetadata,
     Metadata,
     Protocol,
@@ -31,9 +31,9 @@ from harness.delta.actions import (
 )
 from harness.delta.checkpoints import CheckpointContent, Statistics, UnreadableCheckpoint, read_checkpoint
 from harness.delta.checksum import cross_check
-from harness.delta.commits import Locator, file_actions, ids_of, read_log_file, refuse_repeats
+from harness.delta.commits import REMOVED, Locator, file_actions, ids_of, read_log_file, refuse_repeats
 from harness.delta.log_files import CheckpointKind, Compaction, LogFile
-from harness.delta.paths import TableRoot, require_readable
+from harness.delta.paths import TableRoot, first_repeated, require_readable
 from harness.delta.segment import LogSegment
 from harness.delta.stats_structs import concat_files
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
@@ -43,7 +43,6 @@ __all__ = ["Statistics", "load_state"]
 
 Ranks: TypeAlias = npt.NDArray[np.int64]
 
-_REMOVED = pa.schema([field for field in REMOVES if field.name in ("path", "key", "physical") or field.name.startswith("dv_")])
 _CHUNK = 16_384  # file actions that are held as parsed JSON at a time
 _PARALLEL_READS = 8
 
@@ -75,7 +74,10 @@ def load_state(
     """
     locator = Locator(TableRoot.of(root), path_map or PathMap())
     segment, base = _read_base(segment, storage, locator, statistics)
-    replay = _Replay(adds=_Pending(ADDS, locator), removes=_Pending(_REMOVED, locator))
+    replay = _Replay(
+        adds=_Pending(ADDS, locator, frozenset({"stats"} if statistics == "none" else ())),
+        removes=_Pending(REMOVED, locator),
+    )
     if base is not None:
         replay.start(base)
     for number, (file, version, data) in enumerate(_read_steps(segment, storage, locator.root)):
@@ -199,6 +201,7 @@ class _Pending:
 
     schema: pa.Schema
     locator: Locator
+    unwanted: AbstractSet[str] = frozenset()
     bodies: list[Body] = field(default_factory=list)
     body_ranks: list[int] = field(default_factory=list)
     tables: list[pa.Table] = field(default_factory=list)
@@ -223,6 +226,11 @@ class _Pending:
             table = file_actions(self.bodies, self.schema, locator=self.locator, file=None)
         except HarnessError as error:
             raise self._placed(error, files) from error.__cause__
+        for name in self.unwanted:
+            index = self.schema.get_field_index(name)
+            table = table.set_column(
+                index, self.schema.field(index), pa.nulls(table.num_rows, self.schema.types[index])
+            )
         self.tables.append(table)
         self.ranks.append(np.array(self.body_ranks, dtype=np.int64))
         self.bodies, self.body_ranks = [], []
@@ -241,9 +249,8 @@ class _Pending:
 def _newest(ids: pa.Array, ranks: Ranks) -> Ranks:
     """Of each distinct id, the index with the greatest rank."""
     codes = np.asarray(pc.dictionary_encode(ids).indices)
-    order = np.lexsort((ranks, codes))
-    ends = np.append(codes[order][1:] != codes[order][:-1], True)
-    return order[ends]
+    order: Ranks = np.lexsort((ranks, codes))
+    return order[np.append(codes[order][1:] != codes[order][:-1], np.full(min(1, len(order)), fill_value=True))]
 
 
 def _without(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Table]:
@@ -256,11 +263,12 @@ def _without(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Table]:
 
 def _refuse_two_vectors(files: pa.Table) -> None:
     """A file that is live twice would be read twice (delta R3)."""
-    keys = files.column("key")
-    if pc.count_distinct(keys).as_py() == len(keys):
+    vectors = files.column("dv_storage_type")
+    if vectors.null_count == len(vectors):
+        return  # then keys are what replay told files apart by
+    repeated = first_repeated(files.column("key"))
+    if repeated is None:
         return
-    counts = pc.value_counts(keys)
-    repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0].as_py()
     raise InvalidTableError(
         f"The data file {repeated} is live with two deletion vectors: a writer replaced one without removing the file "
         "as it was. Which rows are deleted is not defined",
@@ -287,7 +295,8 @@ def _checked(files: pa.Table, metadata: Metadata) -> pa.Table:
             rule="delta L25",
         )
     empty = pa.array([[]] * files.num_rows, PARTITION_VALUES)
-    return files.set_column(files.schema.get_field_index("partition_values"), FILES_STATE.field("partition_values"), empty)
+    index = files.schema.get_field_index("partition_values")
+    return files.set_column(index, FILES_STATE.field("partition_values"), empty)
 
 
 def _cross_checked(state: State, segment: LogSegment, storage: Storage) -> State:

@@ -57,9 +57,7 @@ def _with_struct(table: pa.Table, schema: pa.Schema) -> pa.Table:
     if STATS_STRUCT not in table.schema.names:
         return table.append_column(STATS_STRUCT, pa.nulls(table.num_rows, target))
     chunks = [_conform(chunk, target) for chunk in table.column(STATS_STRUCT).chunks]
-    return table.set_column(
-        table.schema.get_field_index(STATS_STRUCT), STATS_STRUCT, pa.chunked_array(chunks, target)
-    )
+    return table.set_column(table.schema.get_field_index(STATS_STRUCT), STATS_STRUCT, pa.chunked_array(chunks, target))
 
 
 def _conform(values: pa.Array, target: pa.DataType) -> pa.Array:
