@@ -21,7 +21,7 @@ from harness.errors import InvalidTableError, RequestError, UnsupportedError
 from harness.storage import Storage, is_local, join, local_path
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)")
-_LOCAL_URI = re.compile(r"file:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
+_LOCAL_URI = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))", re.IGNORECASE)
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
@@ -152,14 +152,20 @@ def require_readable(physical: pa.Array, root: TableRoot, storage: Storage) -> N
         if scheme.startswith("/"):
             continue  # a local file of a remote table
         example = foreign[int(np.argmax(pc.starts_with(foreign, scheme).to_numpy(zero_copy_only=False)))].as_py()
-        try:
-            storage.file_system(example if scheme.endswith("://") else scheme + "//")
-        except RequestError as error:
+        if not _is_served(scheme, example, storage):
             raise UnsupportedError(
                 f"Cannot read files in {scheme}: no file system for it is installed. Install one, or map the path",
                 file=example,
                 rule="delta L41",
-            ) from error
+            )
+
+
+def _is_served(prefix: str, example: str, storage: Storage) -> bool:
+    try:
+        storage.file_system(example)
+    except (RequestError, OSError):  # OSError: pyarrow's Hadoop client does not find Java
+        return False
+    return prefix.endswith("://")  # without, `storage` would take it for a local path
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +199,7 @@ def _remote_normal(uri: str) -> str:
     segments: list[str] = []
     for segment in uri[start:].split("/"):
         if segment == "..":
-            del segments[1:][-1:]
+            del segments[max(1, len(segments) - 1) :]  # the first is what stands before the first slash
         elif segment != ".":
             segments.append(segment)
     return uri[:start] + "/".join(segments)

@@ -248,9 +248,12 @@ class _Pending:
 
 def _newest(ids: pa.Array, ranks: Ranks) -> Ranks:
     """Of each distinct id, the index with the greatest rank."""
-    codes = np.asarray(pc.dictionary_encode(ids).indices)
-    order: Ranks = np.lexsort((ranks, codes))
-    return order[np.append(codes[order][1:] != codes[order][:-1], np.full(min(1, len(order)), fill_value=True))]
+    codes: Ranks = np.asarray(pc.dictionary_encode(ids).indices, dtype=np.int64)
+    order = np.lexsort((ranks, codes)).astype(np.int64)
+    last = np.ones(len(order), dtype=np.bool_)
+    last[:-1] = codes[order][1:] != codes[order][:-1]
+    newest: Ranks = order[last]
+    return newest
 
 
 def _without(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Table]:
