@@ -94,9 +94,22 @@ def test_primitive_types(name, expected):
 
 @pytest.mark.parametrize(
     "name",
-    ["int", "INTEGER", "bigint", "decimal(39,0)", "decimal(0,0)", "decimal(3,4)", "decimal(5,-2)", "decimal(5)", "", "x",
-     "timestamp_ns", "intervals", "geometries"],
-)  # fmt: skip
+    [
+        "int",
+        "INTEGER",
+        "bigint",
+        "decimal(39,0)",
+        "decimal(0,0)",
+        "decimal(3,4)",
+        "decimal(5,-2)",
+        "decimal(5)",
+        "",
+        "x",
+        "timestamp_ns",
+        "intervals",
+        "geometries",
+    ],
+)
 def test_unknown_type_names_are_refused_when_loading(name):
     assert parse_type_name(name) is None
     with pytest.raises(UnsupportedError) as error:
@@ -136,9 +149,7 @@ def test_nested_types_have_positional_ids_depth_first():
             name="b",
             type=MapType(
                 Field(id=6, name="key", type=StringType(), required=True),
-                Field(
-                    id=7, name="value", type=ListType(Field(id=8, name="element", type=IntegerType(64)))
-                ),
+                Field(id=7, name="value", type=ListType(Field(id=8, name="element", type=IntegerType(64)))),
             ),
         ),
         Field(id=9, name="c", type=IntegerType(32)),
@@ -156,7 +167,9 @@ def test_names_may_hold_anything():
         pytest.param([column("a"), column("A")], None, id="top"),
         pytest.param([column("Ä"), column("ä")], None, id="non-ascii"),
         pytest.param([column("a"), column("b", struct(column("x"), column("x")))], "b", id="struct"),
-        pytest.param([column("m", map_of("string", array(struct(column("x"), column("X")))))], "m.value.element", id="deep"),
+        pytest.param(
+            [column("m", map_of("string", array(struct(column("x"), column("X")))))], "m.value.element", id="deep"
+        ),
     ],
 )
 def test_names_equal_but_for_case_are_refused_at_each_level(fields, path):
@@ -167,10 +180,25 @@ def test_equal_names_at_different_levels_are_fine():
     assert parse(column("a", struct(column("A", struct(column("a")))))).schema.names() == ("a",)
 
 
-@pytest.mark.parametrize("text", [None, "", "  ", "{", "null", "[]", '"struct"', '{"type":"struct"}', '{"fields":[]}',
-                                  '{"type":"struct","fields":{}}', '{"type":"struct","fields":[]}',
-                                  '{"type":"struct","fields":[1]}', '{"type":"struct","fields":[{"type":"long"}]}',
-                                  '{"type":"array","elementType":"long"}'])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "  ",
+        "{",
+        "null",
+        "[]",
+        '"struct"',
+        '{"type":"struct"}',
+        '{"fields":[]}',
+        '{"type":"struct","fields":{}}',
+        '{"type":"struct","fields":[]}',
+        '{"type":"struct","fields":[1]}',
+        '{"type":"struct","fields":[{"type":"long"}]}',
+        '{"type":"array","elementType":"long"}',
+    ],
+)
 def test_what_is_no_schema_is_refused(text):
     with pytest.raises(InvalidTableError) as error:
         parse_schema(text)
@@ -207,7 +235,8 @@ def test_what_a_field_leaves_out_is_nullable_and_plain():
 
 def test_promises_about_nulls_stay_at_the_top_and_as_information():
     a, b = parse(
-        column("a", struct(column("x", nullable=False)), nullable=False), column("b", array("long", contains_null=False))
+        column("a", struct(column("x", nullable=False)), nullable=False),
+        column("b", array("long", contains_null=False)),
     ).schema.fields
     assert a.required
     assert not a.type.fields[0].required
@@ -229,7 +258,9 @@ def test_defaults_generation_and_identity_mean_nothing_to_a_reader():
 
 
 def test_partition_columns_are_in_partition_order_and_in_any_case():
-    schema = parse(column("Day", "date"), column("x"), column("ÄGYPTEN", "string"), partition_columns=["ägypten", "DAY"])
+    schema = parse(
+        column("Day", "date"), column("x"), column("ÄGYPTEN", "string"), partition_columns=["ägypten", "DAY"]
+    )
     assert [f.name for f in schema.partition_columns] == ["ÄGYPTEN", "Day"]
     assert [f.id for f in schema.partition_columns] == [3, 1]
 

@@ -123,7 +123,12 @@ def test_unread_features_come_before_a_malformed_list():
 
 @pytest.mark.parametrize("name", ["DELETIONVECTORS", "timestampntz", "TypeWidening-Preview"])
 def test_letter_case_of_features_does_not_matter(name):
-    check_protocol(Protocol(min_reader_version=3, min_writer_version=7, reader_features=(name,), writer_features=(name.swapcase(),)), metadata())  # fmt: skip
+    check_protocol(
+        Protocol(
+            min_reader_version=3, min_writer_version=7, reader_features=(name,), writer_features=(name.swapcase(),)
+        ),
+        metadata(),
+    )
 
 
 @pytest.mark.parametrize(
