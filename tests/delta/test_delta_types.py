@@ -121,7 +121,8 @@ def test_unknown_type_message_names_column_and_type():
     with pytest.raises(UnsupportedError) as error:
         parse(column("c", "hyperreal"))
     assert str(error.value) == (
-        "Cannot read a table with a column of type 'hyperreal', which is not known [UnsupportedType; field c, rule delta T1]"
+        "Cannot read a table with a column of type 'hyperreal', which is not known "
+        "[UnsupportedType; field c, rule delta T1]"
     )
 
 
