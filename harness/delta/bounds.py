@@ -82,30 +82,42 @@ def from_struct(values: pa.Array, type_: Type) -> list[Any]:
     return [None] * len(values)
 
 
-def lower_bound(value: Any, type_: Type) -> Any:
-    """A value that no value of the column is below, for its recorded minimum."""
+def lower_bounds(values: Sequence[Any], type_: Type) -> Sequence[Any]:
+    """Values that no value of the column is below, for its recorded minima; None stays None."""
     match type_:
         case TimestampType():
-            if value < _YEAR_1900_US:
-                return value - _MINUTE_US - _MS_US
-            return value - _MS_US if value < 0 else value  # some writers cut towards zero
+            return [None if value is None else _earliest(value) for value in values]
         case FloatType(bits=64):
-            return _float32_neighbour(value, -math.inf)
+            return [None if value is None else _float32_neighbour(value, -math.inf) for value in values]
         case _:
-            return value
+            return values
 
 
-def upper_bound(value: Any, type_: Type) -> Any:
-    """A value that no value of the column but NaN is above, for its recorded maximum; None: there is none."""
+def upper_bounds(values: Sequence[Any], type_: Type) -> Sequence[Any]:
+    """Values that no value of the column but NaN is above, for its recorded maxima; None: there is none."""
     match type_:
         case TimestampType():
-            return value + _MS_US + (_MINUTE_US if value < _YEAR_1900_US else 0)
+            return [None if value is None else _latest(value) for value in values]
         case FloatType(bits=64):
-            return _float32_neighbour(value, math.inf)
-        case StringType() if len(value) >= PREFIX_LENGTH:
-            return _after_prefix(value[:PREFIX_LENGTH])
+            return [None if value is None else _float32_neighbour(value, math.inf) for value in values]
+        case StringType():
+            return [
+                value if value is None or len(value) < PREFIX_LENGTH else _after_prefix(value[:PREFIX_LENGTH])
+                for value in values
+            ]
         case _:
-            return value
+            return values
+
+
+def _earliest(value: int) -> int:
+    """Some writers cut milliseconds towards zero, and some cut offsets with seconds to minutes (delta F7)."""
+    if value >= 0:
+        return value
+    return value - _MS_US - (_MINUTE_US if value < _YEAR_1900_US else 0)
+
+
+def _latest(value: int) -> int:
+    return value + _MS_US + (_MINUTE_US if value < _YEAR_1900_US else 0)
 
 
 def _float32_neighbour(value: float, towards: float) -> float:

@@ -26,6 +26,7 @@ from harness.predicate import Filter
 from harness.projection import METADATA
 from harness.schema import Field, StructType, UnknownType
 
+_STATISTICS = ("stats", "stats_parsed")
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
 _ROW_TRACKING = {_ROW_ID: ("base_row_id", "baseRowId"), _ROW_COMMIT_VERSION: ("default_row_commit_version",) * 2}
 
@@ -66,7 +67,8 @@ class _Scan:
         counts = record_counts(state.files)
         verdicts = self._verdicts(condition, counts, shows_deleted="_deleted" in used)
         kept, left_out = np.flatnonzero(verdicts == KEPT), np.flatnonzero(verdicts != KEPT)
-        files = state.files.take(kept)
+        files = state.files.drop_columns([name for name in _STATISTICS if name in state.files.column_names])
+        files = files if len(kept) == files.num_rows else files.take(kept)
         targets = _deleted_files(files, counts[kept])
         self._check_row_tracking(files, used)
         return ScanPlan(

@@ -7,14 +7,14 @@ filter again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from harness.delta.matching import Matching
 from harness.delta.partition_tuples import PartitionTuples
 from harness.delta.statistics import leaves, read_statistics
 from harness.predicate import (
@@ -25,7 +25,6 @@ from harness.predicate import (
     Undecided,
     evaluate,
     fields_of,
-    may_match,
 )
 from harness.schema import Schema
 
@@ -59,12 +58,25 @@ def skip_files(
     wanted = leaves(schema, ids)
     if not wanted:
         return verdicts
-    statistics = read_statistics(files.take(places), wanted)
-    codes = partitions.indexes[places].tolist()
-    for place, (file, code) in enumerate(zip(places.tolist(), codes, strict=True)):
-        if not may_match(residuals[code], statistics.of(place)):
-            verdicts[file] = BY_STATISTICS
+    statistics = read_statistics(files, wanted, places=places)
+    matching = Matching(statistics)
+    codes = partitions.indexes[places]
+    for residual, group in _grouped(residuals, codes):
+        dropped = group[~matching.files(residual, group)]
+        verdicts[places[dropped]] = BY_STATISTICS
     return verdicts
+
+
+def _grouped(
+    residuals: Sequence[Predicate], codes: npt.NDArray[np.int32]
+) -> Iterator[tuple[Predicate, npt.NDArray[np.int64]]]:
+    """Each distinct residual with the places of its files."""
+    numbers: dict[Predicate, int] = {}
+    renumbered = np.array([numbers.setdefault(residual, len(numbers)) for residual in residuals])[codes]
+    order = np.argsort(renumbered, kind="stable")
+    starts = np.searchsorted(renumbered[order], np.arange(len(numbers) + 1))
+    for number, residual in enumerate(numbers):
+        yield residual, order[starts[number] : starts[number + 1]]
 
 
 def bind(predicate: Predicate, values: Mapping[int, Any]) -> Predicate:

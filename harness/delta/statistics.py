@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from harness.column_stats import ColumnStats
-from harness.delta.bounds import from_json, from_struct, has_bounds, lower_bound, upper_bound
+from harness.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
 from harness.lookup import stored_name
 from harness.schema import DecimalType, Field, FloatType, IntegerType, Schema, StructType, Type, children
 
@@ -46,28 +46,40 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """Statistics of one column, per file in stored form; None is unknown.
+
+    lower, upper: bounds that all values but nulls and NaN lie within.
+    nulls: rows that are null, at least 0 and at most all; None where the file's row count is unknown.
+    """
+
+    lower: Sequence[Any]
+    upper: Sequence[Any]
+    nulls: Sequence[int | None]
+
+
+@dataclass(frozen=True, slots=True)
 class FileStats:
     """Statistics of some files, by their place in the list that was read.
 
     rows: physical rows; None is unknown.
-    columns: by field id, per file: lower bound, upper bound and null count in stored form, None is unknown.
+    columns: by field id.
     """
 
     rows: Sequence[int | None]
-    columns: Mapping[int, tuple[Sequence[Any], Sequence[Any], Sequence[int | None]]]
+    columns: Mapping[int, Bounds]
 
     def of(self, place: int) -> Callable[[Field], ColumnStats | None]:
         """What is known of each field in one file, as `harness.predicate.may_match` takes it."""
-        rows = self.rows[place]
 
         def stats(field: Field) -> ColumnStats | None:
             column = self.columns.get(field.id)
-            if column is None or rows is None:
+            nulls = None if column is None else column.nulls[place]
+            if column is None or nulls is None:  # bounds of a file that may be all null mean nothing (delta F3)
                 return None
-            nulls = column[2][place]
-            if nulls is None:  # bounds of a file that may be all null mean nothing (delta F3)
-                return None
-            return ColumnStats(lower=column[0][place], upper=column[1][place], null_count=nulls, value_count=rows)
+            return ColumnStats(
+                lower=column.lower[place], upper=column.upper[place], null_count=nulls, value_count=self.rows[place]
+            )
 
         return stats
 
@@ -86,28 +98,41 @@ def record_counts(files: pa.Table) -> npt.NDArray[np.int64]:
         counts = found.fill_null(-1).to_numpy().copy()
     unknown = np.flatnonzero(counts < 0)
     if unknown.size:
-        rows = read_statistics(files.take(unknown), ()).rows
+        rows = read_statistics(files, (), places=unknown).rows
         counts[unknown] = [-1 if count is None else count for count in rows]
     return counts
 
 
-def read_statistics(files: pa.Table, wanted: Sequence[Leaf]) -> FileStats:
-    """Statistics of every file of a `FILES_STATE` table: the JSON text, where there is none the struct (delta F10)."""
+def read_statistics(
+    files: pa.Table, wanted: Sequence[Leaf], *, places: npt.NDArray[np.int64] | None = None
+) -> FileStats:
+    """Statistics of files of a `FILES_STATE` table: the JSON text, where there is none the struct (delta F10).
+
+    places: the files; None: all of them.
+    """
+    files = files.select([name for name in ("path", "stats", "stats_parsed") if name in files.column_names])
+    if places is not None and len(places) < files.num_rows:
+        files = files.take(places)
     raw = _read_texts(files, wanted)
-    parsed = _read_structs(files.column("stats_parsed"), wanted) if "stats_parsed" in files.column_names else None
-    if parsed is not None:
-        raw = raw.completed(parsed)
+    if "stats_parsed" in files.column_names and not all(raw.known):
+        raw = raw.completed(_read_structs(files.column("stats_parsed"), wanted))
+    rows = [count if count is not None and count >= 0 else None for count in raw.rows]
     return FileStats(
-        [count if count is not None and count >= 0 else None for count in raw.rows],
+        rows,
         {
-            leaf.field.id: (
-                [None if v is None else lower_bound(v, leaf.field.type) for v in lower],
-                [None if v is None else upper_bound(v, leaf.field.type) for v in upper],
-                nulls,
+            leaf.field.id: Bounds(
+                lower_bounds(lower, leaf.field.type), upper_bounds(upper, leaf.field.type), _null_counts(nulls, rows)
             )
             for leaf, (lower, upper, nulls) in zip(wanted, raw.columns, strict=True)
         },
     )
+
+
+def _null_counts(nulls: Sequence[int | None], rows: Sequence[int | None]) -> list[int | None]:
+    return [
+        null if null is not None and count is not None and 0 <= null <= count else None
+        for null, count in zip(nulls, rows, strict=True)
+    ]
 
 
 _Values: TypeAlias = list[Any]
@@ -151,12 +176,17 @@ def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
     if isinstance(texts, pa.ChunkedArray):  # no rows
         texts = pa.array([], pa.string())
     # A line each: line breaks are only white space in JSON, and a line without text would be passed over.
-    lines = pc.replace_substring_regex(texts, pattern=r"[\r\n]", replacement=" ")
-    present = pc.fill_null(pc.match_substring_regex(lines, r"\S"), False)
+    lines = texts
+    for separator in "\n\r":
+        if pc.any(pc.match_substring(lines, separator)).as_py():
+            lines = pc.replace_substring(lines, pattern=separator, replacement=" ")
+    present = pc.fill_null(pc.starts_with(lines, "{"), False)
+    if pc.sum(present).as_py() != size - lines.null_count:
+        present = pc.fill_null(pc.match_substring_regex(lines, r"\S"), False)
     places = np.flatnonzero(present.to_numpy(zero_copy_only=False))
     if not places.size:
         return _nothing(size, len(wanted))
-    compact = lines.filter(present)
+    compact = lines if places.size == size else lines.filter(present)
     parsed = _parse_all(compact, wanted)
     found = _parse_each(compact.to_pylist(), wanted) if parsed is None else parsed
     return found if places.size == size else _spread(found, places, size)
@@ -183,15 +213,12 @@ def _spread(found: _Raw, places: npt.NDArray[np.int64], size: int) -> _Raw:
 
 def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
     """All texts in one go; None if any of them is not as expected."""
+    text = pa.BufferReader(_joined(lines))
+    blocks = pyarrow.json.ReadOptions(block_size=max(_BLOCK_BYTES, _longest(lines)))
+    parsing = pyarrow.json.ParseOptions(explicit_schema=_json_schema(wanted), unexpected_field_behavior="ignore")
     try:
-        table = pyarrow.json.read_json(
-            pa.BufferReader(_joined(lines)),
-            read_options=pyarrow.json.ReadOptions(block_size=max(_BLOCK_BYTES, _longest(lines))),
-            parse_options=pyarrow.json.ParseOptions(
-                explicit_schema=_json_schema(wanted), unexpected_field_behavior="ignore"
-            ),
-        )
-    except pa.ArrowException:
+        table = pyarrow.json.read_json(text, read_options=blocks, parse_options=parsing)
+    except pa.ArrowInvalid:
         return None
     if table.num_rows != len(lines):
         return None
@@ -209,7 +236,8 @@ def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
 
 def _joined(lines: pa.Array) -> pa.Buffer:
     """The texts with a line break after each; string arrays hold their text in one piece."""
-    ended = pc.binary_join_element_wise(lines.cast(pa.large_string()), "", "\n")
+    text = pa.large_string()
+    ended = pc.binary_join_element_wise(lines.cast(text), pa.scalar("", text), pa.scalar("\n", text))
     _, offsets, data = ended.buffers()
     bounds = np.frombuffer(offsets, np.int64)
     start, end = int(bounds[ended.offset]), int(bounds[ended.offset + len(ended)])
