@@ -17,7 +17,6 @@ names are counted, not drawn, so the same calls write the same table. It shares 
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +26,6 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from harness.errors import RequestError
 from harness.schema import Field, Schema
 from harness.testing.delta_checkpoint import (
     CheckpointKind,
@@ -36,18 +34,19 @@ from harness.testing.delta_checkpoint import (
     hint_text,
     write_checkpoint,
 )
-from harness.testing.delta_commit import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, Change, commit_actions
-from harness.testing.delta_document import ColumnPath, DeltaDocument, MappingMode, named_protocol
+from harness.testing.delta_commit import Change, commit_actions
+from harness.testing.delta_document import ColumnPath, DeltaDocument, MappingMode, edited_schema, named_protocol
 from harness.testing.delta_files import DataFileHandle, FileOptions, stored_rows
 from harness.testing.delta_log import FIRST_TIMESTAMP_MS, DeltaLog, vector_id
-from harness.testing.delta_partitions import folder, given_values, shared_values, values_of
-from harness.testing.delta_types import Json, SchemaText, schema_of
+from harness.testing.delta_partitions import fields_of, folder, given_values, grouped, shared_values
+from harness.testing.delta_types import Json, SchemaText
+from harness.testing.delta_values import json_text
 from harness.testing.delta_vectors import BitmapFormat, Storage, write_vectors
 from harness.testing.delta_writing import Addressing, DataFileWriter
 from harness.testing.iceberg_files import corrupt, truncate
 from harness.testing.iceberg_store import counted_uuid
 
-__all__ = ["DataFileHandle", "DeltaTable", "FileOptions", "corrupt", "named_protocol", "truncate"]
+__all__ = ["DataFileHandle", "DeltaTable", "FileOptions", "corrupt", "edited_schema", "named_protocol", "truncate"]
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table
 
@@ -73,7 +72,7 @@ class DeltaTable:
         column_mapping: MappingMode = "none",
         features: Collection[str] = (),
         protocol: Json | None = None,
-        field_metadata: Mapping[str, Mapping[str, Any]] | None = None,
+        field_metadata: Mapping[ColumnPath, Mapping[str, Any]] | None = None,
         timestamp: int | None = None,
         in_commit_timestamp: int | None = None,
     ) -> DeltaTable:
@@ -86,15 +85,7 @@ class DeltaTable:
         document = DeltaDocument(directory.name, schema, partition_columns)
         document.metadata["createdTime"] = FIRST_TIMESTAMP_MS if timestamp is None else timestamp
         document.configuration.update(configuration or {})
-        if column_mapping != "none":
-            document.map_columns(column_mapping, "fresh")
-        for path, more in (field_metadata or {}).items():
-            document.field(path)["metadata"].update(more)
-        document.require({*features, *document.needed_features()})
-        if "rowTracking" in document.features:
-            document.configuration.setdefault(ROW_ID_COLUMN, f"_row-id-col-{counted_uuid('row id')}")
-            name = f"_row-commit-version-col-{counted_uuid('row commit version')}"
-            document.configuration.setdefault(ROW_COMMIT_VERSION_COLUMN, name)
+        document.begin(column_mapping, field_metadata or {}, features)
         if protocol is not None:
             document.protocol = dict(protocol)
         table = cls(directory, document)
@@ -115,7 +106,7 @@ class DeltaTable:
     @property
     def partition_fields(self) -> tuple[Field, ...]:
         """The partition columns, in the order of `partitionColumns`."""
-        return _partition_fields(self.schema, self.document.metadata["partitionColumns"])
+        return fields_of(self.schema, self.document.metadata["partitionColumns"])
 
     @property
     def live_files(self) -> tuple[DataFileHandle, ...]:
@@ -166,7 +157,9 @@ class DeltaTable:
         writer = DataFileWriter(self.directory, schema, FileOptions(**more), self.document.mode != "none")
         hidden = {f.name for f in places} if partition_columns == "log" else set()
         table, stats = writer.content(content, columns, hidden, names or {})
-        for name, array in {**self._tracked(row_ids, row_commit_versions), **(extra or {})}.items():
+        for name, values_ in self.document.row_columns(row_ids, row_commit_versions).items():
+            table = table.append_column(name, pa.array(values_, pa.int64()))
+        for name, array in (extra or {}).items():
             table = table.append_column(name, array)
         number = len(self.handles) + 1
         path = f"{folder(places, values)}part-{number:05d}.parquet" if path is None else path
@@ -179,10 +172,8 @@ class DeltaTable:
 
     def write_partitioned(self, rows: Sequence[Mapping[str, Any]], **more: Any) -> tuple[DataFileHandle, ...]:
         """Write one data file per partition of the rows, in the order in which the partitions first occur."""
-        groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-        for row, content in zip(rows, stored_rows(self.schema, rows), strict=True):
-            groups.setdefault(tuple(values_of(self.partition_fields, content).items()), []).append(row)
-        return tuple(self.write_data(group, **more) for group in groups.values())
+        groups = grouped(self.partition_fields, rows, stored_rows(self.schema, rows))
+        return tuple(self.write_data(group, **more) for group in groups)
 
     def write_changes(
         self, rows: Sequence[Mapping[str, Any]], change_type: str | Sequence[str], **more: Any
@@ -248,12 +239,12 @@ class DeltaTable:
         version = self.version + 1 if version is None else version
         time_ms = self.log.time_of(version) if timestamp is None else timestamp
         change = Change(actions=actions, add=add, remove=remove, cdc=cdc, **more)
-        written = commit_actions(change, self.document, self.log.newest_state(), version, time_ms)
+        written = commit_actions(change, self.document, self.log.newest_state, version, time_ms)
         self.log.write(version, written, raw, time_ms)
         return version
 
     def delete(self, handle: DataFileHandle, positions: Iterable[int], **more: Any) -> int:
-        """Commit that these rows (0-based positions) of a file are dead too; the version. more: as for `delete_rows`."""
+        """Commit that these rows of a file (0-based positions) are dead too; the version. more: see `delete_rows`."""
         return self.delete_rows({handle: positions}, **more)
 
     def delete_rows(
@@ -325,18 +316,9 @@ class DeltaTable:
 
         In-commit timestamps that are turned on get their enablement version and time (delta L35).
         """
-
-        def update(doc: DeltaDocument) -> None:
-            was_on = doc.enabled("delta.enableInCommitTimestamps")
-            doc.configuration.update({k: v for k, v in properties.items() if v is not None})
-            for name in (k for k, v in properties.items() if v is None):
-                doc.configuration.pop(name, None)
-            if doc.enabled("delta.enableInCommitTimestamps") and not was_on:
-                version = self.version + 1
-                doc.configuration["delta.inCommitTimestampEnablementVersion"] = str(version)
-                doc.configuration["delta.inCommitTimestampEnablementTimestamp"] = str(self.log.time_of(version))
-
-        return self.change("SET TBLPROPERTIES", update)
+        version = self.version + 1
+        time_ms = self.log.time_of(version)
+        return self.change("SET TBLPROPERTIES", lambda doc: doc.configure(properties, version, time_ms))
 
     def set_protocol(self, protocol: Json) -> int:
         """Commit any protocol; the version."""
@@ -353,12 +335,7 @@ class DeltaTable:
     # -- beside the commits -------------------------------------------------------------------------------------------
 
     def checkpoint(
-        self,
-        kind: CheckpointKind = "classic",
-        version: int | None = None,
-        *,
-        hint: bool = True,
-        **more: Any,
+        self, kind: CheckpointKind = "classic", version: int | None = None, *, hint: bool = True, **more: Any
     ) -> WrittenCheckpoint:
         """Write a checkpoint of a version (None: the newest), and `_last_checkpoint` if `hint`.
 
@@ -368,15 +345,9 @@ class DeltaTable:
             RequestError: a V2 checkpoint of a table whose protocol lacks the feature v2Checkpoint.
         """
         version = self.version if version is None else version
-        state = self.log.state(version)
-        metadata, protocol = state.metadata or self.document.metadata_action(), state.protocol or {}
-        if kind.startswith("v2") and "v2Checkpoint" not in protocol.get("readerFeatures", ()):
-            raise RequestError("Cannot write a V2 checkpoint: create the table with features=['v2Checkpoint']")
-        schema = schema_of(json.loads(metadata["schemaString"]))
-        places = _partition_fields(schema, metadata["partitionColumns"])
         options = CheckpointOptions(kind=kind, **more)
-        time_ms = self.log.time_of(version)
-        written = write_checkpoint(self.log.directory, version, state, schema, places, time_ms, options)
+        state, time_ms = self.log.state(version), self.log.time_of(version)
+        written = write_checkpoint(self.log.directory, version, state, time_ms, options)
         if hint:
             self.write_last_checkpoint(hint_text(written.hint))
         return written
@@ -400,10 +371,8 @@ class DeltaTable:
 
     def vacuum(self) -> None:
         """Delete the data files that the newest version does not hold."""
-        live = {handle.file for handle in self.live_files}
-        for handle in self.handles:
-            if handle.file not in live:
-                handle.file.unlink(missing_ok=True)
+        for file in {h.file for h in self.handles} - {h.file for h in self.live_files}:
+            file.unlink(missing_ok=True)
 
     def expire_log(self, before: int) -> None:
         """Delete the commit files of all versions below `before`; checkpoints stay."""
@@ -422,23 +391,10 @@ class DeltaTable:
 
     def edit_last_checkpoint(self, change: Callable[[Json], Any]) -> None:
         """Change the hint in place and write it again; its checksum stays as it was unless `change` touches it."""
-        path = self.log.directory / "_last_checkpoint"
-        hint = json.loads(path.read_text(encoding="utf-8"))
+        hint = self.log.hint()
         change(hint)
-        self.write_last_checkpoint(json.dumps(hint))
+        self.write_last_checkpoint(json_text(hint))
 
     def write_last_checkpoint(self, text: str) -> None:
         """Write any text as `_last_checkpoint`."""
-        self.log.put(self.log.directory / "_last_checkpoint", text, self.log.time_of(self.version))
-
-    def _tracked(
-        self, row_ids: Sequence[int | None] | None, versions: Sequence[int | None] | None
-    ) -> dict[str, pa.Array]:
-        given = ((ROW_ID_COLUMN, row_ids), (ROW_COMMIT_VERSION_COLUMN, versions))
-        properties = self.document.configuration
-        return {properties[name]: pa.array(values, pa.int64()) for name, values in given if values is not None}
-
-
-def _partition_fields(schema: Schema, names: Sequence[str]) -> tuple[Field, ...]:
-    by_name = {f.name: f for f in schema.fields}
-    return tuple(by_name[name] for name in names)
+        self.log.put(self.log.hint_path, text, self.log.time_of(self.version))

@@ -27,9 +27,11 @@ from harness.testing.delta_checkpoint_schema import (
     parsed_statistics_type,
     with_parsed_columns,
 )
+from harness.testing.delta_document import MAPPING_MODE
 from harness.testing.delta_files import set_time
 from harness.testing.delta_log import LogState
-from harness.testing.delta_types import Json
+from harness.testing.delta_partitions import fields_of
+from harness.testing.delta_types import Json, schema_of
 from harness.testing.delta_values import json_text
 from harness.testing.iceberg_store import counted_uuid
 
@@ -72,17 +74,23 @@ def write_checkpoint(
     directory: Path,
     version: int,
     state: LogState,
-    schema: Schema,
-    partition: Sequence[Field],
     time_ms: int,
     options: CheckpointOptions,
 ) -> WrittenCheckpoint:
     """Write a checkpoint of a state into the log directory.
 
-    schema: of the table at that version, logical, with physical names. partition: its partition columns.
+    Raises:
+        RequestError: the state has no metaData, or lacks the feature v2Checkpoint that the kind needs.
     """
-    writer = _Writer(directory, version, schema, partition, time_ms, options)
-    return writer.write(state)
+    metadata, protocol = state.metadata, state.protocol or {}
+    if metadata is None:
+        raise RequestError(f"Cannot write a checkpoint of version {version}: no commit up to it has a metaData action")
+    if options.kind.startswith("v2") and "v2Checkpoint" not in protocol.get("readerFeatures", ()):
+        raise RequestError("Cannot write a V2 checkpoint: create the table with features=['v2Checkpoint']")
+    mapped = metadata["configuration"].get(MAPPING_MODE, "none") != "none"
+    schema = schema_of(json.loads(metadata["schemaString"]), mapped=mapped)
+    partition = fields_of(schema, metadata["partitionColumns"])
+    return _Writer(directory, version, schema, partition, time_ms, options).write(state)
 
 
 def hint_text(hint: Json) -> str:
@@ -130,11 +138,12 @@ class _Writer:
         removes = [{"remove": {**r, "dataChange": False}} for r in state.removes] if self.options.tombstones else []
         adds = [{"add": {**a, "dataChange": False}} for a in state.adds]
         meta = state.metadata_actions()
+        sidecars: list[Path] = []
         match self.options.kind:
             case "classic":
-                files, sidecars = [self._parquet(f"{self._stem}.parquet", [*meta, *removes, *adds], v2=False)], []
+                files = [self._parquet(f"{self._stem}.parquet", [*meta, *removes, *adds], v2=False)]
             case "multi-part":
-                files, sidecars = self._parts([*meta, *removes, *adds]), []
+                files = self._parts([*meta, *removes, *adds])
             case "v2-parquet" | "v2-json":
                 files, sidecars = self._v2(meta, [*removes, *adds])
         hint = self._hint(files, sidecars, len(meta) + len(removes) + len(adds), len(adds))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +18,6 @@ from harness.testing.delta_types import Json
 from harness.testing.delta_values import json_text
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
-ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
-ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +40,13 @@ class Change:
     data_change: bool = True
 
 
-def commit_actions(change: Change, document: DeltaDocument, state: LogState, version: int, time_ms: int) -> list[Json]:
-    """The actions of a commit in the order in which they are written; adds of handles get their row ids here."""
+def commit_actions(
+    change: Change, document: DeltaDocument, state: Callable[[], LogState], version: int, time_ms: int
+) -> list[Json]:
+    """The actions of a commit in the order in which they are written; adds of handles get their row ids here.
+
+    state: of the table before the commit.
+    """
     removes = [removal(r, time_ms, change) if isinstance(r, DataFileHandle) else r for r in change.remove]
     tracked = assigned_rows(document, state, [a for a in change.add if isinstance(a, DataFileHandle)], version)
     adds = [{**a.add, "dataChange": change.data_change} if isinstance(a, DataFileHandle) else a for a in change.add]
@@ -100,12 +103,12 @@ def change_file(handle: DataFileHandle) -> Json:
 
 
 def assigned_rows(
-    document: DeltaDocument, state: LogState, handles: Iterable[DataFileHandle], version: int
+    document: DeltaDocument, state: Callable[[], LogState], handles: Iterable[DataFileHandle], version: int
 ) -> list[Json]:
     """Give row ids to the files that have none, if the table tracks rows; the new high-water mark as an action."""
     if "rowTracking" not in document.features:
         return []
-    mark = high_water_mark(state)
+    mark = high_water_mark(state())
     new = [h for h in handles if "baseRowId" not in h.add]
     for handle in new:
         handle.add["baseRowId"] = mark + 1

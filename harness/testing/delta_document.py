@@ -48,12 +48,13 @@ LEGACY_WRITERS = {
     "columnMapping": 5,
     "identityColumns": 6,
 }
+_COMMIT_TIMES = "delta.enableInCommitTimestamps"
 _BY_PROPERTY = {
     "delta.enableDeletionVectors": ("deletionVectors",),
     "delta.enableChangeDataFeed": ("changeDataFeed",),
     "delta.enableTypeWidening": ("typeWidening",),
     "delta.enableRowTracking": ("rowTracking", "domainMetadata"),
-    "delta.enableInCommitTimestamps": ("inCommitTimestamp",),
+    _COMMIT_TIMES: ("inCommitTimestamp",),
     "delta.appendOnly": ("appendOnly",),
     "delta.enableIcebergCompatV1": ("icebergCompatV1",),
     "delta.enableIcebergCompatV2": ("icebergCompatV2",),
@@ -62,6 +63,8 @@ _BY_PROPERTY = {
 _BY_TYPE = {"timestamp_ntz": "timestampNtz", "variant": "variantType", "geometry": "geospatial"}
 MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 MAPPING_MODE = "delta.columnMapping.mode"
+ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
+ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
 
 
 class DeltaDocument:
@@ -90,7 +93,7 @@ class DeltaDocument:
     @property
     def schema(self) -> Schema:
         """The logical schema."""
-        return schema_of(self.schema_doc)
+        return schema_of(self.schema_doc, mapped=self.mode != "none")
 
     @property
     def mode(self) -> str:
@@ -140,6 +143,47 @@ class DeltaDocument:
             self.protocol = named_protocol(known & READER_FEATURES, known)
         return True
 
+    def begin(
+        self,
+        mode: MappingMode,
+        field_metadata: Mapping[ColumnPath, Mapping[str, Any]],
+        features: Collection[str],
+    ) -> None:
+        """Complete a new table's document: column mapping, more field metadata, and the protocol for all of it."""
+        if mode != "none":
+            self.map_columns(mode, "fresh")
+        for path, more in field_metadata.items():
+            self.field(path)["metadata"].update(more)
+        self.require({*features, *self.needed_features()})
+        if "rowTracking" in self.features:
+            self.name_row_columns()
+
+    def configure(self, properties: Mapping[str, str | None], version: int, time_ms: int) -> None:
+        """Set or unset (None) properties, in the commit `version` of the time `time_ms`."""
+        was_on = self.enabled(_COMMIT_TIMES)
+        for name, value in properties.items():
+            self.configuration.pop(name, None)
+            if value is not None:
+                self.configuration[name] = value
+        if self.enabled(_COMMIT_TIMES) and not was_on:
+            self.configuration["delta.inCommitTimestampEnablementVersion"] = str(version)
+            self.configuration["delta.inCommitTimestampEnablementTimestamp"] = str(time_ms)
+        if self.enabled("delta.enableRowTracking"):
+            self.name_row_columns()
+
+    def name_row_columns(self) -> None:
+        """Name the columns of files that hold row ids and row commit versions, unless they have names."""
+        self.configuration.setdefault(ROW_ID_COLUMN, f"_row-id-col-{counted_uuid('row id')}")
+        commit_version = f"_row-commit-version-col-{counted_uuid('row commit version')}"
+        self.configuration.setdefault(ROW_COMMIT_VERSION_COLUMN, commit_version)
+
+    def row_columns(
+        self, row_ids: Sequence[int | None] | None, versions: Sequence[int | None] | None
+    ) -> dict[str, Sequence[int | None]]:
+        """The given row ids and row commit versions by the names of their columns in files."""
+        given = ((ROW_ID_COLUMN, row_ids), (ROW_COMMIT_VERSION_COLUMN, versions))
+        return {self.configuration[name]: values for name, values in given if values is not None}
+
     # -- schema changes ------------------------------------------------------------------------------------------------
 
     def field(self, path: ColumnPath) -> Json:
@@ -149,11 +193,6 @@ class DeltaDocument:
             RequestError: there is none.
         """
         return _locate(self.schema_doc, path)[1]
-
-    def physical(self, column: str) -> str:
-        """The physical name of a top-level column."""
-        f = self.field(column)
-        return str(f["metadata"].get(PHYSICAL_NAME, f["name"])) if self.mode != "none" else str(f["name"])
 
     def add(self, name: str, type_text: str | Json, parent: ColumnPath | None, metadata: Mapping[str, Any]) -> None:
         """Add a field at the end of the top level, or of the struct at `parent`."""

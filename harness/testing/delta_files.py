@@ -77,9 +77,9 @@ def stored_rows(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[dict[
     return [stored(struct, row) for row in rows]
 
 
-def physical_fields(fields: Sequence[Field], names: Mapping[int, str], *, mapped: bool) -> tuple[Field, ...]:
-    """The fields under the names that a file gives them: those of `names`, by id, else physical ones if `mapped`."""
-    return tuple(_physical(f, names, mapped=mapped) for f in fields)
+def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[Field, ...]:
+    """The fields under the names that a file gives them: those of `names`, by id, else the physical ones."""
+    return tuple(_physical(f, names) for f in fields)
 
 
 def file_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], *, ids: Literal["ids", "none"]) -> pa.Table:
@@ -140,18 +140,17 @@ def set_time(path: Path, time_ms: int) -> None:
     os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 
 
-def _physical(f: Field, names: Mapping[int, str], *, mapped: bool) -> Field:
+def _physical(f: Field, names: Mapping[int, str]) -> Field:
     match f.type:
         case StructType(fields=fields):
-            type_: Any = StructType(physical_fields(fields, names, mapped=mapped))
+            type_: Any = StructType(physical_fields(fields, names))
         case ListType(element=element):
-            type_ = ListType(_physical(element, names, mapped=mapped))
+            type_ = ListType(_physical(element, names))
         case MapType(key=key, value=value):
-            type_ = MapType(_physical(key, names, mapped=mapped), _physical(value, names, mapped=mapped))
+            type_ = MapType(_physical(key, names), _physical(value, names))
         case _:
             type_ = f.type
-    usual = f.physical_name if mapped and f.physical_name is not None else f.name
-    return Field(id=f.id, name=names.get(f.id, usual), type=type_, required=f.required)
+    return Field(id=f.id, name=names.get(f.id, f.physical_name or f.name), type=type_, required=f.required)
 
 
 def _with_id(arrow: pa.Field, f: Field) -> pa.Field:
@@ -167,10 +166,7 @@ def _with_inner_ids(kind: pa.DataType, f: Field) -> pa.DataType:
             part = kind.value_field
             return pa.list_(pa.field(part.name, _with_inner_ids(part.type, element), part.nullable))
         case MapType(key=key, value=value):
-            parts = kind.key_field, kind.item_field
-            marked = [
-                pa.field(p.name, _with_inner_ids(p.type, c), p.nullable) for p, c in zip(parts, (key, value), strict=True)
-            ]
-            return pa.map_(*marked)
+            pairs = ((kind.key_field, key), (kind.item_field, value))
+            return pa.map_(*(pa.field(p.name, _with_inner_ids(p.type, c), p.nullable) for p, c in pairs))
         case _:
             return kind

@@ -85,6 +85,16 @@ class DeltaLog:
         """The newest version; -1 before the first commit."""
         return max(self.commits, default=-1)
 
+    @property
+    def hint_path(self) -> Path:
+        """Where `_last_checkpoint` is on disk."""
+        return self.directory / "_last_checkpoint"
+
+    def hint(self) -> Json:
+        """The content of `_last_checkpoint`."""
+        content: Json = json.loads(self.hint_path.read_text(encoding="utf-8"))
+        return content
+
     def commit_path(self, version: int) -> Path:
         """Where a commit is, or was, on disk."""
         return self.directory / f"{version:020d}.json"
@@ -170,8 +180,3 @@ def _checksum(state: LogState) -> Json:
         "protocol": state.protocol,
         "allFiles": state.adds,
     }
-
-
-def parsed_lines(path: Path) -> list[Json]:
-    """The JSON objects in the lines of a file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]

@@ -8,9 +8,15 @@ from typing import Any
 import pyarrow as pa
 
 from harness.errors import RequestError
-from harness.schema import Field
+from harness.schema import Field, Schema
 from harness.testing.delta_values import folder_name, partition_text
 from harness.testing.iceberg_types import stored
+
+
+def fields_of(schema: Schema, names: Sequence[str]) -> tuple[Field, ...]:
+    """The columns with these names, in the order of the names."""
+    by_name = {f.name: f for f in schema.fields}
+    return tuple(by_name[name] for name in names)
 
 
 def given_values(
@@ -55,6 +61,16 @@ def shared_values(columns: Sequence[Field], rows: Sequence[Mapping[int, Any]] | 
 def values_of(columns: Sequence[Field], row: Mapping[int, Any]) -> dict[str, str | None]:
     """`partitionValues` of one stored row."""
     return {f.physical_name or f.name: partition_text(f.type, row.get(f.id)) for f in columns}
+
+
+def grouped(
+    columns: Sequence[Field], rows: Sequence[Mapping[str, Any]], stored_rows: Sequence[Mapping[int, Any]]
+) -> list[list[Mapping[str, Any]]]:
+    """Natural rows by partition, in the order in which the partitions first occur; `stored_rows` are the same rows."""
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row, content in zip(rows, stored_rows, strict=True):
+        groups.setdefault(tuple(values_of(columns, content).items()), []).append(row)
+    return list(groups.values())
 
 
 def folder(columns: Sequence[Field], values: Mapping[str, str | None]) -> str:

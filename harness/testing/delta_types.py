@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -97,18 +98,14 @@ def parse_type(text: str) -> tuple[Any, bool]:
     return type_, nullable
 
 
-def schema_of(document: Json) -> Schema:
+def schema_of(document: Json, *, mapped: bool) -> Schema:
     """The logical schema of a `schemaString` document.
 
-    Field ids are those of column mapping where a field has one; the other fields, elements, keys and values get ids
-    above 1,000,000. `physical_name` is that of column mapping, None where a field has none.
+    mapped: whether column mapping is on; then fields have the ids and physical names of their annotations, which
+    otherwise mean nothing. Fields without an id, elements, keys and values get ids above 1,000,000.
     """
-    return Schema(fields=_fields(document["fields"], count(1_000_001)))
-
-
-def type_of(json_type: Any) -> Type:
-    """The logical type of a JSON type; a name that Delta does not know becomes an opaque type."""
-    return _type(json_type, count(1_000_001))
+    schema = Schema(fields=_fields(document["fields"], count(1_000_001)))
+    return schema if mapped else Schema(fields=_unmapped(schema.fields))
 
 
 def struct_fields(json_type: Any) -> Iterator[Json]:
@@ -133,6 +130,8 @@ def type_names(json_type: Any) -> Iterator[str]:
                     yield from type_names(json_type[part])
             for f in json_type.get("fields", ()):
                 yield from type_names(f["type"])
+        case _:
+            pass
 
 
 def _fields(documents: list[Json], ids: Iterator[int]) -> tuple[Field, ...]:
@@ -146,6 +145,22 @@ def _fields(documents: list[Json], ids: Iterator[int]) -> tuple[Field, ...]:
         )
         for f in documents
     )
+
+
+def _unmapped(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    return tuple(replace(f, physical_name=None, type=_unmapped_type(f.type)) for f in fields)
+
+
+def _unmapped_type(type_: Type) -> Type:
+    match type_:
+        case StructType(fields=fields):
+            return StructType(_unmapped(fields))
+        case ListType(element=element):
+            return ListType(*_unmapped((element,)))
+        case MapType(key=key, value=value):
+            return MapType(*_unmapped((key, value)))
+        case _:
+            return type_
 
 
 def _type(json_type: Any, ids: Iterator[int]) -> Type:

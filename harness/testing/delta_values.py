@@ -28,7 +28,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 # Java's URI leaves these as they are, and so does what Spark writes.
 _PATH_SAFE = "/=:+,!$&'()*;@~"
 # Hive escapes these in folder names, and so Spark does.
-_HIVE_ESCAPED = frozenset('"#%\'*/:=?\\{[]^\x7f') | {chr(i) for i in range(1, 32)}
+_HIVE_ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(i) for i in range(1, 32)}
 
 
 def json_text(value: Any) -> str:

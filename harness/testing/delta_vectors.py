@@ -76,9 +76,7 @@ def write_vectors(
     payloads = [bitmap_bytes(s, form) for s in sets]
     facts = [{"sizeInBytes": len(p), "cardinality": len(s)} for p, s in zip(payloads, sets, strict=True)]
     if storage == "i":
-        return [
-            {"storageType": "i", "pathOrInlineDv": z85(p), **fact} for p, fact in zip(payloads, facts, strict=True)
-        ]
+        return [{"storageType": "i", "pathOrInlineDv": z85(p), **fact} for p, fact in zip(payloads, facts, strict=True)]
     if "/" in prefix:
         raise RequestError(f"Cannot use the prefix {prefix!r} for a deletion vector: it is one folder name, without /")
     content, offsets = vector_file_bytes(payloads)

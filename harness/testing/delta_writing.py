@@ -28,7 +28,7 @@ Addressing: TypeAlias = Literal["relative", "/", "file:/", "file:///", "file://l
 
 @dataclass(frozen=True, slots=True)
 class DataFileWriter:
-    """Writes files of one table under one schema. mapped: whether the table has column mapping."""
+    """Writes files of one table under one schema. mapped: whether files carry field ids."""
 
     directory: Path
     schema: Schema
@@ -47,14 +47,14 @@ class DataFileWriter:
         An Arrow table is written as it is; the statistics are of its columns that have physical names.
         """
         fields = self._chosen(columns, hidden)
-        log_fields = physical_fields(fields, {}, mapped=self.mapped)
+        log_fields = physical_fields(fields, {})
         if isinstance(rows, pa.Table):
             return rows, table_statistics(rows, fields, log_fields, self.options)
         under_log_names = file_table(log_fields, rows, ids="none")
         stats = table_statistics(under_log_names, fields, log_fields, self.options)
         others = {find_field(self.schema, path).id: name for path, name in names.items()}
         with_ids = self.mapped if self.options.field_ids is None else self.options.field_ids
-        file_fields = physical_fields(fields, others, mapped=self.mapped)
+        file_fields = physical_fields(fields, others)
         return file_table(file_fields, rows, ids="ids" if with_ids else "none"), stats
 
     def write(
