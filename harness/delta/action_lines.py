@@ -6,8 +6,9 @@ action (delta L24). Numbers never pass through floating point, and what a reader
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -20,6 +21,7 @@ T = TypeVar("T")
 _KNOWN = frozenset(
     "add remove cdc metaData protocol txn domainMetadata commitInfo checkpointMetadata sidecar".split()  # noqa: SIM905
 )
+_HELD = 16_384  # file actions
 _TYPE_NAMES = {str: "text", int: "an integer", bool: "true or false", dict: "an object", list: "a list"}
 
 
@@ -53,8 +55,13 @@ class ParsedActions:
         return only(self.metadata, "metaData", self.file)
 
 
-def parse_actions(data: bytes, *, file: str) -> ParsedActions:
+def parse_actions(data: bytes, *, file: str, drain: Callable[[ParsedActions], None] | None = None) -> ParsedActions:
     """The actions in a file of newline-delimited JSON.
+
+    Args:
+        data: the file.
+        file: its path, for errors.
+        drain: takes file actions away from what it is given; called before they grow too many to be held as JSON.
 
     Blank lines and `\\r\\n` are allowed; unknown actions and fields are ignored (delta L24, R7).
 
@@ -72,6 +79,8 @@ def parse_actions(data: bytes, *, file: str) -> ParsedActions:
             if not isinstance(body, dict):
                 raise _corrupt(f"the {name} on line {line} is not an object", file)
             collect(parsed, name, body, place=f"on line {line}", first=number == 0)
+        if drain is not None and len(parsed.adds) + len(parsed.removes) >= _HELD:
+            drain(parsed)
     return parsed
 
 
@@ -109,11 +118,11 @@ class _FieldError(Exception):
 
 
 def _lines(data: bytes, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        if not line or line.isspace():
+    for number, line in enumerate(io.BytesIO(data), start=1):
+        if line.isspace():
             continue
         try:
-            value = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+            value = _DECODER.decode(line.decode("utf-8"))
         except (ValueError, RecursionError) as error:  # ValueError: JSON and UTF-8 errors, and absurdly long integers
             raise _corrupt(f"line {number} is not JSON: {error}. It may be half-written", file) from error
         if not isinstance(value, dict):
@@ -123,6 +132,9 @@ def _lines(data: bytes, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _collect(parsed: ParsedActions, name: str, body: Body, *, first: bool) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -150,7 +151,7 @@ def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator,
     for target in schema:
         place = FIELDS.get(target.name)
         if place is not None:
-            columns[target.name] = _array([_at(body, place) for body in bodies], target.type, ".".join(place), file)
+            columns[target.name] = _array(_at(bodies, place), target.type, ".".join(place), file)
     columns["key"] = columns["physical"] = locator.locate(columns["path"], file=file)
     table = pa.table([columns[name] for name in schema.names], schema=schema)
     check_vectors(table, file=file)
@@ -211,25 +212,22 @@ def check_vectors(files: pa.Table, *, file: str | None) -> None:
             )
 
 
-def _at(body: Body, keys: tuple[str, ...]) -> Any:
-    value: Any = body
-    for key in keys:
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            return value  # of a wrong type: refused with its column
-        value = value.get(key)
-    return value
+def _at(bodies: Sequence[Body], place: tuple[str, ...]) -> list[Any]:
+    """The field at `place` in each of `bodies`; what stands where an object should be is refused with its column."""
+    first, *rest = place
+    values = [body.get(first) for body in bodies]
+    for name in rest:
+        if any(value is not None for value in values):
+            values = [value.get(name) if isinstance(value, dict) else value for value in values]
+    return values
 
 
 def _array(values: list[Any], type_: pa.DataType, name: str, file: str | None) -> pa.Array:
     if type_ == PARTITION_VALUES:
         values = [None if value is None else list(value.items()) for value in values]
-    wrong = _WRONG.get(type_)
-    if wrong is not None:
-        for value in values:
-            if wrong(value):
-                raise _mistyped(value, type_, name, file)
+    elif not {type(value) for value in values} <= {_PYTHON[type_], NoneType}:
+        value = next(value for value in values if value is not None and type(value) is not _PYTHON[type_])
+        raise _mistyped(value, type_, name, file)
     try:
         return pa.array(values, type_)
     except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError) as error:
@@ -241,11 +239,7 @@ def _array(values: list[Any], type_: pa.DataType, name: str, file: str | None) -
         ) from error
 
 
-_WRONG: dict[pa.DataType, Callable[[Any], bool]] = {
-    pa.int64(): lambda value: value is not None and type(value) is not int,
-    pa.string(): lambda value: value is not None and type(value) is not str,
-    pa.bool_(): lambda value: value is not None and type(value) is not bool,
-}
+_PYTHON = {pa.int64(): int, pa.string(): str, pa.bool_(): bool}
 
 
 def _mistyped(value: Any, type_: pa.DataType, name: str, file: str | None) -> CorruptFileError:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.delta.action_lines import Body, parse_actions
+from harness.delta.action_lines import Body, ParsedActions, parse_actions
 from harness.delta.actions import (
     ADDS,
     FILES_STATE,
@@ -146,14 +146,19 @@ class _Replay:
         self._latest(base.transactions, base.domains)
 
     def step(self, data: bytes, *, file: str, version: int, number: int) -> None:
-        parsed = parse_actions(data, file=file)
+        def drain(parsed: ParsedActions) -> None:
+            self.adds.extend(parsed.adds, number, self.files)
+            self.removes.extend(parsed.removes, number, self.files)
+            parsed.adds.clear()
+            parsed.removes.clear()
+
         self.files.append(file)
+        parsed = parse_actions(data, file=file, drain=drain)
+        drain(parsed)
         protocol, metadata = parsed.protocol, parsed.only_metadata
         self.protocol = self.protocol if protocol is None else protocol
         self.metadata = self.metadata if metadata is None else metadata
         self._latest(parsed.transactions, parsed.domains)
-        self.adds.extend(parsed.adds, number, self.files)
-        self.removes.extend(parsed.removes, number, self.files)
 
     def state(self, version: int, warnings: tuple[str, ...], table: str) -> State:
         if self.protocol is None or self.metadata is None:
