@@ -124,7 +124,10 @@ def parse_schema(
     """
     document = _load(text)
     parser = _Parser(ids_for(mode, document), TYPE_WIDENING in features)
-    fields = parser.fields(document, ())
+    try:
+        fields = parser.fields(document, ())
+    except RecursionError:
+        raise _invalid("it nests too deeply", ()) from None
     if not fields:
         raise _invalid("it has no columns; write data to the table first", ())
     schema = Schema(fields=fields)
