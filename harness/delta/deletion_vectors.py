@@ -152,10 +152,23 @@ def _decode(data: bytes) -> BitMap64:
             return roaring.decode_portable(memoryview(data)[4:], key_order="ascending", rule="delta D7")
         if magic == _NATIVE:
             return roaring.decode_native(memoryview(data)[4:], rule="delta D7")
+        if struct.unpack_from(">i", data) == (_NATIVE,):
+            return roaring.decode_native(_little_endian(data), rule="delta D7")
     except CorruptDeleteError as error:
         error.cause = "DeletionVectorError"
         raise
     raise _broken(f"its magic number is {magic}, expected {_PORTABLE} or {_NATIVE}", "delta D7")
+
+
+def _little_endian(data: bytes) -> bytes:
+    """A native bitmap whose count and lengths are big-endian, as in the inline sample of the protocol text (delta D4)."""
+    parts, at = [data[4:8][::-1]], 8
+    while at + 4 <= len(data):
+        (length,) = struct.unpack_from(">i", data, at)
+        stop = at + 4 + max(0, length)
+        parts += (data[at : at + 4][::-1], data[at + 4 : stop])
+        at = stop
+    return b"".join((*parts, data[at:]))
 
 
 def _counted(positions: BitMap64, vector: DeletionVectorDescriptor) -> BitMap64:

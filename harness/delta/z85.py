@@ -27,17 +27,6 @@ def decode(text: str) -> bytes:
     return struct.pack(f">{len(words)}I", *words)
 
 
-def encode(data: bytes) -> str:
-    """The text for bytes whose number is a multiple of four.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if len(data) % 4:
-        raise ValueError(f"{len(data)} bytes, expected a multiple of 4")
-    return "".join(_group(word) for (word,) in struct.iter_unpack(">I", data))
-
-
 def _word(group: str) -> int:
     value = 0
     for character in group:
@@ -46,6 +35,3 @@ def _word(group: str) -> int:
         raise ValueError(f"the group {group!r}, which is above 32 bits")
     return value
 
-
-def _group(word: int) -> str:
-    return "".join(_ALPHABET[word // 85**power % 85] for power in (4, 3, 2, 1, 0))
