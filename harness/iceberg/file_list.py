@@ -66,8 +66,8 @@ def list_files(
         deletes,
         specs=metadata.specs,
         partition_of=partitions.key,
-        live_paths=live_paths(entries, duplicates="allow" if options.allow_duplicate_files else "refuse"),
         format_version=metadata.format_version,
+        live_paths=live_paths(entries, duplicates="allow" if options.allow_duplicate_files else "refuse"),
         mismatched_partitions="apply" if options.lenient_delete_partition else "refuse",
     )
     skips = _Skips(source, schema, condition, partitions)

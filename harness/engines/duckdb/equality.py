@@ -10,15 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from harness.engines.duckdb import sqltext
+from harness.engines.duckdb.columns import partition_fields
 from harness.engines.duckdb.constants import FileTable
 from harness.engines.duckdb.footers import FileName
-from harness.engines.duckdb.scans import ScanFile, Scanner
+from harness.engines.duckdb.scans import ReadGroup, ScanFile, Scanner
+from harness.errors import CorruptDeleteError
 from harness.plan import EqualityDelete, ScanPlan
-from harness.schema import Field, IntegerType, children
+from harness.projection import PartitionValue, Source, Stored, Value
+from harness.schema import Field, IntegerType, UnknownType, children
 
 _MANY = "many scopes"
 _LONG = IntegerType(64)
@@ -73,7 +77,12 @@ class EqualityLowering:
     def of(plan: ScanPlan, scanner: Scanner, register: Callable[[pa.Table], str]) -> EqualityLowering:
         """What the plan's equality deletes need; reads nothing yet."""
         roots = tuple(dict.fromkeys(key for delete in plan.equality_deletes for key in delete.keys))
-        files = tuple(ScanFile(name=FileName(d.path, d.physical), format=d.format) for d in plan.equality_deletes)
+        files = tuple(
+            ScanFile(
+                name=FileName(d.path, d.physical), format=d.format, constants=frozenset(_constants(plan, d))
+            )
+            for d in plan.equality_deletes
+        )
         work = sum(map(len, plan.equality_scopes))
         by_scope = len(plan.equality_scopes) <= 64 and work <= 2 * len(files) + 16
         return EqualityLowering(plan, scanner, register, roots, files, by_scope)
@@ -142,13 +151,32 @@ class EqualityLowering:
         selects = []
         for group in self.scanner.groups([self.files[m] for m in members], key_set.keys):
             hits = [deletes[i] for i in group.members]
+            self._check_keys(key_set, group, hits[0])
             table = FileTable(len(hits))
-            facts = {"ks": [d.sequence_number for d in hits], "kp": [d.partition for d in hits]}
-            keys = key_set.expressions(group.expressions(key_set.keys, {}))
+            facts: dict[str, list[int | None]] = {"ks": [d.sequence_number for d in hits], "kp": [d.partition for d in hits]}
+            constants = {
+                field_id: table.constant([_constants(self.plan, d).get(field_id) for d in hits], type_)
+                for field_id, type_ in partition_fields(key_set.keys, group.sources).items()
+            }
+            keys = key_set.expressions(group.expressions(key_set.keys, constants))
             columns = [f"{key} AS k{i}" for i, key in enumerate(keys)]
             columns += [f"{table.constant(facts[label], _LONG)} AS {label}" for label in extra]
             selects.append(f"SELECT {', '.join(columns)} FROM {group.relation} AS f{table.join(self.register)}")
         return f"({' UNION ALL '.join(selects)})"
+
+    def _check_keys(self, key_set: KeySet, group: ReadGroup, delete: EqualityDelete) -> None:
+        """Refuses delete files without a value for a key: taking it for null could delete or keep any row (4.25)."""
+        for root, path, source in zip(key_set.keys, delete.key_paths, group.sources, strict=True):
+            if not _has_value(root, source):
+                raise CorruptDeleteError(
+                    f"Cannot apply an equality delete: its file has no column for its key {root.name!r}"
+                    f" (field id {path[-1]}). Rewrite the delete",
+                    cause="UnknownEqualityField",
+                    table=self.plan.table,
+                    file=delete.path,
+                    field=str(path[-1]),
+                    rule="iceberg 4.25",
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +193,25 @@ class DataColumns:
 
     sequence_number: Callable[[], str]
     partition: Callable[[], str]
+
+
+def _constants(plan: ScanPlan, delete: EqualityDelete) -> Mapping[int, Any]:
+    """What the delete file's partition tuple says about columns that the file lacks (iceberg 4.25, 5.2)."""
+    return {} if delete.partition is None else plan.partitions[delete.partition].constants
+
+
+def _has_value(wanted: Field, source: Source) -> bool:
+    """Whether something provides the single key below `wanted`."""
+    below = children(wanted.type)
+    match source:
+        case PartitionValue():
+            return True
+        case Stored(parts=parts):
+            return not below or _has_value(below[0], parts[0])
+        case Value(value=value) if below and value is not None:
+            return _has_value(below[0], Value(value.get(below[0].id)))
+        case Value(value=value):
+            return value is not None or isinstance(wanted.type, UnknownType)
 
 
 def _same(data: str, key: str) -> str:
