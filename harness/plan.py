@@ -50,11 +50,17 @@ class Partition:
     values: stored form (see `harness.schema`) by partition field id.
     constants: stored form by *source* field id, for identity fields only: what a file without that column holds
         (iceberg 5.2). A null in the tuple is a null constant.
+    names: of the partition fields, by id, for display.
     """
 
     spec_id: int
     values: Mapping[int, Any] = field(hash=False)
     constants: Mapping[int, Any] = field(hash=False)
+    names: Mapping[int, str] = field(default_factory=dict, hash=False)
+
+    def named(self) -> dict[str, Any]:
+        """The tuple by name of partition field, in the spec's order; stored form."""
+        return {self.names.get(field_id, str(field_id)): value for field_id, value in self.values.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,8 @@ class Partitions:
             for part in (spec.fields if spec is not None else ())
             if isinstance(part.transform, Identity) and part.source_id is not None
         }
-        return Partition(spec_id=file.spec_id, values=dict(file.partition), constants=constants)
+        names = {part.field_id: part.name for part in (spec.fields if spec is not None else ())}
+        return Partition(spec_id=file.spec_id, values=dict(file.partition), constants=constants, names=names)
 
 
 def all_partition_fields(metadata: TableMetadata, schemas: tuple[Schema, ...]) -> tuple[Field, ...]:
