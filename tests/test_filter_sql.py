@@ -410,10 +410,10 @@ def test_other_dialects_are_translated() -> None:
     ("text", "message"),
     [
         pytest.param(
-            "nme = 1", 'Unknown column "nme" in the filter: did you mean Name? [UnknownColumn; field nme]', id="near"
+            "nme = 1", 'Unknown column "nme": did you mean Name? [UnknownColumn; field nme]', id="near"
         ),
         pytest.param(
-            "t.y = 1", 'Unknown column "t.y" in the filter: did you mean t.x? [UnknownColumn; field t.y]', id="nested"
+            "t.y = 1", 'Unknown column "t.y": did you mean t.x? [UnknownColumn; field t.y]', id="nested"
         ),
     ],
 )
