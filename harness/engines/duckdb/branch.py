@@ -16,8 +16,8 @@ from harness.engines.duckdb.equality import DataColumns, EqualityLowering, Match
 from harness.engines.duckdb.scans import ReadGroup, read_parquet
 from harness.plan import Partition, ScanPlan
 from harness.projection import METADATA
-from harness.roaring import deleted_mask, deleted_bits
-from harness.schema import Field, IntegerType, StringType, Type
+from harness.roaring import deleted_bits, deleted_mask
+from harness.schema import Field, IntegerType, StringType, StructType, Type
 
 _BITMAP_ROWS = 2**31 - 1
 """The index of `get_bit` is an INTEGER; longer files lose positions by an anti join."""
@@ -192,7 +192,9 @@ class _Scan:
             case "_spec_id":
                 return self.table.constant([files.spec_id[o] for o in self.members], _INT)
             case "_partition":
-                return self._constant(lambda partition: dict(partition.values) or None, column.type)
+                # No spec of the table has a field: null. A file whose own spec has none: a struct of nulls.
+                has_fields = isinstance(column.type, StructType)
+                return self._constant(lambda partition: partition.values if has_fields else None, column.type)
             case "_row_id":
                 first = self.table.constant([files.first_row_id[o] for o in self.members], _LONG)
                 return self._lineage(column, first, f"{first} + f.file_row_number")
