@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import duckdb
 import pyarrow as pa
@@ -76,8 +77,8 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         EngineError: DuckDB failed while it ran the query.
     """
     connection = connect()
-    lowered = lower(plan, connection, registrar(connection), Use.ONCE)
-    query = numbered(lowered, plan)
+    with _about(plan):
+        query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
     try:
         rows = pa.table(connection.sql(query))
     except (duckdb.Error, pa.ArrowException, OSError) as error:
@@ -108,7 +109,18 @@ def engine_error(error: Exception, table: str | None) -> HarnessError:
 def _query(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, use: Use) -> str:
     _check_names(plan)
     _check_time_zone(plan, connection)
-    return named(lower(plan, connection, registrar(connection), use), plan)
+    with _about(plan):
+        return named(lower(plan, connection, registrar(connection), use), plan)
+
+
+@contextmanager
+def _about(plan: ScanPlan) -> Iterator[None]:
+    """Errors on the way to a query name the table and the snapshot."""
+    try:
+        yield
+    except HarnessError as error:
+        error.within(table=plan.table, snapshot=plan.snapshot)
+        raise
 
 
 def _check_names(plan: ScanPlan) -> None:

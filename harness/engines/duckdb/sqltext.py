@@ -37,7 +37,18 @@ _INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
 
 
 def name(identifier: str) -> str:
-    """A quoted identifier."""
+    """A quoted identifier.
+
+    Raises:
+        UnsupportedError: it is empty, which DuckDB's SQL cannot say.
+    """
+    if identifier == "":
+        raise UnsupportedError(
+            "Cannot name a column or struct field '' in DuckDB, which has no empty names: leave the column out, or "
+            "read a top-level one with to_arrow()",
+            cause="UnsupportedName",
+            rule="iceberg 5.21",
+        )
     return '"' + identifier.replace('"', '""') + '"'
 
 
