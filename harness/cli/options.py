@@ -21,6 +21,14 @@ class Document(enum.Enum):
     JSON = "json"
 
 
+class Prune(enum.Enum):
+    """What planning may skip."""
+
+    OFF = "off"
+    FILES = "files"
+    ALL = "all"
+
+
 Location: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="Table directory or metadata file.")]
 Format: TypeAlias = Annotated[Document, typer.Option("--format", help="Text for people, or one JSON document.")]
 PathMap: TypeAlias = Annotated[
@@ -34,6 +42,17 @@ StorageOption: TypeAlias = Annotated[
 AllowVersionGuess: TypeAlias = Annotated[
     bool,
     typer.Option("--allow-version-guess", help="In a directory without a version hint, take the highest version."),
+]
+PruneLevel: TypeAlias = Annotated[
+    Prune | None,
+    typer.Option("--prune", help="Skip nothing, files (the default), or also manifests by their summaries."),
+]
+LenientDeletePartition: TypeAlias = Annotated[
+    bool,
+    typer.Option("--lenient-delete-partition", help="Position deletes hit files of any partition, by their path."),
+]
+AllowDuplicateFiles: TypeAlias = Annotated[
+    bool, typer.Option("--allow-duplicate-files", help="Read a data file twice that is listed twice.")
 ]
 SnapshotId: TypeAlias = Annotated[
     int | None, typer.Option("--snapshot", metavar="ID", help="Read this snapshot instead of the current one.")
@@ -58,6 +77,9 @@ class Opening:
     path_map: list[str] | None
     storage_option: list[str] | None
     allow_version_guess: bool
+    prune: Prune | None = None
+    lenient_delete_partition: bool = False
+    allow_duplicate_files: bool = False
 
     def open(self, location: str) -> Table:
         """The table at `location`.
@@ -71,6 +93,9 @@ class Opening:
             path_map=pairs(self.path_map, "--path-map") or None,
             storage_options=pairs(self.storage_option, "--storage-option") or None,
             allow_version_guess=self.allow_version_guess,
+            lenient_delete_partition=self.lenient_delete_partition,
+            allow_duplicate_files=self.allow_duplicate_files,
+            **({} if self.prune is None else {"prune": self.prune.value}),
         )
 
 

@@ -38,11 +38,21 @@ def sql(
     path_map: options.PathMap = None,
     storage_option: options.StorageOption = None,
     allow_version_guess: options.AllowVersionGuess = False,
+    prune: options.PruneLevel = None,
+    lenient_delete_partition: options.LenientDeletePartition = False,
+    allow_duplicate_files: options.AllowDuplicateFiles = False,
 ) -> None:
     """Run a query. --snapshot, --timestamp and --ref hold for every table."""
     if format_.is_binary() and output_file is None and terminal.is_terminal_output():
         raise typer.BadParameter(f"--format {format_.value} is binary: use --output-file, or redirect standard output")
-    opening = options.Opening(path_map=path_map, storage_option=storage_option, allow_version_guess=allow_version_guess)
+    opening = options.Opening(
+        path_map=path_map,
+        storage_option=storage_option,
+        allow_version_guess=allow_version_guess,
+        prune=prune,
+        lenient_delete_partition=lenient_delete_partition,
+        allow_duplicate_files=allow_duplicate_files,
+    )
     selector = options.Selector(snapshot=snapshot, timestamp=timestamp, ref=ref)
     locations = pairs_of_tables(table)
     with terminal.progress("reading metadata"):
