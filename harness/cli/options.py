@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -45,7 +45,7 @@ AllowVersionGuess: TypeAlias = Annotated[
 ]
 PruneLevel: TypeAlias = Annotated[
     Prune | None,
-    typer.Option("--prune", help="Skip nothing, files (the default), or also manifests by their summaries."),
+    typer.Option("--prune", help="Skip nothing, files (the default), or manifests too."),
 ]
 LenientDeletePartition: TypeAlias = Annotated[
     bool,
@@ -93,10 +93,15 @@ class Opening:
             path_map=pairs(self.path_map, "--path-map") or None,
             storage_options=pairs(self.storage_option, "--storage-option") or None,
             allow_version_guess=self.allow_version_guess,
-            lenient_delete_partition=self.lenient_delete_partition,
-            allow_duplicate_files=self.allow_duplicate_files,
-            **({} if self.prune is None else {"prune": self.prune.value}),
+            **self._chosen(),
         )
+
+    def _chosen(self) -> dict[str, Any]:
+        """The reading options that the user gave."""
+        chosen: dict[str, Any] = {} if self.prune is None else {"prune": self.prune.value}
+        if self.lenient_delete_partition:
+            chosen["lenient_delete_partition"] = True
+        return chosen | ({"allow_duplicate_files": True} if self.allow_duplicate_files else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
