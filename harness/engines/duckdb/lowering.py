@@ -159,7 +159,7 @@ class _Lowering:
         return ScanFile(
             name=FileName(files.path[ordinal], files.physical[ordinal]),
             format=files.format[ordinal],
-            constants=frozenset(files.partition(ordinal).constants),
+            constants=files.partition(ordinal).constants,
             exact_rows=files.record_count[ordinal] if exact else None,
             split=(split, positions),
         )

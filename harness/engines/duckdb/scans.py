@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow as pa
 from harness.engines.duckdb import sqltext
 from harness.engines.duckdb.arrow_files import load, load_parquet, needs_arrow, stack
 from harness.engines.duckdb.columns import Exposed, column, exposed
+from harness.engines.duckdb.conflicts import check_partition_values
 from harness.engines.duckdb.footers import FileName, Footer, open_storage, read_footers
 from harness.errors import CorruptFileError, SchemaMismatchError
 from harness.plan import ScanPlan
@@ -35,14 +36,14 @@ Split: TypeAlias = tuple[Hashable, bool]
 class ScanFile:
     """A file to read.
 
-    constants: ids of the fields whose value comes from the file's partition tuple if the file lacks them.
+    constants: by source field id, the partition values (stored form) that stand in for columns that the file lacks.
     exact_rows: the row count that the file must have, because positions or row ids depend on it; None: any.
     split: files with different values never share a group.
     """
 
     name: FileName
     format: str
-    constants: frozenset[int] = frozenset()
+    constants: Mapping[int, Any] = field(default_factory=dict, hash=False)
     exact_rows: int | None = None
     split: Split = (None, False)
 
@@ -119,7 +120,7 @@ class Scanner:
         split: dict[Hashable, list[int]] = {}
         for index, (file, found) in enumerate(zip(files, opened, strict=True)):
             self._check_rows(file, found.rows)
-            split.setdefault((file.format, id(found.schema), file.constants, file.split), []).append(index)
+            split.setdefault((file.format, id(found.schema), frozenset(file.constants), file.split), []).append(index)
         return [self._group(files, members, opened, fields) for members in split.values()]
 
     def _open(self, files: Sequence[ScanFile]) -> list[_Opened]:
@@ -143,7 +144,7 @@ class Scanner:
             fields,
             schema,
             name_mapping=self.plan.name_mapping,
-            partition_ids=first.constants,
+            partition_ids=frozenset(first.constants),
             file_format=first.format,
             file_path=str(first.name),
             table=self.plan.table,
@@ -152,8 +153,11 @@ class Scanner:
         if parquet:
             physical = tuple(files[i].name.physical for i in members)
             relation, sample = read_parquet(physical), read_parquet(physical[:1])
+            check_partition_values(self.connection, first.name, fields, sources, first.constants, table=self.plan.table)
         else:
-            relation = sample = self.register(stack([self._rows(files[i], opened[i], fields, sources) for i in members]))
+            relation = sample = self.register(
+                stack([self._rows(files[i], opened[i], fields, sources) for i in members])
+            )
         return ReadGroup(
             members=tuple(members),
             rows=tuple(opened[i].rows for i in members),
@@ -182,7 +186,10 @@ class Scanner:
             columns = [exposed(label, type_) for label, type_ in zip(bound.columns, bound.types, strict=True)]
         except duckdb.Error as error:
             raise CorruptFileError(
-                f"Cannot open file: {' '.join(str(error).split())}", table=self.plan.table, file=str(file.name)
+                f"Cannot open file: {' '.join(str(error).split())}",
+                cause="CorruptDataFile",
+                table=self.plan.table,
+                file=str(file.name),
             ) from error
         shown = columns[: len(schema)]  # after them come the virtual columns of files that came through Arrow
         for physical, seen in zip(schema, shown, strict=True):
@@ -201,6 +208,7 @@ class Scanner:
         if file.exact_rows is not None and file.exact_rows != rows:
             raise CorruptFileError(
                 f"Cannot place deletes or row ids in a file: it has {rows} rows, the metadata says {file.exact_rows}",
+                cause="CorruptDataFile",
                 table=self.plan.table,
                 file=str(file.name),
                 field="record_count",
