@@ -12,7 +12,7 @@ import pytest
 
 from harness.engines.duckdb import engine
 from harness.engines.duckdb.engine import Use
-from harness.errors import HarnessError
+from harness.errors import HarnessError, RequestError
 from harness.table import open_table
 from harness.testing.iceberg import DataFileHandle, IcebergTable, corrupt
 
@@ -317,3 +317,45 @@ def test_a_damaged_delete_file_is_refused(tmp_path: Path, way: tuple[Delete, int
         rows(tmp_path / "t")
     assert str(caught.value.file).startswith(handles[0].path)
     assert caught.value.table == str(tmp_path / "t")
+
+
+def test_text_is_not_filtered_under_another_collation(tmp_path: Path) -> None:
+    """iceberg 3.3: files would be skipped by bytes and rows chosen by folded text."""
+    t = IcebergTable.create(tmp_path / "t", {"k": "string"})
+    t.append(t.write_data([{"k": "a"}]))
+    con = engine.connect()
+    con.execute("SET default_collation = 'nocase'")
+    with pytest.raises(RequestError) as caught:
+        open_table(t.location).snapshot().to_duckdb(con, where="k = 'A'")
+    assert str(caught.value).startswith(
+        "Cannot filter text on a connection with default collation 'nocase': run RESET default_collation on it first"
+    )
+
+
+def test_a_file_listed_twice_is_read_twice_when_allowed(tmp_path: Path, way: tuple[Delete, int]) -> None:
+    """iceberg 2.13: its deletes hit both readings."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    f = t.write_data(numbered(0, 4))
+    t.append(f)
+    t.append(f)
+    t.commit(add=[*delete(t, {f: [1]}), t.write_equality_deletes(["id"], [{"id": 2}])])
+    assert rows(tmp_path / "t", ["id"], allow_duplicate_files=True) == [(0,), (0,), (3,), (3,)]
+
+
+def test_hundreds_of_files_each_with_its_own_positions(tmp_path: Path, way: tuple[Delete, int]) -> None:
+    """More files than positional joins are used for; filters on the file and the rows skip files without a shift."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    files = [t.write_data(numbered(10 * n, 4)) for n in range(100)]
+    t.append(*files)
+    t.commit(add=delete(t, {f: [n % 4] for n, f in enumerate(files) if n % 5}))
+    alive = [10 * n + p for n in range(100) for p in range(4) if n % 5 == 0 or p != n % 4]
+    assert rows(tmp_path / "t", ["id"]) == in_order((i,) for i in alive)
+    assert rows(tmp_path / "t", ["id"], f"_file = '{files[42].path}'") == [(420,), (421,), (423,)]
+    assert rows(tmp_path / "t", ["id"], "id > 905 AND id < 923") == in_order((i,) for i in alive if 905 < i < 923)
+    view = open_table(str(tmp_path / "t")).snapshot().to_duckdb(columns=["id", "_file", "_pos"])
+    assert in_order(view.filter(f"_file >= '{files[98].path}'").project("id").fetchall()) == [
+        (i,) for i in (980, 981, 983, 990, 991, 992)
+    ]
+    assert view.filter("id = 421 OR id = 422").project("id").fetchall() == [(421,)]

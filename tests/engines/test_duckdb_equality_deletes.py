@@ -138,6 +138,26 @@ def test_every_commit_has_its_own_scope(make: Make) -> None:
     assert rows(t) == in_order((i, n) for n in range(6) for i in range(6) if n >= i)
 
 
+def test_many_scopes(tmp_path: Path) -> None:
+    """iceberg 4.6, 4.29: a stream of commits, each with data and deletes of its own, is lowered by sequence number."""
+    t = IcebergTable.create(tmp_path / "t", {"id": "long", "n": "long", "p": "int"}, partition_spec=[("p", "identity")])
+    commits, expected = 80, []
+    for n in range(commits):
+        data = t.write_partitioned([{"id": i, "n": n, "p": p} for p in (0, 1) for i in (n % 7, 7 + n % 3)])
+        gone = t.write_equality_deletes(["id"], ids(n % 7, n % 5 + 7), partition={"p": n % 2})
+        t.commit(add=[*data, gone])
+    for n in range(commits):
+        for p in (0, 1):
+            later = [m for m in range(n + 1, commits) if m % 2 == p]
+            dead = {key for m in later for key in (m % 7, m % 5 + 7)}
+            expected += [(i, n, p) for i in (n % 7, 7 + n % 3) if i not in dead]
+    plan = open_table(t.location).snapshot().plan()
+    assert len(plan.equality_scopes) > 64
+    assert rows(t) == in_order(expected)
+    assert rows(t, ["n"], "p = 1 AND id > 6") == in_order((n,) for i, n, p in expected if p == 1 and i > 6)
+    assert rows(t, []) == [()] * len(expected)
+
+
 # -- keys -----------------------------------------------------------------------------------------------------------
 
 PATTERNS = [(1, "a"), (1, None), (None, "a"), (None, None), (2, "a")]
@@ -367,6 +387,20 @@ def test_keys_of_every_type(make: Make, type_: str, values: list[Any], file_form
     t.append(t.write_data([{"n": n, "k": value} for n, value in enumerate(values)]))
     t.commit(add=[t.write_equality_deletes(["k"], [{"k": values[0]}], format=file_format)])
     assert rows(t, ["n"]) == [(n,) for n in range(1, len(values))]
+
+
+@pytest.mark.parametrize("collation", ["nocase", "noaccent", "nocase.noaccent"])
+def test_the_collation_of_the_connection_is_not_that_of_keys(make: Make, collation: str) -> None:
+    """iceberg 4.28: no collation, in the join and in the pooling of keys."""
+    t = make({"k": "string", "s": "struct<k: string>"})
+    t.append(t.write_data([{"k": k, "s": {"k": k}} for k in ("a", "A", "á", None)]))
+    t.commit(add=[t.write_equality_deletes(["k"], [{"k": "A"}])])
+    t.append(t.write_data([{"k": k, "s": {"k": k}} for k in ("a", "A")]))
+    t.commit(add=[t.write_equality_deletes(["k"], [{"k": "a"}]), t.write_equality_deletes([3], [{"s": {"k": "Á"}}])])
+    con = engine.connect()
+    con.execute(f"SET default_collation = '{collation}'")
+    relation = open_table(t.location).snapshot().to_duckdb(con, columns=["k"])
+    assert in_order(relation.fetchall()) == [("A",), ("á",), (None,)]
 
 
 def test_an_identity_partition_column_as_key(make: Make) -> None:

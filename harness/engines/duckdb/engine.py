@@ -15,7 +15,7 @@ from harness.engines.duckdb.conform import conform
 from harness.engines.duckdb.lowering import Use, lower, named, numbered
 from harness.errors import EngineError, HarnessError, RequestError, SchemaMismatchError
 from harness.plan import ScanPlan
-from harness.schema import TimestampType, arrow_field
+from harness.schema import StringType, TimestampType, arrow_field, walk
 
 _counter = itertools.count()
 _token = secrets.token_hex(4)
@@ -109,6 +109,7 @@ def engine_error(error: Exception, table: str | None) -> HarnessError:
 def _query(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, use: Use) -> str:
     _check_names(plan)
     _check_time_zone(plan, connection)
+    _check_collation(plan, connection)
     with _about(plan):
         return named(lower(plan, connection, registrar(connection), use), plan)
 
@@ -149,5 +150,18 @@ def _check_time_zone(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> N
     if zone not in ("UTC", "Etc/UTC", "GMT", "Etc/GMT"):
         raise RequestError(
             f"Cannot filter instants on a connection in time zone {zone!r}: run SET TimeZone = 'UTC' on it first",
+            table=plan.table,
+        )
+
+
+def _check_collation(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
+    """Planning skips files by the bytes of text; the connection must compare text in the same way (iceberg 3.3)."""
+    if plan.filter is None or not any(isinstance(f.type, StringType) for _, f in walk(plan.filter.columns)):
+        return
+    ((collation,),) = connection.execute("SELECT current_setting('default_collation')").fetchall()
+    if collation.upper() not in ("", "C", "POSIX", "BINARY"):
+        raise RequestError(
+            f"Cannot filter text on a connection with default collation {collation!r}: "
+            "run RESET default_collation on it first",
             table=plan.table,
         )

@@ -22,7 +22,7 @@ from harness.engines.duckdb.scans import ReadGroup, ScanFile, Scanner
 from harness.errors import CorruptDeleteError
 from harness.plan import EqualityDelete, ScanPlan
 from harness.projection import PartitionValue, Source, Stored, Value
-from harness.schema import Field, IntegerType, UnknownType, children
+from harness.schema import Field, IntegerType, StringType, Type, UnknownType, children
 
 _MANY = "many scopes"
 _LONG = IntegerType(64)
@@ -30,31 +30,39 @@ _LONG = IntegerType(64)
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """One set of key ids: the root columns that hold the keys, and per key the names from its root down."""
+    """One set of key ids.
+
+    keys: per key the root column that holds it. names: per key, from its root down. types: per key, its own.
+    """
 
     keys: tuple[Field, ...]
-    paths: tuple[tuple[int, tuple[str, ...]], ...]
+    names: tuple[tuple[str, ...], ...]
+    types: tuple[Type, ...]
 
     @staticmethod
     def of(delete: EqualityDelete) -> KeySet:
         """The key set of a delete file."""
-        paths = []
-        for place, (root, ids) in enumerate(zip(delete.keys, delete.key_paths, strict=True)):
-            names, current = [], root
+        names, types = [], []
+        for root, ids in zip(delete.keys, delete.key_paths, strict=True):
+            below, current = [], root
             for field_id in ids[1:]:
                 current = next(f for f in children(current.type) if f.id == field_id)
-                names.append(current.name)
-            paths.append((place, tuple(names)))
-        return KeySet(delete.keys, tuple(paths))
+                below.append(current.name)
+            names.append(tuple(below))
+            types.append(current.type)
+        return KeySet(delete.keys, tuple(names), tuple(types))
 
     def expressions(self, roots: Sequence[str]) -> list[str]:
-        """The key expressions, given those of the root columns. A key below a null struct is null (iceberg 4.23)."""
+        """The key expressions, given those of the root columns. A key below a null struct is null (iceberg 4.23).
+
+        Text is compared by bytes, whatever the connection's default collation is (iceberg 4.28).
+        """
         made = []
-        for place, names in self.paths:
-            access = roots[place]
+        for root, names, type_ in zip(roots, self.names, self.types, strict=True):
+            access = root
             for part in names:
                 access = f"struct_extract({access}, {sqltext.text(part)})"
-            made.append(access)
+            made.append(f"({access} COLLATE C)" if isinstance(type_, StringType) else access)
         return made
 
 
@@ -79,7 +87,7 @@ class EqualityLowering:
         roots = tuple(dict.fromkeys(key for delete in plan.equality_deletes for key in delete.keys))
         files = tuple(
             ScanFile(
-                name=FileName(d.path, d.physical), format=d.format, constants=frozenset(_constants(plan, d))
+                name=FileName(d.path, d.physical), format=d.format, constants=_constants(plan, d)
             )
             for d in plan.equality_deletes
         )
@@ -110,7 +118,7 @@ class EqualityLowering:
     def _by_scope(self, scope: Sequence[int], roots: Mapping[Field, str]) -> list[Match]:
         matches = []
         for key_set, members in self._key_sets(scope).items():
-            keys = [f"k{i}" for i in range(len(key_set.paths))]
+            keys = [f"k{i}" for i in range(len(key_set.keys))]
             relation = self._relation(key_set, members, [])
             data = key_set.expressions([roots[root] for root in key_set.keys])
             matches.append(Match(relation, [_same(d, k) for d, k in zip(data, keys, strict=True)]))
@@ -120,7 +128,7 @@ class EqualityLowering:
         matches = []
         deletes = self.plan.equality_deletes
         for key_set, members in self._key_sets(range(len(deletes))).items():
-            keys = [f"k{i}" for i in range(len(key_set.paths))]
+            keys = [f"k{i}" for i in range(len(key_set.keys))]
             columns = key_set.expressions([roots[root] for root in key_set.keys])
             for is_global in (True, False):
                 chosen = [m for m in members if (deletes[m].partition is None) is is_global]
