@@ -92,7 +92,9 @@ def load_parquet(
         columns = [_decode(rows.column(i).combine_chunks(), (i,), encoded) for i in range(len(schema))]
         return pa.table(columns, names=[str(i) for i in range(len(columns))])
     except (pa.ArrowException, OSError) as error:
-        raise CorruptFileError(f"Cannot read file: {error}", table=table, file=str(file)) from error
+        raise CorruptFileError(
+            f"Cannot read file: {error}", cause="CorruptDataFile", table=table, file=str(file)
+        ) from error
     except HarnessError as error:
         raise error.within(table=table, file=str(file)) from error.__cause__
 
