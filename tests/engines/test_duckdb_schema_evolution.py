@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import json
 import uuid
@@ -16,6 +17,7 @@ from reading import arrow, column, rows
 
 import harness
 from harness.schema import Field, Schema, StringType
+from harness.testing import iceberg_evolution as evolution
 from harness.testing.iceberg import IcebergTable
 
 FORMATS = ("parquet", "avro", "orc")
@@ -357,6 +359,21 @@ def test_reading_one_column_never_touches_a_broken_one(make):  # 1.22, 5.12
         arrow(t)
 
 
+def test_required_fields_below_a_null_parent(make):  # 5.9, 5.13
+    t = make({"id": "long", "s": "struct<a: int not null, l: list<int not null>>"})
+    t.append(t.write_data([{"id": 1, "s": None}, {"id": 2, "s": {"a": 1, "l": [1]}}, {"id": 3, "s": {"a": 2, "l": None}}]))
+    t.add_column("q", "int not null", parent="s", initial_default=4)
+    assert column(t, "s") == [None, {"a": 1, "l": [1], "q": 4}, {"a": 2, "l": None, "q": 4}]
+
+
+def test_required_fields_that_hold_nulls(make):  # 5.13: nulls come back, at every level
+    t = make({"id": "long", "v": "int", "s": "struct<a: int>", "l": "list<int>", "m": "map<string, int>"})
+    t.append(t.write_data([{"id": 1, "v": None, "s": {"a": None}, "l": [None], "m": {"k": None}}]))
+    for path in ("v", "s.a", "l.element", "m.value"):
+        t.set_schema(evolution.change(t.schema, path, lambda f: dataclasses.replace(f, required=True)))
+    assert arrow(t).to_pylist() == [{"id": 1, "v": None, "s": {"a": None}, "l": [None], "m": [("k", None)]}]
+
+
 # -- promotions (5.12) -----------------------------------------------------------------------------------------------
 
 PROMOTIONS: list[tuple[str, str, Any, Any]] = [
@@ -555,8 +572,6 @@ def test_constant_inside_a_struct(make):  # 5.2
 
 
 def _without(field: Field, name: str) -> tuple[Field, ...]:
-    import dataclasses
-
     inner = tuple(f for f in field.type.fields if f.name != name)
     return (dataclasses.replace(field, type=dataclasses.replace(field.type, fields=inner)),)
 

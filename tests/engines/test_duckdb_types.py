@@ -471,6 +471,41 @@ def test_a_type_from_the_future_harms_only_its_column(make):  # 1.22
 # -- the session's time zone (11.5, 11.10) -----------------------------------------------------------------------------
 
 
+EDGES = {
+    "date": [2**31 - 1, -(2**31) + 1, -(2**31)],
+    "timestamp": [2**63 - 1, -(2**63) + 1, -(2**63)],
+    "timestamptz": [2**63 - 1, -(2**63) + 1, -(2**63)],
+    "timestamp_ns": [2**63 - 1, -(2**63) + 1, -(2**63)],
+    "timestamptz_ns": [2**63 - 1, -(2**63) + 1, -(2**63)],
+}
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+@pytest.mark.parametrize("type_", EDGES)
+def test_the_outermost_values_are_no_infinities(make, type_, format):  # DuckDB has infinities there
+    t = make({"id": "long", "v": type_})
+    t.append(t.write_data([{"id": i, "v": v} for i, v in enumerate(EDGES[type_])], format=format))
+    assert rows(t) == list(enumerate(EDGES[type_]))
+
+
+@pytest.mark.parametrize(
+    ("table", "file", "value"),
+    [
+        ("timestamp", pa.date32(), 2**31 - 1),
+        ("timestamp", pa.date32(), -(2**31) + 1),
+        ("timestamp_ns", pa.date32(), 2**31 - 1),
+        ("timestamp_ns", pa.timestamp("us"), 2**63 - 1),
+        ("timestamptz_ns", pa.timestamp("us", "UTC"), -(2**63) + 1),
+        ("timestamp", pa.timestamp("ns", "UTC"), -(2**63) + 1),
+    ],
+    ids=str,
+)
+def test_infinities_never_come_from_a_conversion(make, table, file, value):  # 5.12, 6.10
+    array = pa.array([value], pa.int32() if pa.types.is_date32(file) else pa.int64()).view(file)
+    with pytest.raises(harness.HarnessError):
+        stored_as(make, table, array)
+
+
 @pytest.mark.parametrize("format", ["parquet", "avro", "orc"])
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata", "UTC"])
 def test_the_time_zone_of_the_connection_changes_no_value(make, zone, format):

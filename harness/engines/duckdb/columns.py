@@ -183,16 +183,20 @@ def cast(access: str, shown: str, target: Type) -> str:
 
 
 def _timestamp(access: str, shown: str, target: TimestampType) -> str:
-    """A timestamp of any stored unit and zone kind as `target`: the kind changes, the value does not (iceberg 6.8)."""
+    """A timestamp of any stored unit and zone kind as `target`: the kind changes, the value does not (iceberg 6.8).
+
+    DuckDB takes the outermost ints of dates and timestamps for infinities, which conversions would keep as such.
+    """
     wanted = sqltext.type_name(target)
     if target.unit == "ns":
         match shown:
             case "BIGINT":
                 return f"make_timestamp_ns({access})"
-            case "TIMESTAMPTZ_NS":
-                return f"make_timestamp_ns(epoch_ns({access}))"
+            case "TIMESTAMPTZ_NS":  # epoch_ns gives NULL for an infinity in DuckDB 2.0
+                return f"coalesce(make_timestamp_ns(epoch_ns({access})), CAST({access} AS TIMESTAMP_NS))"
             case _:  # out-of-range micros raise in the cast (iceberg 6.10)
-                return f"CAST({_timestamp(access, shown, TimestampType())} AS {wanted})"
+                micros = _timestamp(access, shown, TimestampType())
+                return _finite(micros, f"CAST({micros} AS {wanted})")
     match shown:
         case "TIMESTAMP":
             local = access
@@ -201,8 +205,15 @@ def _timestamp(access: str, shown: str, target: TimestampType) -> str:
         case "TIMESTAMP WITH TIME ZONE":
             local = f"({access} AT TIME ZONE 'UTC')"
         case "TIMESTAMP_NS" | "TIMESTAMPTZ_NS":  # floor, also before 1970; a cast rounds in DuckDB 1.5
-            nanos = f"epoch_ns({access})"
+            nanos = f"coalesce(epoch_ns({access}), CASE WHEN {access} IS NOT NULL THEN {_OUT_OF_RANGE} END)"
             local = f"make_timestamp(({nanos} - ({nanos} % 1000 + 1000) % 1000) // 1000)"
         case _:
-            local = f"CAST({access} AS TIMESTAMP)"
+            local = _finite(access, f"CAST({access} AS TIMESTAMP)")
     return f"({local} AT TIME ZONE 'UTC')" if target.utc else local
+
+
+_OUT_OF_RANGE = "error('a date or timestamp is out of the range of the wider type (iceberg 5.12)')"
+
+
+def _finite(access: str, converted: str) -> str:
+    return f"CASE WHEN isinf({access}) THEN {_OUT_OF_RANGE} ELSE {converted} END"

@@ -81,10 +81,9 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
     try:
         rows = pa.table(connection.sql(query))
+        return conform(rows, pa.schema([arrow_field(f) for f in plan.columns])) if plan.columns else rows.select([])
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise engine_error(error, plan.table) from error
-    schema = pa.schema([arrow_field(f).with_nullable(True) for f in plan.columns])
-    return conform(rows, schema) if plan.columns else rows.select([])
 
 
 def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str]:
