@@ -1,4 +1,4 @@
-"""Tables that break a rule, or ask for what is not read: one named error in one line, and no rows (iceberg section 12)."""
+"""Tables that break a rule, or ask for what is not read: one named error in one line, no rows (iceberg section 12)."""
 
 from __future__ import annotations
 
@@ -40,15 +40,16 @@ class Broken:
 
     def entry(self, handle: DataFileHandle, **values: Any) -> None:
         """Change the `data_file` of a file that is committed."""
-        self.t.edit_manifest(handle, lambda m: [
-            r["data_file"].update(values) for r in m.records if r["data_file"]["file_path"] == handle.path
-        ])  # fmt: skip
+        self.t.edit_manifest(
+            handle,
+            lambda m: [r["data_file"].update(values) for r in m.records if r["data_file"]["file_path"] == handle.path],
+        )
 
     def entries(self, handle: DataFileHandle, change: Callable[[dict[str, Any]], Any]) -> None:
         """Change the manifest entries of a file that is committed."""
-        self.t.edit_manifest(handle, lambda m: [
-            change(r) for r in m.records if r["data_file"]["file_path"] == handle.path
-        ])  # fmt: skip
+        self.t.edit_manifest(
+            handle, lambda m: [change(r) for r in m.records if r["data_file"]["file_path"] == handle.path]
+        )
 
     def metadata(self, **values: Any) -> None:
         """Set keys of the metadata document; None takes a key away."""
@@ -74,7 +75,14 @@ def build(directory: Path, version: int) -> Broken:
 @pytest.mark.parametrize("version", [2, 3])
 def test_the_table_is_fine_before(tmp_path, version):
     b = build(tmp_path / "t", version)
-    assert sorted(harness.open_table(str(b.t.store.directory)).snapshot().to_arrow()["id"].to_pylist()) == [0, 2, 4, 5, 6, 8]
+    assert sorted(harness.open_table(str(b.t.store.directory)).snapshot().to_arrow()["id"].to_pylist()) == [
+        0,
+        2,
+        4,
+        5,
+        6,
+        8,
+    ]
 
 
 def failure(location: str, **how: Any) -> harness.HarnessError:
@@ -99,32 +107,95 @@ FILES: list[Case] = [
     ("empty data file", 2, lambda b: b.data.file.write_bytes(b""), E.MissingFileError, "MissingFile", DATA),
     ("truncated data file", 2, lambda b: truncate(b.data.file, -10), E.CorruptFileError, "CorruptDataFile", DATA),
     ("data file cut at its start", 2, lambda b: truncate(b.data.file, 6), E.CorruptFileError, "CorruptDataFile", DATA),
-    ("data file of zeros", 2, lambda b: b.data.file.write_bytes(b"\0" * 500), E.CorruptFileError, "CorruptDataFile", DATA),
-    ("data file is text", 2, lambda b: b.data.file.write_text("PAR1 no PAR1"), E.CorruptFileError, "CorruptDataFile", DATA),
-    ("directory in place of a data file", 2, lambda b: (b.data.file.unlink(), b.data.file.mkdir()), E.MissingFileError,
-     "MissingFile", DATA),
-    ("encrypted footer", 2, lambda b: b.data.file.write_bytes(b"PARE" + b"x" * 90 + b"PARE"), E.EncryptedTableError,
-     "EncryptedTable", DATA),
+    (
+        "data file of zeros",
+        2,
+        lambda b: b.data.file.write_bytes(b"\0" * 500),
+        E.CorruptFileError,
+        "CorruptDataFile",
+        DATA,
+    ),
+    (
+        "data file is text",
+        2,
+        lambda b: b.data.file.write_text("PAR1 no PAR1"),
+        E.CorruptFileError,
+        "CorruptDataFile",
+        DATA,
+    ),
+    (
+        "directory in place of a data file",
+        2,
+        lambda b: (b.data.file.unlink(), b.data.file.mkdir()),
+        E.MissingFileError,
+        "MissingFile",
+        DATA,
+    ),
+    (
+        "encrypted footer",
+        2,
+        lambda b: b.data.file.write_bytes(b"PARE" + b"x" * 90 + b"PARE"),
+        E.EncryptedTableError,
+        "EncryptedTable",
+        DATA,
+    ),
     ("missing position deletes", 2, lambda b: b.positions.file.unlink(), E.MissingFileError, "MissingFile", POSITIONS),
-    ("truncated position deletes", 2, lambda b: truncate(b.positions.file, 30), E.CorruptFileError, "CorruptFile",
-     POSITIONS),
+    (
+        "truncated position deletes",
+        2,
+        lambda b: truncate(b.positions.file, 30),
+        E.CorruptFileError,
+        "CorruptFile",
+        POSITIONS,
+    ),
     ("missing deletion vector", 3, lambda b: b.positions.file.unlink(), E.MissingFileError, "MissingFile", POSITIONS),
-    ("truncated deletion vector", 3, lambda b: truncate(b.positions.file, 20), E.CorruptFileError, None,
-     POSITIONS),
-    ("deletion vector of a wrong CRC", 3, lambda b: corrupt(b.positions.file, crc_place(b)), E.CorruptDeleteError,
-     "CorruptDeletionVector", POSITIONS),
-    ("deletion vector with a changed bit", 3, lambda b: corrupt(b.positions.file, crc_place(b) - 1), E.CorruptDeleteError,
-     "CorruptDeletionVector", POSITIONS),
+    ("truncated deletion vector", 3, lambda b: truncate(b.positions.file, 20), E.CorruptFileError, None, POSITIONS),
+    (
+        "deletion vector of a wrong CRC",
+        3,
+        lambda b: corrupt(b.positions.file, crc_place(b)),
+        E.CorruptDeleteError,
+        "CorruptDeletionVector",
+        POSITIONS,
+    ),
+    (
+        "deletion vector with a changed bit",
+        3,
+        lambda b: corrupt(b.positions.file, crc_place(b) - 1),
+        E.CorruptDeleteError,
+        "CorruptDeletionVector",
+        POSITIONS,
+    ),
     ("missing equality deletes", 2, lambda b: b.equality.file.unlink(), E.MissingFileError, "MissingFile", EQUALITY),
-    ("truncated equality deletes", 2, lambda b: truncate(b.equality.file, 30), E.CorruptFileError, "CorruptDataFile",
-     EQUALITY),
+    (
+        "truncated equality deletes",
+        2,
+        lambda b: truncate(b.equality.file, 30),
+        E.CorruptFileError,
+        "CorruptDataFile",
+        EQUALITY,
+    ),
     ("missing manifest list", 2, lambda b: b.list_path.unlink(), E.MissingFileError, "MissingFile", LIST),
     ("truncated manifest list", 2, lambda b: truncate(b.list_path, -30), E.CorruptFileError, "CorruptManifest", LIST),
     ("empty manifest list", 2, lambda b: b.list_path.write_bytes(b""), E.CorruptFileError, "CorruptManifest", LIST),
     ("missing manifest", 2, lambda b: b.manifest_paths[-1].unlink(), E.MissingFileError, "MissingFile", MANIFEST),
-    ("truncated manifest", 2, lambda b: truncate(b.manifest_paths[-1], -30), E.CorruptFileError, "CorruptManifest", MANIFEST),
-    ("manifest is text", 2, lambda b: b.manifest_paths[-1].write_text("{}"), E.CorruptFileError, "CorruptManifest", MANIFEST),
-]  # fmt: skip
+    (
+        "truncated manifest",
+        2,
+        lambda b: truncate(b.manifest_paths[-1], -30),
+        E.CorruptFileError,
+        "CorruptManifest",
+        MANIFEST,
+    ),
+    (
+        "manifest is text",
+        2,
+        lambda b: b.manifest_paths[-1].write_text("{}"),
+        E.CorruptFileError,
+        "CorruptManifest",
+        MANIFEST,
+    ),
+]
 
 
 def crc_place(b: Broken) -> int:
@@ -132,34 +203,121 @@ def crc_place(b: Broken) -> int:
 
 
 ENTRIES: list[Case] = [
-    ("unknown data format", 2, lambda b: b.entry(b.data, file_format="LANCE"), E.UnsupportedError, "UnsupportedFormat", DATA),
-    ("unknown delete format", 2, lambda b: b.entry(b.equality, file_format="LANCE"), E.UnsupportedError,
-     "UnsupportedFormat", EQUALITY),
-    ("encrypted data file", 2, lambda b: b.entry(b.data, key_metadata=b"k"), E.EncryptedTableError, "EncryptedTable", DATA),
-    ("parquet said to be avro", 2, lambda b: b.entry(b.data, file_format="AVRO"), E.CorruptFileError, "CorruptDataFile",
-     DATA),
-    ("parquet said to be orc", 2, lambda b: b.entry(b.data, file_format="ORC"), E.CorruptFileError, "CorruptDataFile", DATA),
-    ("unknown status", 2, lambda b: b.entries(b.data, lambda r: r.update(status=7)), E.InvalidTableError,
-     "CorruptManifest", None),
-    ("existing entry without a sequence number", 2,
-     lambda b: b.entries(b.data, lambda r: r.update(status=0, sequence_number=None)), E.InvalidTableError,
-     "MissingSequenceNumber", None),
-    ("data file twice", 2, lambda b: b.entry(b.other, file_path=b.data.path), E.InvalidTableError, "DuplicateDataFile", None),
-    ("unknown equality field", 2, lambda b: b.entry(b.equality, equality_ids=[77]), E.InvalidTableError,
-     "UnknownEqualityField", EQUALITY),
+    (
+        "unknown data format",
+        2,
+        lambda b: b.entry(b.data, file_format="LANCE"),
+        E.UnsupportedError,
+        "UnsupportedFormat",
+        DATA,
+    ),
+    (
+        "unknown delete format",
+        2,
+        lambda b: b.entry(b.equality, file_format="LANCE"),
+        E.UnsupportedError,
+        "UnsupportedFormat",
+        EQUALITY,
+    ),
+    (
+        "encrypted data file",
+        2,
+        lambda b: b.entry(b.data, key_metadata=b"k"),
+        E.EncryptedTableError,
+        "EncryptedTable",
+        DATA,
+    ),
+    (
+        "parquet said to be avro",
+        2,
+        lambda b: b.entry(b.data, file_format="AVRO"),
+        E.CorruptFileError,
+        "CorruptDataFile",
+        DATA,
+    ),
+    (
+        "parquet said to be orc",
+        2,
+        lambda b: b.entry(b.data, file_format="ORC"),
+        E.CorruptFileError,
+        "CorruptDataFile",
+        DATA,
+    ),
+    (
+        "unknown status",
+        2,
+        lambda b: b.entries(b.data, lambda r: r.update(status=7)),
+        E.InvalidTableError,
+        "CorruptManifest",
+        None,
+    ),
+    (
+        "existing entry without a sequence number",
+        2,
+        lambda b: b.entries(b.data, lambda r: r.update(status=0, sequence_number=None)),
+        E.InvalidTableError,
+        "MissingSequenceNumber",
+        None,
+    ),
+    (
+        "data file twice",
+        2,
+        lambda b: b.entry(b.other, file_path=b.data.path),
+        E.InvalidTableError,
+        "DuplicateDataFile",
+        None,
+    ),
+    (
+        "unknown equality field",
+        2,
+        lambda b: b.entry(b.equality, equality_ids=[77]),
+        E.InvalidTableError,
+        "UnknownEqualityField",
+        EQUALITY,
+    ),
     ("no equality ids", 2, lambda b: b.entry(b.equality, equality_ids=None), E.InvalidTableError, None, EQUALITY),
-    ("deletion vector of a wrong cardinality", 3, lambda b: b.entry(b.positions, record_count=3), E.CorruptDeleteError,
-     "CorruptDeletionVector", POSITIONS),
-    ("deletion vector of a wrong length", 3, lambda b: b.entry(b.positions, content_size_in_bytes=20), E.CorruptDeleteError,
-     "CorruptDeletionVector", POSITIONS),
-    ("deletion vector without an offset", 3, lambda b: b.entry(b.positions, content_offset=None), E.InvalidTableError,
-     None, POSITIONS),
+    (
+        "deletion vector of a wrong cardinality",
+        3,
+        lambda b: b.entry(b.positions, record_count=3),
+        E.CorruptDeleteError,
+        "CorruptDeletionVector",
+        POSITIONS,
+    ),
+    (
+        "deletion vector of a wrong length",
+        3,
+        lambda b: b.entry(b.positions, content_size_in_bytes=20),
+        E.CorruptDeleteError,
+        "CorruptDeletionVector",
+        POSITIONS,
+    ),
+    (
+        "deletion vector without an offset",
+        3,
+        lambda b: b.entry(b.positions, content_offset=None),
+        E.InvalidTableError,
+        None,
+        POSITIONS,
+    ),
     ("position beyond the file", 3, lambda b: b.entry(b.data, record_count=2), E.HarnessError, None, None),
-    ("unknown partition spec", 2, lambda b: b.t.edit_manifest_list(lambda m: [
-        r.update(partition_spec_id=9) for r in m.records]), E.InvalidTableError, "MissingSpec", None),
-    ("manifest list without paths", 2, lambda b: b.t.edit_manifest_list(drop_paths), E.CorruptFileError, "CorruptManifest",
-     LIST),
-]  # fmt: skip
+    (
+        "unknown partition spec",
+        2,
+        lambda b: b.t.edit_manifest_list(lambda m: [r.update(partition_spec_id=9) for r in m.records]),
+        E.InvalidTableError,
+        "MissingSpec",
+        None,
+    ),
+    (
+        "manifest list without paths",
+        2,
+        lambda b: b.t.edit_manifest_list(drop_paths),
+        E.CorruptFileError,
+        "CorruptManifest",
+        LIST,
+    ),
+]
 
 
 def drop_paths(m: Any) -> None:
@@ -179,21 +337,60 @@ DOCUMENTS: list[Case] = [
     ("JSON but no table", 2, lambda b: b.t.metadata_path.write_text("[]"), E.TableNotFoundError, None, METADATA),
     ("cut JSON", 2, lambda b: truncate(b.t.metadata_path, 100), E.InvalidTableError, None, METADATA),
     ("no schemas", 2, lambda b: b.metadata(schemas=None), E.InvalidTableError, "MissingSchema", METADATA),
-    ("current schema unknown", 2, lambda b: b.metadata(current_schema_id=9), E.InvalidTableError, "MissingSchema", METADATA),
+    (
+        "current schema unknown",
+        2,
+        lambda b: b.metadata(current_schema_id=9),
+        E.InvalidTableError,
+        "MissingSchema",
+        METADATA,
+    ),
     ("no partition specs", 2, lambda b: b.metadata(partition_specs=None), E.InvalidTableError, "MissingSpec", METADATA),
-    ("current snapshot unknown", 2, lambda b: b.metadata(current_snapshot_id=9), E.HarnessError, "MissingSnapshot", METADATA),
-    ("main is not the current snapshot", 2, lambda b: b.t.edit_metadata(
-        lambda d: d["refs"]["main"].update({"snapshot-id": d["snapshots"][0]["snapshot-id"]})), E.InvalidTableError, None,
-     METADATA),
-    ("no manifest list", 2, lambda b: b.t.edit_metadata(lambda d: d["snapshots"][-1].pop("manifest-list")),
-     E.InvalidTableError, None, None),
+    (
+        "current snapshot unknown",
+        2,
+        lambda b: b.metadata(current_snapshot_id=9),
+        E.HarnessError,
+        "MissingSnapshot",
+        METADATA,
+    ),
+    (
+        "main is not the current snapshot",
+        2,
+        lambda b: b.t.edit_metadata(
+            lambda d: d["refs"]["main"].update({"snapshot-id": d["snapshots"][0]["snapshot-id"]})
+        ),
+        E.InvalidTableError,
+        None,
+        METADATA,
+    ),
+    (
+        "no manifest list",
+        2,
+        lambda b: b.t.edit_metadata(lambda d: d["snapshots"][-1].pop("manifest-list")),
+        E.InvalidTableError,
+        None,
+        None,
+    ),
     ("encrypted snapshot", 2, lambda b: snapshot_key(b, key_id="k"), E.EncryptedTableError, "EncryptedTable", None),
-    ("bad name mapping", 2, lambda b: b.t.set_properties(**{"schema.name-mapping.default": "{"}), E.InvalidTableError, None,
-     None),
+    (
+        "bad name mapping",
+        2,
+        lambda b: b.t.set_properties(**{"schema.name-mapping.default": "{"}),
+        E.InvalidTableError,
+        None,
+        None,
+    ),
     ("hint without its file", 2, lambda b: b.t.metadata_path.unlink(), E.TableNotFoundError, "MetadataNotFound", None),
-    ("two columns of one id", 2, lambda b: b.t.edit_metadata(
-        lambda d: d["schemas"][-1]["fields"][1].update({"id": 1})), E.InvalidTableError, None, METADATA),
-]  # fmt: skip
+    (
+        "two columns of one id",
+        2,
+        lambda b: b.t.edit_metadata(lambda d: d["schemas"][-1]["fields"][1].update({"id": 1})),
+        E.InvalidTableError,
+        None,
+        METADATA,
+    ),
+]
 CASES = [pytest.param(*case[1:], id=case[0]) for case in (*FILES, *ENTRIES, *DOCUMENTS)]
 
 
@@ -223,17 +420,14 @@ def test_truncated_files_of_every_format(tmp_path, format, size):  # 7.6
 
 
 @pytest.mark.parametrize("format", ["avro", "orc"])
-def test_damaged_files_never_give_other_rows(tmp_path, format):
+def test_damaged_files_are_errors(tmp_path, format):
     t = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "string"})
     f = t.write_data([{"id": i, "s": "x" * (i % 20)} for i in range(50)], format=format, compression=CODECS[format])
     t.append(f)
     corrupt(f.file, f.file.stat().st_size // 2)
-    try:
-        rows = harness.open_table(str(t.store.directory)).snapshot().to_arrow()
-    except harness.HarnessError as error:
-        assert "\n" not in str(error)
-    else:
-        assert rows.num_rows == 50
+    with pytest.raises(harness.HarnessError) as caught:
+        harness.open_table(str(t.store.directory)).snapshot().to_arrow()
+    assert "\n" not in str(caught.value)
 
 
 CODECS = {"avro": "zstandard", "orc": "zstd"}

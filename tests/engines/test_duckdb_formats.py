@@ -63,7 +63,7 @@ SHOWN = {
     "m": [("k", Decimal("1.50")), ("l", None)],
     "mi": [(7, ["a", None]), (8, [])],
 }
-EMPTY = {**{name: None for name in COLUMNS}, "id": 2}
+EMPTY = {**dict.fromkeys(COLUMNS), "id": 2}
 FORMATS = ("parquet", "avro", "orc")
 
 
@@ -215,7 +215,9 @@ def test_the_same_columns_under_other_types_in_one_scan(make):  # read groups ne
     for i, kind in enumerate((pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint32())):
         content = {"id": pa.array([i], pa.int64()), "v": pa.array([i], kind), "s": pa.array(["x"])}
         t.append(t.write_data(pa.table(content), statistics=[]))
-    t.append(t.write_data(pa.table({"s": pa.array([b"y"], pa.binary()), "v": pa.array([9], pa.int32())}), statistics=[]))
+    t.append(
+        t.write_data(pa.table({"s": pa.array([b"y"], pa.binary()), "v": pa.array([9], pa.int32())}), statistics=[])
+    )
     expected = [(i, i, "x") for i in range(5)] + [(None, 9, "y")]
     assert rows(t) == sorted(expected, key=repr)
 
@@ -316,5 +318,3 @@ def test_a_dropped_partition_source(make):  # T23, 1.21
     assert rows(t) == [(2,), (3,)]
     assert rows(t, where="id = 2") == [(2,)]
     assert rows(t, where="id > 2") == [(3,)]
-
-

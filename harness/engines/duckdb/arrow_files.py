@@ -86,7 +86,9 @@ def load_parquet(
     """
     try:
         rows = pq.read_table(
-            pa.BufferReader(storage.read(file.physical)), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False
+            pa.BufferReader(storage.read(file.physical)),
+            coerce_int96_timestamp_unit="us",
+            arrow_extensions_enabled=False,
         )
         encoded = set(variants(fields, sources))
         columns = [_decode(rows.column(i).combine_chunks(), (i,), encoded) for i in range(len(schema))]

@@ -123,8 +123,9 @@ def _nested(
 ) -> str:
     def part(field: Field, source: Source, accessor: str | None = None) -> str:
         place = shown.parts[source.place] if isinstance(source, Stored) else None
-        inner = accessor if accessor is not None else f"struct_extract({access}, {sqltext.text(place.name)})" if place else ""
-        return _value(field, source, place, inner, depth=depth + 1, constants=constants)
+        if accessor is None:
+            accessor = "" if place is None else f"struct_extract({access}, {sqltext.text(place.name)})"
+        return _value(field, source, place, accessor, depth=depth + 1, constants=constants)
 
     item = f"x{depth}"
     match target.type:
@@ -133,7 +134,8 @@ def _nested(
         case ListType(element=element):
             built = f"list_transform({access}, lambda {item}: {part(element, parts[0], item)})"
         case MapType(key=key, value=value):
-            entry = sqltext.struct({"k": part(key, parts[0], f"{item}.key"), "v": part(value, parts[1], f"{item}.value")})
+            keys, values = part(key, parts[0], f"{item}.key"), part(value, parts[1], f"{item}.value")
+            entry = sqltext.struct({"k": keys, "v": values})
             built = f"map_from_entries(list_transform(map_entries({access}), lambda {item}: {entry}))"
         case other:
             raise AssertionError(f"{other} is not nested")
@@ -147,7 +149,9 @@ def _same_shape(type_: Type, shown: Exposed) -> bool:
         return shown.type == sqltext.type_name(type_)
     if isinstance(type_, StructType) and [f.name for f in parts] != [s.name for s in shown.parts]:
         return False
-    return len(parts) == len(shown.parts) and all(_same_shape(f.type, s) for f, s in zip(parts, shown.parts, strict=True))
+    return len(parts) == len(shown.parts) and all(
+        _same_shape(f.type, s) for f, s in zip(parts, shown.parts, strict=True)
+    )
 
 
 def cast(access: str, shown: str, target: Type) -> str:

@@ -41,9 +41,9 @@ def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(wanted) and pa.types.is_int8(array.type):
         return array.cast(pa.bool_())
     if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(array.type):
-        return array.cast(pa.timestamp(array.type.unit)).cast(pa.timestamp(wanted.unit)).cast(wanted) if (
-            array.type.tz is None or wanted.tz is None
-        ) else array.cast(wanted)
+        if array.type.tz is not None and wanted.tz is not None:
+            return array.cast(wanted)
+        return array.cast(pa.timestamp(array.type.unit)).cast(pa.timestamp(wanted.unit)).cast(wanted)
     if pa.types.is_struct(wanted):
         parts = [_conform(array.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
         return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=_mask(array))

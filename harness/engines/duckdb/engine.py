@@ -58,9 +58,7 @@ def relation(
     return own.sql(f"SELECT * FROM {sqltext.name(name)}")
 
 
-def register(
-    plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW
-) -> None:
+def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW) -> None:
     """Makes the plan's rows the temporary view `name` of a connection, replacing a view of that name.
 
     Raises:

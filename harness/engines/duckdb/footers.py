@@ -1,4 +1,4 @@
-"""What the engine learns from data files before it reads them: physical schemas and row counts, many files in one call."""
+"""What the engine learns from data files before it reads them: schemas and row counts, many files in one call."""
 
 from __future__ import annotations
 

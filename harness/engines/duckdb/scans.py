@@ -1,8 +1,8 @@
 """Read groups: files whose columns resolve in the same way, and the relation that reads each group.
 
 Parquet files are read by DuckDB itself. Avro and ORC files, and the few Parquet files that DuckDB would not read right
-(see `arrow_files.needs_arrow`), come in through Arrow with the same two columns beside the data: `file_index`, the place
-of the file in its group, and `file_row_number`, the physical row from 0.
+(see `arrow_files.needs_arrow`), come in through Arrow with the same two columns beside the data: `file_index`, the
+place of the file in its group, and `file_row_number`, the physical row from 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.projection import PhysicalField, PhysicalSchema, Source, find_store
 from harness.schema import Field
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
-"""No columns from paths (iceberg 7.1); row groups with NaN are never skipped by bounds that leave NaN out (delta F9)."""
+"""No columns from paths (iceberg 7.1); row groups with NaN are not skipped by bounds that leave NaN out (delta F9)."""
 
 
 Split: TypeAlias = tuple[Hashable, bool]

@@ -69,7 +69,7 @@ def paths(items: tuple[str, ...]) -> str:
     return "[" + ", ".join(text(glob_free(item)) for item in items) + "]"
 
 
-def type_name(type_: Type) -> str:  # noqa: PLR0911 - one line a type
+def type_name(type_: Type) -> str:
     """The DuckDB type in which values of `type_` leave the engine, spelled as DuckDB prints it.
 
     Variant is JSON text, geometry and geography are WKB bytes, and an instant in nanoseconds is TIMESTAMP_NS in UTC,
