@@ -18,6 +18,7 @@ from harness.engines.duckdb import sqltext
 from harness.engines.duckdb.columns import partition_fields
 from harness.engines.duckdb.constants import FileTable
 from harness.engines.duckdb.footers import FileName
+from harness.engines.duckdb.predicates import implied
 from harness.engines.duckdb.scans import ReadGroup, ScanFile, Scanner
 from harness.errors import CorruptDeleteError
 from harness.plan import EqualityDelete, ScanPlan
@@ -86,9 +87,7 @@ class EqualityLowering:
         """What the plan's equality deletes need; reads nothing yet."""
         roots = tuple(dict.fromkeys(key for delete in plan.equality_deletes for key in delete.keys))
         files = tuple(
-            ScanFile(
-                name=FileName(d.path, d.physical), format=d.format, constants=_constants(plan, d)
-            )
+            ScanFile(name=FileName(d.path, d.physical), format=d.format, constants=_constants(plan, d))
             for d in plan.equality_deletes
         )
         work = sum(map(len, plan.equality_scopes))
@@ -161,7 +160,10 @@ class EqualityLowering:
             hits = [deletes[i] for i in group.members]
             self._check_keys(key_set, group, hits[0])
             table = FileTable(len(hits))
-            facts: dict[str, list[int | None]] = {"ks": [d.sequence_number for d in hits], "kp": [d.partition for d in hits]}
+            facts: dict[str, list[int | None]] = {
+                "ks": [d.sequence_number for d in hits],
+                "kp": [d.partition for d in hits],
+            }
             constants = {
                 field_id: table.constant([_constants(self.plan, d).get(field_id) for d in hits], type_)
                 for field_id, type_ in partition_fields(key_set.keys, group.sources).items()
@@ -169,8 +171,21 @@ class EqualityLowering:
             keys = key_set.expressions(group.expressions(key_set.keys, constants))
             columns = [f"{key} AS k{i}" for i, key in enumerate(keys)]
             columns += [f"{table.constant(facts[label], _LONG)} AS {label}" for label in extra]
-            selects.append(f"SELECT {', '.join(columns)} FROM {group.relation} AS f{table.join(self.register)}")
+            source = f"{group.relation} AS f{table.join(self.register)}"
+            selects.append(f"SELECT {', '.join(columns)} FROM {source}{self._where(key_set, keys)}")
         return f"({' UNION ALL '.join(selects)})"
+
+    def _where(self, key_set: KeySet, keys: Sequence[str]) -> str:
+        """The filter's conditions on the keys: a row that it keeps has them too, so no other key can hit one.
+
+        With them DuckDB skips the row groups of delete files as it skips those of data files.
+        """
+        if self.plan.filter is None:
+            return ""
+        whole = zip(key_set.keys, key_set.names, keys, strict=True)
+        columns = {root.id: key for root, names, key in whole if not names}
+        conditions = implied(self.plan.filter.predicate, columns)
+        return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
     def _check_keys(self, key_set: KeySet, group: ReadGroup, delete: EqualityDelete) -> None:
         """Refuses delete files without a value for a key: taking it for null could delete or keep any row (4.25)."""
