@@ -23,9 +23,10 @@ from pyroaring import BitMap64
 
 from harness.engines.duckdb import sqltext
 from harness.engines.duckdb.branch import Branch, PlannedFiles, is_metadata
+from harness.engines.duckdb.conflicts import check_partition_values
 from harness.engines.duckdb.equality import EqualityLowering
 from harness.engines.duckdb.footers import FileName
-from harness.engines.duckdb.scans import ScanFile, Scanner
+from harness.engines.duckdb.scans import ReadGroup, ScanFile, Scanner
 from harness.errors import SchemaMismatchError
 from harness.plan import ScanPlan
 from harness.projection import METADATA
@@ -33,7 +34,9 @@ from harness.schema import Field, StructType, walk
 
 _POSITIONAL_JOIN_VERSIONS = ("1.5.", "2.0.")
 """DuckDB versions on which the tests proved that no optimizer rule reaches below a positional join."""
-_POSITIONAL_JOIN_FILES = 64  # each file is a branch of its own; beyond this, planning the branches costs more than it wins
+_POSITIONAL_JOIN_FILES = (
+    64  # each file is a branch of its own; beyond this, planning the branches costs more than it wins
+)
 
 
 class Use(enum.Enum):
@@ -143,6 +146,7 @@ class _Lowering:
         positional = self._joins_by_position(deleted)
         branches = []
         for group in scanner.groups(scan_files, fields):
+            self._check_partition_values(scan_files[group.members[0]], group, fields)
             branch = Branch(self.plan, self.columns, fields, files, group, deleted, equality, self.register)
             if positional and group.parquet and branch.has_positions:
                 branches += branch.by_position()
@@ -150,12 +154,19 @@ class _Lowering:
                 branches.append(branch.by_bitmap())
         return branches
 
+    def _check_partition_values(self, file: ScanFile, group: ReadGroup, fields: tuple[Field, ...]) -> None:
+        if group.parquet:
+            check_partition_values(
+                self.connection, file.name, fields, group.sources, file.constants, table=self.plan.table
+            )
+
     def _deleted_positions(self, files: PlannedFiles) -> dict[int, BitMap64]:
         loaded = self.plan.load_positions([i for i in files if files.has_positions[i]])
         return {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
 
     def _scan_file(self, files: PlannedFiles, ordinal: int, split: Hashable, positions: bool) -> ScanFile:
-        exact = positions or any(f.id == METADATA["_row_id"].id for f in self.columns)
+        # A file cut between two Avro blocks looks whole, so files that are not Parquet must always have their count.
+        exact = positions or files.format[ordinal] != "parquet" or self._shows_row_ids()
         return ScanFile(
             name=FileName(files.path[ordinal], files.physical[ordinal]),
             format=files.format[ordinal],
@@ -163,6 +174,9 @@ class _Lowering:
             exact_rows=files.record_count[ordinal] if exact else None,
             split=(split, positions),
         )
+
+    def _shows_row_ids(self) -> bool:
+        return any(f.id == METADATA["_row_id"].id for f in self.columns)
 
     def _joins_by_position(self, deleted: Mapping[int, BitMap64]) -> bool:
         return (

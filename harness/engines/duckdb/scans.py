@@ -17,7 +17,6 @@ import pyarrow as pa
 from harness.engines.duckdb import sqltext
 from harness.engines.duckdb.arrow_files import load, load_parquet, needs_arrow, stack
 from harness.engines.duckdb.columns import Exposed, column, exposed
-from harness.engines.duckdb.conflicts import check_partition_values
 from harness.engines.duckdb.footers import FileName, Footer, open_storage, read_footers
 from harness.errors import CorruptFileError, SchemaMismatchError
 from harness.plan import ScanPlan
@@ -153,7 +152,6 @@ class Scanner:
         if parquet:
             physical = tuple(files[i].name.physical for i in members)
             relation, sample = read_parquet(physical), read_parquet(physical[:1])
-            check_partition_values(self.connection, first.name, fields, sources, first.constants, table=self.plan.table)
         else:
             relation = sample = self.register(
                 stack([self._rows(files[i], opened[i], fields, sources) for i in members])
