@@ -14,6 +14,7 @@ import pytest
 from reading import arrow, rows
 
 import harness
+from harness.errors import CorruptFileError
 from harness.testing.iceberg import DataFileHandle, IcebergTable
 
 COLUMNS = {
@@ -133,13 +134,22 @@ def test_files_without_rows(make, format):  # 7.1
     assert rows(t) == [(1, None)]
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_files_without_rows_whose_count_is_wrong(make, format):  # planning must not need the count
+def with_a_wrong_count(make, format):
     t = make({"id": "long", "s": "string"})
     empty = t.write_data([], format=format)
     empty.data_file["record_count"] = 5
     t.append(empty, t.write_data([{"id": 1}], format=format))
-    assert rows(t) == [(1, None)]
+    return t
+
+
+def test_files_without_rows_whose_count_is_wrong(make):  # planning must not need the count
+    assert rows(with_a_wrong_count(make, "parquet")) == [(1, None)]
+
+
+@pytest.mark.parametrize("format", ["avro", "orc"])
+def test_files_without_a_footer_that_counts_must_have_their_rows(make, format):  # 7.2: cut at a block, all looks well
+    with pytest.raises(CorruptFileError, match="it has 0 rows, the metadata says 5"):
+        rows(with_a_wrong_count(make, format))
 
 
 def test_a_table_of_empty_files_only(make):
