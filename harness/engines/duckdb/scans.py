@@ -205,7 +205,7 @@ class Scanner:
     def _check_rows(self, file: ScanFile, rows: int) -> None:
         if file.exact_rows is not None and file.exact_rows != rows:
             raise CorruptFileError(
-                f"Cannot place deletes or row ids in a file: it has {rows} rows, the metadata says {file.exact_rows}",
+                f"Cannot read file: it has {rows} rows, the metadata says {file.exact_rows}; restore the file",
                 cause="CorruptDataFile",
                 table=self.plan.table,
                 file=str(file.name),
