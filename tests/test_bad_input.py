@@ -419,18 +419,15 @@ def test_truncated_files_of_every_format(tmp_path, format, size):  # 7.6
     assert f.path in (caught.file or "")
 
 
-@pytest.mark.parametrize("format", ["avro", "orc"])
-def test_damaged_files_are_errors(tmp_path, format):
+def test_a_damaged_avro_block_is_an_error(tmp_path):  # ORC and Parquet pages have no checksum that must be there
     t = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "string"})
-    f = t.write_data([{"id": i, "s": "x" * (i % 20)} for i in range(50)], format=format, compression=CODECS[format])
+    content = [{"id": i, "s": "x" * (i % 20)} for i in range(50)]
+    f = t.write_data(content, format="avro", compression="zstandard")
     t.append(f)
     corrupt(f.file, f.file.stat().st_size // 2)
     with pytest.raises(harness.HarnessError) as caught:
         harness.open_table(str(t.store.directory)).snapshot().to_arrow()
     assert "\n" not in str(caught.value)
-
-
-CODECS = {"avro": "zstandard", "orc": "zstd"}
 
 
 def test_damaged_pages_are_one_error_of_harness(tmp_path):
