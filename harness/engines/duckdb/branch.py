@@ -108,10 +108,10 @@ class Branch:
             flag += "_"
         queries = []
         for ordinal, rows in zip(self.group.members, self.group.rows, strict=True):
-            flags = self.register(pa.table({flag: deleted_mask(self.deleted[ordinal], rows)}))
+            flags = self.register(pa.table({flag: _flags(self.deleted[ordinal], rows)}))
             data = f"(SELECT *, file_row_number FROM {read_parquet((self.files.physical[ordinal],))})"
             relation = f"(SELECT * FROM {data} POSITIONAL JOIN (SELECT {flag} FROM {flags}))"
-            queries.append(_Scan.over(self, (ordinal,), relation).query(deleted=f"f.{flag} = 1"))
+            queries.append(_Scan.over(self, (ordinal,), relation).query(deleted=f"f.{flag}"))
         return queries
 
     def _listed_positions(self) -> str:
@@ -233,3 +233,8 @@ class _Scan:
 
 def _listed(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{expression} AS {label}" for label, expression in columns.items()) or "NULL AS c0"
+
+
+def _flags(deleted: BitMap64, rows: int) -> pa.BooleanArray:
+    bits = np.packbits(deleted_mask(deleted, rows).view(np.bool_), bitorder="little")
+    return pa.BooleanArray.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(bits)])
