@@ -3,8 +3,8 @@
 A format makes a plan; an engine runs it and knows nothing of manifests, logs or bitmap files. The plan is columnar
 (Arrow tables), because a table of a million files must fit in memory and cross into an engine in one step.
 
-An engine owes a plan, per data file and in this order: the physical row position from the unfiltered file; drop the rows
-whose position is deleted; drop the rows that an equality delete matches, on table-typed values; apply the whole
+An engine owes a plan, per data file and in this order: the physical row position from the unfiltered file; drop the
+rows whose position is deleted; drop the rows that an equality delete matches, on table-typed values; apply the whole
 residual filter; project. Planning only ever skips whole files; no count may be answered from metadata when a delete
 applies.
 """

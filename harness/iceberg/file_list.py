@@ -21,7 +21,7 @@ from harness.predicate import Filter
 from harness.schema import Field, Schema
 
 _BOUND_CHECKS = 200_000
-"""Comparing the key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
+"""Comparing key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
 
 Reason = Literal["partition", "statistics", "empty"]
 

@@ -37,11 +37,17 @@ def test_contradiction_is_refused(tmp_path: Path, type_: str, recorded: Any, sto
     table = table_of(tmp_path, type_, stored, recorded)
     with pytest.raises(harness.SchemaMismatchError, match="Cannot read column 'part'") as caught:
         table.snapshot().to_arrow()
-    assert (caught.value.cause, caught.value.field, caught.value.rule) == ("PartitionValueConflict", "part", "iceberg 5.3")
+    assert (caught.value.cause, caught.value.field, caught.value.rule) == (
+        "PartitionValueConflict",
+        "part",
+        "iceberg 5.3",
+    )
     assert table.snapshot().to_arrow(columns=["id"]).to_pydict() == {"id": [1]}  # a read without the column is safe
 
 
-@pytest.mark.parametrize(("type_", "value"), [(case.values[0], case.values[1]) for case in CASES] + [("double", float("nan"))])
+@pytest.mark.parametrize(
+    ("type_", "value"), [(case.values[0], case.values[1]) for case in CASES] + [("double", float("nan"))]
+)
 def test_agreement_is_read(tmp_path: Path, type_: str, value: Any) -> None:
     rows = table_of(tmp_path, type_, value, value).snapshot().to_arrow().to_pylist()
     assert len(rows) == 1

@@ -1,9 +1,9 @@
 """Lowers equality deletes to null-safe anti joins, one per set of key ids.
 
-Which deletes hit which data file is settled in the plan's equality scopes. Where there are few scopes, each is a branch
-whose anti join sees exactly its own delete files. Where there are many (a stream that commits deletes every minute), all
-data files share one anti join, in which a delete's greatest sequence number and its partition are compared as columns
-(iceberg 4.6, 4.29): a scope per branch would read each delete file once per scope.
+Which deletes hit which data file is settled in the plan's equality scopes. Where there are few scopes, each is a
+branch whose anti join sees exactly its own delete files. Where there are many (a stream that commits deletes every
+minute), all data files share one anti join, in which a delete's greatest sequence number and its partition are compared
+as columns (iceberg 4.6, 4.29): a scope per branch would read each delete file once per scope.
 """
 
 from __future__ import annotations
