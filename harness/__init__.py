@@ -29,6 +29,7 @@ Names are imported on first use, so `import harness` loads no engine.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 from harness.errors import (
@@ -50,7 +51,8 @@ from harness.errors import (
 )
 
 if TYPE_CHECKING:
-    from harness.table import Snapshot, Table, open_table, sql
+    from harness.query import sql
+    from harness.table import Snapshot, Table, open_table
 
 __version__ = "0.1.0"
 
@@ -77,16 +79,14 @@ __all__ = [
     "sql",
 ]
 
-_LAZY = frozenset({"Snapshot", "Table", "open_table", "sql"})
+_LAZY = {"Snapshot": "table", "Table": "table", "open_table": "table", "sql": "query"}
 
 
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import harness.table
-
     # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.
-    return getattr(harness.table, name)
+    return getattr(importlib.import_module(f"harness.{_LAZY[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -16,8 +16,8 @@
     │   └── EncryptedTableError   legal, and harness holds no key
     └── EngineError               an engine failed while it ran a plan
 
-The requirement files name many finer causes (`CorruptManifest`, `MultipleDVs`, ...). They are the `cause` attribute: text
-for logs and tests, not classes, because a caller does the same about all causes of one class.
+The requirement files name many finer causes (`CorruptManifest`, `MultipleDVs`, ...). They are the `cause` attribute,
+text for logs and tests, not classes, because a caller does the same about all causes of one class.
 A message is one line: the problem and what to do, then table, file, field and rule in brackets.
 """
 
@@ -71,7 +71,9 @@ class HarnessError(Exception):
         ]
         return f"{self.message} [{self.cause}; {', '.join(context)}]" if context else f"{self.message} [{self.cause}]"
 
-    def within(self, *, table: str | None = None, snapshot: int | str | None = None, file: str | None = None) -> HarnessError:
+    def within(
+        self, *, table: str | None = None, snapshot: int | str | None = None, file: str | None = None
+    ) -> HarnessError:
         """This error with the places filled in that the raising code could not know; what is set stays."""
         self.table = self.table if self.table is not None else table
         self.snapshot = self.snapshot if self.snapshot is not None else snapshot

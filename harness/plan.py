@@ -3,8 +3,8 @@
 A format makes a plan; an engine runs it and knows nothing of manifests, logs or bitmap files. The plan is columnar
 (Arrow tables), because a table of a million files must fit in memory and cross into an engine in one step.
 
-An engine owes a plan, per data file and in this order: the physical row position from the unfiltered file; drop the rows
-whose position is deleted; drop the rows that an equality delete matches, on table-typed values; apply the whole
+An engine owes a plan, per data file and in this order: the physical row position from the unfiltered file; drop the
+rows whose position is deleted; drop the rows that an equality delete matches, on table-typed values; apply the whole
 residual filter; project. Planning only ever skips whole files; no count may be answered from metadata when a delete
 applies.
 """
@@ -50,11 +50,17 @@ class Partition:
     values: stored form (see `harness.schema`) by partition field id.
     constants: stored form by *source* field id, for identity fields only: what a file without that column holds
         (iceberg 5.2). A null in the tuple is a null constant.
+    names: of the partition fields, by id, for display.
     """
 
     spec_id: int
     values: Mapping[int, Any] = field(hash=False)
     constants: Mapping[int, Any] = field(hash=False)
+    names: Mapping[int, str] = field(default_factory=dict, hash=False)
+
+    def named(self) -> dict[str, Any]:
+        """The tuple by name of partition field, in the spec's order; stored form."""
+        return {self.names.get(field_id, str(field_id)): value for field_id, value in self.values.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

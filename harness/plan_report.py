@@ -46,7 +46,7 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
                 "key_ids": [path[-1] for path in d.key_paths],
                 "keys": [f.name for f in d.keys],
                 "sequence_number": d.sequence_number,
-                "partition": None if d.partition is None else dict(plan.partitions[d.partition].values),
+                "partition": None if d.partition is None else plan.partitions[d.partition].named(),
                 "global": d.partition is None,
                 "record_count": d.record_count,
             }
@@ -106,7 +106,7 @@ def as_text(plan: ScanPlan) -> str:
     lines += _section("deleted positions", positional, len(plan.position_deletes))
     equality = [
         f"{d.path}  keys {', '.join(f.name for f in d.keys)}, sequence number {d.sequence_number}, "
-        f"{'all partitions' if d.partition is None else dict(plan.partitions[d.partition].values)}"
+        f"{'all partitions' if d.partition is None else plan.partitions[d.partition].named()}"
         for d in plan.equality_deletes[:_SHOWN_FILES]
     ]
     lines += _section("equality deletes", equality, len(plan.equality_deletes))
@@ -117,16 +117,16 @@ def as_text(plan: ScanPlan) -> str:
 def _file(plan: ScanPlan, row: dict[str, Any]) -> dict[str, Any]:
     partition = plan.partitions[row.pop("partition")]
     scope = plan.equality_scopes[row.pop("equality_scope")]
-    return {**row, "partition": dict(partition.values), "equality_deletes": list(scope)}
+    return {**row, "partition": partition.named(), "equality_deletes": list(scope)}
 
 
 def _file_line(plan: ScanPlan, row: dict[str, Any]) -> str:
     notes = [f"{row['record_count']} rows", f"{row['size']} bytes", row["format"]]
     if row["sequence_number"] is not None:
         notes.append(f"sequence number {row['sequence_number']}")
-    values = plan.partitions[row["partition"]].values
+    values = plan.partitions[row["partition"]].named()
     if values:
-        notes.append(f"partition {dict(values)}")
+        notes.append(f"partition {values}")
     if row["has_positions"]:
         notes.append("deleted positions")
     if plan.equality_scopes[row["equality_scope"]]:

@@ -17,8 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
-from harness.column_stats import ColumnStats as ColumnStats
-from harness.column_stats import Known
+from harness.column_stats import ColumnStats, Known
 from harness.schema import Field
 
 IN_LIMIT = 200

@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from harness.errors import RequestError
-from harness.rewriting import rewrite
+from harness.query_sql import rewrite
 from harness.table import Snapshot, Table, default_engine, open_table
 
 if TYPE_CHECKING:

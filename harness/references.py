@@ -97,7 +97,7 @@ class Names:
         folded = {name.casefold(): name for name in known}
         near = [folded[n] for n in difflib.get_close_matches(wanted.casefold(), folded, n=3)]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(self.schema.names()[:20])}."
-        return UnknownColumnError(f'Unknown column "{wanted}" in the filter: {hint}', field=wanted)
+        return UnknownColumnError(f'Unknown column "{wanted}": {hint}', field=wanted)
 
 
 def quoted(name: str) -> str:

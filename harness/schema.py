@@ -310,7 +310,7 @@ def children(type_: Type) -> tuple[Field, ...]:
 
 
 def arrow_type(type_: Type) -> pa.DataType:
-    """The Arrow type in which rows of `type_` leave harness: variant as JSON text, geo as WKB, unknown as int32 nulls."""
+    """The Arrow type in which rows leave harness: variant as JSON text, geo as WKB, unknown as int32 nulls."""
     match type_:
         case BooleanType():
             return pa.bool_()

@@ -1,8 +1,8 @@
 """Bytes by location: the only module that opens files, and the one that knows recorded from physical paths.
 
-A *recorded* path is the string in the metadata. It is a file's identity: deletes match it, `_file` shows it, and it is
-never normalised (iceberg 1.14). The *physical* path is where the bytes are now: a plain local path, or a URI that fsspec
-opens. They differ when a table was copied (iceberg 1.11); `PathMap` turns the one into the other.
+A *recorded* path is the string in the metadata. It is a file's identity: deletes match it, `_file` shows it, and it
+is never normalised (iceberg 1.14). The *physical* path is where the bytes are now: a plain local path, or a URI that
+fsspec opens. They differ when a table was copied (iceberg 1.11); `PathMap` turns the one into the other.
 """
 
 from __future__ import annotations

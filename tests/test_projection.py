@@ -432,14 +432,14 @@ NOT_READABLE = [
 ]
 
 
-@pytest.mark.parametrize(("file_type", "table_type"), READABLE, ids=lambda t: str(t))
+@pytest.mark.parametrize(("file_type", "table_type"), READABLE, ids=str)
 def test_readable_types(file_type, table_type):
     assert readable(file_type, table_type)
     source = stored(1, "a", file_type)
     assert one(want(1, "a", table_type), source) == Stored(source)
 
 
-@pytest.mark.parametrize(("file_type", "table_type"), NOT_READABLE, ids=lambda t: str(t))
+@pytest.mark.parametrize(("file_type", "table_type"), NOT_READABLE, ids=str)
 def test_types_that_cannot_be_read(file_type, table_type):
     assert not readable(file_type, table_type)
     with pytest.raises(SchemaMismatchError) as caught:

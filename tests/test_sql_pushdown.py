@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import RequestError
-from harness.schema import Field, IntegerType, Schema, StringType, StructType
 from harness.query_sql import TableReference, rewrite
+from harness.schema import Field, IntegerType, Schema, StringType, StructType
 
 
 def schema(*names: str) -> Schema:

@@ -7,12 +7,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
 
 import harness
 from harness.cli import terminal
 from harness.cli.plan import explained
+from harness.cli.query import run
 from harness.cli.writers import text_lines
 from harness.errors import RequestError
 
@@ -71,7 +71,7 @@ def _show(demo_table: DemoTable, where: str, query: str) -> bool:
         explained(table.snapshot().plan(where=where).explain()),
         "\n",
     )
-    rows = pa.RecordBatchReader.from_stream(harness.sql(query, **{demo_table.name: table}))
+    rows = run(query, {demo_table.name: table})
     terminal.print_result(
         f"$ harness sql {shlex.quote(query)} --table {demo_table.name}={shlex.quote(location)}\n",
         *text_lines(rows.schema, rows),

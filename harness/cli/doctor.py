@@ -41,14 +41,14 @@ class Requirement:
 
 
 REQUIREMENTS = (
-    Requirement("duckdb", _DUCKDB, (1, 5), (3,)),
-    Requirement("pyarrow", _DUCKDB, (20,)),
+    Requirement("duckdb", _DUCKDB, (1, 5, 4), (3,)),
+    Requirement("pyarrow", _DUCKDB, (25,)),
     Requirement("numpy", _DUCKDB, (2,)),
-    Requirement("fastavro", _DUCKDB, (1, 12)),
+    Requirement("fastavro", _DUCKDB, (1, 13)),
     Requirement("cramjam", _DUCKDB, (2, 9)),
     *((Requirement("backports.zstd", _DUCKDB, (1,)),) if sys.version_info < (3, 14) else ()),
     Requirement("pyroaring", _DUCKDB, (1,)),
-    Requirement("sqlglot", _DUCKDB, (30,), (31,)),
+    Requirement("sqlglot", _DUCKDB, (30, 30), (31,)),
     Requirement("fsspec", _DUCKDB, (2024, 6)),
     Requirement("pytz", _DUCKDB, (2024, 1)),
     Requirement("pyspark", _SPARK, (4,), (5,)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -21,6 +21,14 @@ class Document(enum.Enum):
     JSON = "json"
 
 
+class Prune(enum.Enum):
+    """What planning may skip."""
+
+    OFF = "off"
+    FILES = "files"
+    ALL = "all"
+
+
 Location: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="Table directory or metadata file.")]
 Format: TypeAlias = Annotated[Document, typer.Option("--format", help="Text for people, or one JSON document.")]
 PathMap: TypeAlias = Annotated[
@@ -34,6 +42,17 @@ StorageOption: TypeAlias = Annotated[
 AllowVersionGuess: TypeAlias = Annotated[
     bool,
     typer.Option("--allow-version-guess", help="In a directory without a version hint, take the highest version."),
+]
+PruneLevel: TypeAlias = Annotated[
+    Prune | None,
+    typer.Option("--prune", help="Skip nothing, files (the default), or manifests too."),
+]
+LenientDeletePartition: TypeAlias = Annotated[
+    bool,
+    typer.Option("--lenient-delete-partition", help="Position deletes hit files of any partition, by their path."),
+]
+AllowDuplicateFiles: TypeAlias = Annotated[
+    bool, typer.Option("--allow-duplicate-files", help="Read a data file twice that is listed twice.")
 ]
 SnapshotId: TypeAlias = Annotated[
     int | None, typer.Option("--snapshot", metavar="ID", help="Read this snapshot instead of the current one.")
@@ -58,6 +77,9 @@ class Opening:
     path_map: list[str] | None
     storage_option: list[str] | None
     allow_version_guess: bool
+    prune: Prune | None = None
+    lenient_delete_partition: bool = False
+    allow_duplicate_files: bool = False
 
     def open(self, location: str) -> Table:
         """The table at `location`.
@@ -71,7 +93,15 @@ class Opening:
             path_map=pairs(self.path_map, "--path-map") or None,
             storage_options=pairs(self.storage_option, "--storage-option") or None,
             allow_version_guess=self.allow_version_guess,
+            **self._chosen(),
         )
+
+    def _chosen(self) -> dict[str, Any]:
+        """The reading options that the user gave."""
+        chosen: dict[str, Any] = {} if self.prune is None else {"prune": self.prune.value}
+        if self.lenient_delete_partition:
+            chosen["lenient_delete_partition"] = True
+        return chosen | ({"allow_duplicate_files": True} if self.allow_duplicate_files else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

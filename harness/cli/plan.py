@@ -22,9 +22,19 @@ def plan(
     path_map: options.PathMap = None,
     storage_option: options.StorageOption = None,
     allow_version_guess: options.AllowVersionGuess = False,
+    prune: options.PruneLevel = None,
+    lenient_delete_partition: options.LenientDeletePartition = False,
+    allow_duplicate_files: options.AllowDuplicateFiles = False,
 ) -> None:
     """Show what a read of the table would do, without reading any rows."""
-    opening = options.Opening(path_map=path_map, storage_option=storage_option, allow_version_guess=allow_version_guess)
+    opening = options.Opening(
+        path_map=path_map,
+        storage_option=storage_option,
+        allow_version_guess=allow_version_guess,
+        prune=prune,
+        lenient_delete_partition=lenient_delete_partition,
+        allow_duplicate_files=allow_duplicate_files,
+    )
     selector = options.Selector(snapshot=snapshot, timestamp=timestamp, ref=ref)
     with terminal.progress("planning"):
         chosen = selector.select(opening.open(location))

@@ -16,7 +16,10 @@ import typer
 import harness
 from harness.cli import options, terminal
 from harness.cli.writers import RowFormat, write_rows
-from harness.errors import RequestError
+from harness.errors import EngineError, RequestError
+
+# `harness.sql` takes tables as keyword arguments, beside these.
+_TAKEN = {"connection", "dialect"}
 
 
 def sql(
@@ -35,11 +38,21 @@ def sql(
     path_map: options.PathMap = None,
     storage_option: options.StorageOption = None,
     allow_version_guess: options.AllowVersionGuess = False,
+    prune: options.PruneLevel = None,
+    lenient_delete_partition: options.LenientDeletePartition = False,
+    allow_duplicate_files: options.AllowDuplicateFiles = False,
 ) -> None:
     """Run a query. --snapshot, --timestamp and --ref hold for every table."""
     if format_.is_binary() and output_file is None and terminal.is_terminal_output():
         raise typer.BadParameter(f"--format {format_.value} is binary: use --output-file, or redirect standard output")
-    opening = options.Opening(path_map=path_map, storage_option=storage_option, allow_version_guess=allow_version_guess)
+    opening = options.Opening(
+        path_map=path_map,
+        storage_option=storage_option,
+        allow_version_guess=allow_version_guess,
+        prune=prune,
+        lenient_delete_partition=lenient_delete_partition,
+        allow_duplicate_files=allow_duplicate_files,
+    )
     selector = options.Selector(snapshot=snapshot, timestamp=timestamp, ref=ref)
     locations = pairs_of_tables(table)
     with terminal.progress("reading metadata"):
@@ -50,19 +63,31 @@ def sql(
         write_rows(rows, format_, stream)
 
 
-def run(query: str, tables: dict[str, Any], dialect: str) -> pa.RecordBatchReader:
-    """The rows of the query: run to its end, so that an error comes before the first row is written."""
-    relation = harness.sql(query, dialect=dialect, **tables)
-    return pa.RecordBatchReader.from_stream(relation)
+def run(query: str, tables: dict[str, Any], dialect: str = "duckdb") -> pa.RecordBatchReader:
+    """The rows of the query: run to its end, so that an error comes before the first row is written.
+
+    Raises:
+        EngineError: DuckDB refuses the query, or fails on a row.
+        HarnessError: see `harness.sql`.
+    """
+    import duckdb
+
+    try:
+        return pa.RecordBatchReader.from_stream(harness.sql(query, dialect=dialect, **tables))
+    except duckdb.Error as error:
+        raise EngineError(f"DuckDB cannot run the query: {error}") from error
 
 
 def pairs_of_tables(values: list[str] | None) -> dict[str, str]:
     """Locations by table name.
 
     Raises:
-        typer.BadParameter: a value that is not of the form NAME=TABLE, or a name given twice.
+        typer.BadParameter: a value that is not of the form NAME=TABLE, or a name given twice or not possible.
     """
-    return options.pairs(values, "--table")
+    locations = options.pairs(values, "--table")
+    if taken := _TAKEN & locations.keys():
+        raise typer.BadParameter(f"--table cannot name a table {min(taken)!r}; choose another name")
+    return locations
 
 
 def _chosen(opening: options.Opening, selector: options.Selector, location: str) -> Any:

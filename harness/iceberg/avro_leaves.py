@@ -43,6 +43,7 @@ def optional_decoder(null: int, decode: Decoder) -> Decoder:
 
 def sequence_skipper(skippers: list[Skipper]) -> Skipper:
     """A skipper of values one after the other."""
+
     def skip(data: bytes, position: int) -> int:
         for step in skippers:
             position = step(data, position)
@@ -74,6 +75,7 @@ def packed_decoder(form: str) -> Decoder:
 
 def fixed_decoder(size: int) -> Decoder:
     """A decoder of exactly `size` bytes."""
+
     def decode(data: bytes, position: int) -> tuple[bytes, int]:
         end = position + size
         if end > len(data):
@@ -85,6 +87,7 @@ def fixed_decoder(size: int) -> Decoder:
 
 def enum_decoder(symbols: tuple[str, ...]) -> Decoder:
     """A decoder of an enum into its symbol."""
+
     def decode(data: bytes, position: int) -> tuple[str, int]:
         index, position = decode_long(data, position)
         if not 0 <= index < len(symbols):
@@ -96,6 +99,7 @@ def enum_decoder(symbols: tuple[str, ...]) -> Decoder:
 
 def array_decoder(item: Decoder) -> Decoder:
     """A decoder of an array into a list."""
+
     def decode(data: bytes, position: int) -> tuple[list[Any], int]:
         values = []
         count, position = next_block(data, position)

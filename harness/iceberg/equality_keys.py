@@ -42,7 +42,8 @@ def _find(field_id: int, schemas: tuple[Schema, ...], file: str) -> tuple[Field,
         for root in schema.fields:
             pruned = _prune(root, field_id)
             if pruned is not None:
-                return _checked(pruned, field_id, file)
+                root, path = _checked(pruned, field_id, file)
+                return (root if schema is schemas[0] else _optional(root)), path
     raise InvalidTableError(
         f"Cannot apply an equality delete: no schema of the table has its key field id {field_id}",
         cause="UnknownEqualityField",
@@ -63,6 +64,14 @@ def _prune(field: Field, field_id: int) -> tuple[Field, tuple[int, ...]] | None:
             type_: Type = StructType((pruned,)) if isinstance(field.type, StructType) else field.type
             return replace(field, type=type_), (field.id, *path)
     return None
+
+
+def _optional(field: Field) -> Field:
+    """A dropped column: files written since lack it, required or not."""
+    type_ = field.type
+    if isinstance(type_, StructType):
+        type_ = StructType(tuple(_optional(f) for f in type_.fields))
+    return replace(field, type=type_, required=False)
 
 
 def _checked(found: tuple[Field, tuple[int, ...]], field_id: int, file: str) -> tuple[Field, tuple[int, ...]]:

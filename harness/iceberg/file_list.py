@@ -21,7 +21,7 @@ from harness.predicate import Filter
 from harness.schema import Field, Schema
 
 _BOUND_CHECKS = 200_000
-"""Comparing the key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
+"""Comparing key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
 
 Reason = Literal["partition", "statistics", "empty"]
 
@@ -66,8 +66,8 @@ def list_files(
         deletes,
         specs=metadata.specs,
         partition_of=partitions.key,
-        live_paths=live_paths(entries, duplicates="allow" if options.allow_duplicate_files else "refuse"),
         format_version=metadata.format_version,
+        live_paths=live_paths(entries, duplicates="allow" if options.allow_duplicate_files else "refuse"),
         mismatched_partitions="apply" if options.lenient_delete_partition else "refuse",
     )
     skips = _Skips(source, schema, condition, partitions)

@@ -109,9 +109,7 @@ _DATA_FILE = Wanted(2, ("data_file",))
 _PARTITION = Wanted(102, ("partition",))
 
 
-def _wanted(
-    convert: Callable[[list[Any]], Mapping[int, Any]], statistics: Statistics
-) -> tuple[Wanted, ...]:
+def _wanted(convert: Callable[[list[Any]], Mapping[int, Any]], statistics: Statistics) -> tuple[Wanted, ...]:
     """What to decode of an entry; in the order in which `EntryReader` takes it apart."""
     file = (
         Wanted(134, ("content",)),

@@ -29,9 +29,8 @@ class Partitions:
 
     def key(self, file: DataFile) -> Hashable:
         """Equal for files of one partition: same spec, equal tuple (iceberg 2.18, 4.1)."""
-        if not file.partition:
-            return file.spec_id
-        return partition_key(file.spec_id, file.partition, self._types_of(file.spec_id))
+        types = self._types_of(file.spec_id)
+        return partition_key(file.spec_id, file.partition, types) if types else file.spec_id
 
     def index(self, file: DataFile) -> int:
         """The number of a file's partition."""
@@ -59,7 +58,8 @@ class Partitions:
             for part in (spec.fields if spec is not None else ())
             if isinstance(part.transform, Identity) and part.source_id is not None
         }
-        return Partition(spec_id=file.spec_id, values=dict(file.partition), constants=constants)
+        names = {part.field_id: part.name for part in (spec.fields if spec is not None else ())}
+        return Partition(spec_id=file.spec_id, values=dict(file.partition), constants=constants, names=names)
 
 
 def all_partition_fields(metadata: TableMetadata, schemas: tuple[Schema, ...]) -> tuple[Field, ...]:

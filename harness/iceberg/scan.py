@@ -56,7 +56,7 @@ class _Scan:
     def plan(self, snapshot: Snapshot | None, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
         metadata, options = self.source.metadata, self.source.options
         chosen = self.schema.fields if columns is None else bind_columns(columns, self.schema)
-        condition = None if where is None else parse_filter(where, self.schema)
+        condition = None if where is None else self._condition(where)
         manifests = [] if snapshot is None else self._manifests(snapshot)
         deletes = self._delete_entries([m for m in manifests if m.is_deletes])
         keys = frozenset(id_ for entry in deletes for id_ in entry.file.equality_ids or ())
@@ -150,6 +150,10 @@ class _Scan:
 
     def _spec(self, manifest: ManifestFile) -> PartitionSpec | None:
         return None if manifest.spec_id is None else self.source.metadata.specs.get(manifest.spec_id)
+
+    def _condition(self, where: str) -> Filter:
+        parsed = parse_filter(where, self.schema)
+        return replace(parsed, columns=tuple(map(self._typed, parsed.columns)))
 
     def _typed(self, column: Field) -> Field:
         """`_partition` as a struct of the fields of all the table's specs; null if there are none (iceberg 5.17)."""

@@ -190,5 +190,5 @@ def test_planning_prints_its_cost(tmp_path: Path, files: int) -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         print(
-            f"  {label:24} {seconds:8.3f} s, {seconds / files * 1e6:6.1f} µs and {peak / files:7.0f} bytes (peak) a file"
+            f"  {label:24} {seconds:8.3f} s; a file: {seconds / files * 1e6:6.1f} µs, {peak / files:7.0f} bytes at peak"
         )

@@ -247,6 +247,7 @@ def test_a_long_error_is_not_wrapped_or_read_as_markup(capfd, monkeypatch):
         (["plan", "t", "--columns", '"a'], "--columns: the quote in '\"a' is not closed"),
         (["plan", "t", "--columns", '"a"b'], "--columns: 'b' follows a quoted name"),
         (["sql", "SELECT 1", "--table", "t"], "--table number 1 is not of the form NAME=VALUE"),
+        (["sql", "SELECT 1", "--table", "dialect=t"], "--table cannot name a table 'dialect'"),
         (["info", "t", "--format", "xml"], "xml"),
         (["nothing"], "nothing"),
     ],

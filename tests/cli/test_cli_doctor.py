@@ -22,7 +22,7 @@ def test_without_duckdb_it_says_how_to_get_it_and_exits_with_2(capfd, monkeypatc
     assert main(["doctor"]) == 2
     out = capfd.readouterr().out
     assert "duckdb: not installed" in out
-    assert "pip install 'duckdb>=1.5,<3'" in out
+    assert "pip install 'duckdb>=1.5.4,<3'" in out
 
 
 def test_a_duckdb_that_cannot_read_is_reported(capfd, monkeypatch):

@@ -43,6 +43,8 @@ def column(table: IcebergTable, name: str, *, by: str = "id", **how: Any) -> lis
 
 def values(table: pa.Table) -> list[tuple[Any, ...]]:
     """Rows as tuples in a fixed order; what Python has no type for is an int, NaN is the text `nan`."""
+    if table.num_rows == 0:
+        return []
     columns = [[_plain(v) for v in _countable(c.combine_chunks()).to_pylist()] for c in table.columns]
     return sorted(zip(*columns, strict=True), key=repr)
 

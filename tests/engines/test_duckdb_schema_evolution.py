@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import json
 import uuid
@@ -16,6 +17,7 @@ from reading import arrow, column, rows
 
 import harness
 from harness.schema import Field, Schema, StringType
+from harness.testing import iceberg_evolution as evolution
 from harness.testing.iceberg import IcebergTable
 
 FORMATS = ("parquet", "avro", "orc")
@@ -100,7 +102,7 @@ def test_required_made_optional_holds_old_and_null_values(make):  # 5.13
     assert arrow(t).schema.field("a").nullable
 
 
-# -- defaults (5.2, 5.15, 5.16) ------------------------------------------------------------------------------------------
+# -- defaults (5.2, 5.15, 5.16) -------------------------------------------------------------------------------------
 
 MICROS = 1_577_934_245_123_456  # 2020-01-02 03:04:05.123456
 DEFAULTS: list[tuple[str, Any, Any]] = [
@@ -120,7 +122,7 @@ DEFAULTS: list[tuple[str, Any, Any]] = [
         dt.datetime(1960, 1, 2, 3, 4, 5, 123456, UTC),
         dt.datetime(1960, 1, 2, 3, 4, 5, 123456, UTC),
     ),
-    ("string", "it's \"ü\" 🦆", "it's \"ü\" 🦆"),
+    ("string", 'it\'s "ü" 🦆', 'it\'s "ü" 🦆'),
     ("string", "", ""),
     ("uuid", "F79C3E09-677C-4BBD-A479-3F349CB785E7", uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")),
     ("fixed[3]", b"\x00\xff'", b"\x00\xff'"),
@@ -134,7 +136,9 @@ DEFAULTS: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize(("type_", "default", "expected"), DEFAULTS, ids=[f"{d[0]}-{i}" for i, d in enumerate(DEFAULTS)])
+@pytest.mark.parametrize(
+    ("type_", "default", "expected"), DEFAULTS, ids=[f"{d[0]}-{i}" for i, d in enumerate(DEFAULTS)]
+)
 def test_the_initial_default_of_each_type(make, type_, default, expected, format):
     t = make({"id": "long"})
     t.append(t.write_data([{"id": 1}, {"id": 2}], format=format))
@@ -245,7 +249,13 @@ def test_nested_rename_and_reorder(nested, place):  # 5.1, 5.8, T22
     nested.rename_column(f"{path}.t", "b")
     nested.move_column(f"{path}.a", 0)
     nested.append(nested.write_data([{"id": 5, "s": wrap({"a": "new", "b": 9})}]))
-    expected = [shown({"a": "x", "b": 1}), shown({"a": None, "b": None}), shown(None), None, shown({"a": "new", "b": 9})]
+    expected = [
+        shown({"a": "x", "b": 1}),
+        shown({"a": None, "b": None}),
+        shown(None),
+        None,
+        shown({"a": "new", "b": 9}),
+    ]
     assert column(nested, "s") == expected
 
 
@@ -283,7 +293,13 @@ def test_nested_widening(nested, place):  # 5.12
     _, path, wrap, shown = place
     nested.widen_column(f"{path}.a", "long")
     nested.append(nested.write_data([{"id": 5, "s": wrap({"a": 2**40, "b": "y"})}]))
-    expected = [shown({"a": 1, "b": "x"}), shown({"a": None, "b": None}), shown(None), None, shown({"a": 2**40, "b": "y"})]
+    expected = [
+        shown({"a": 1, "b": "x"}),
+        shown({"a": None, "b": None}),
+        shown(None),
+        None,
+        shown({"a": 2**40, "b": "y"}),
+    ]
     assert column(nested, "s") == expected
 
 
@@ -357,6 +373,23 @@ def test_reading_one_column_never_touches_a_broken_one(make):  # 1.22, 5.12
         arrow(t)
 
 
+def test_required_fields_below_a_null_parent(make):  # 5.9, 5.13
+    t = make({"id": "long", "s": "struct<a: int not null, l: list<int not null>>"})
+    t.append(
+        t.write_data([{"id": 1, "s": None}, {"id": 2, "s": {"a": 1, "l": [1]}}, {"id": 3, "s": {"a": 2, "l": None}}])
+    )
+    t.add_column("q", "int not null", parent="s", initial_default=4)
+    assert column(t, "s") == [None, {"a": 1, "l": [1], "q": 4}, {"a": 2, "l": None, "q": 4}]
+
+
+def test_required_fields_that_hold_nulls(make):  # 5.13: nulls come back, at every level
+    t = make({"id": "long", "v": "int", "s": "struct<a: int>", "l": "list<int>", "m": "map<string, int>"})
+    t.append(t.write_data([{"id": 1, "v": None, "s": {"a": None}, "l": [None], "m": {"k": None}}]))
+    for path in ("v", "s.a", "l.element", "m.value"):
+        t.set_schema(evolution.change(t.schema, path, lambda f: dataclasses.replace(f, required=True)))
+    assert arrow(t).to_pylist() == [{"id": 1, "v": None, "s": {"a": None}, "l": [None], "m": [("k", None)]}]
+
+
 # -- promotions (5.12) -----------------------------------------------------------------------------------------------
 
 PROMOTIONS: list[tuple[str, str, Any, Any]] = [
@@ -371,7 +404,9 @@ PROMOTIONS: list[tuple[str, str, Any, Any]] = [
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize(("old", "new", "value", "expected"), PROMOTIONS, ids=[f"{p[0]}-{p[1]}-{p[2]}" for p in PROMOTIONS])
+@pytest.mark.parametrize(
+    ("old", "new", "value", "expected"), PROMOTIONS, ids=[f"{p[0]}-{p[1]}-{p[2]}" for p in PROMOTIONS]
+)
 def test_promotions(make, old, new, value, expected, format):
     t = make({"id": "long", "v": old})
     t.append(t.write_data([{"id": 1, "v": value}, {"id": 2}], format=format))
@@ -555,8 +590,6 @@ def test_constant_inside_a_struct(make):  # 5.2
 
 
 def _without(field: Field, name: str) -> tuple[Field, ...]:
-    import dataclasses
-
     inner = tuple(f for f in field.type.fields if f.name != name)
     return (dataclasses.replace(field, type=dataclasses.replace(field.type, fields=inner)),)
 
@@ -636,7 +669,7 @@ def test_nested_by_position_is_refused(make):
     t = make({"id": "long", "s": "struct<a: int>"})
     t.append(t.write_data([{"id": 1, "s": {"a": 1}}], field_ids=False))
     assert rows(t, columns=["id"]) == [(1,)]
-    with pytest.raises(harness.UnsupportedError, match="schema.name-mapping.default") as caught:
+    with pytest.raises(harness.UnsupportedError, match=r"schema\.name-mapping\.default") as caught:
         arrow(t)
     assert (caught.value.field, caught.value.rule) == ("s", "iceberg 5.6")
 

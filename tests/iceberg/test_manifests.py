@@ -208,9 +208,7 @@ def _renamed_rows(rows):
         {f"_x{k}" if k in ("status", "data_file") else k: v for k, v in r.items() if k != "data_file"}
         | {
             "_xdata_file": {
-                f"_x{k}"
-                if k in ("file_path", "file_format", "record_count", "partition", "value_counts")
-                else k: v
+                f"_x{k}" if k in ("file_path", "file_format", "record_count", "partition", "value_counts") else k: v
                 for k, v in r["data_file"].items()
             }
         }

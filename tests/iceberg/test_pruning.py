@@ -257,9 +257,7 @@ ROWS = st.fixed_dictionaries(
 def test_partition_filter_never_loses_a_row(predicate, row, fields):
     spec = _spec(*((field.id, transform) for field, transform in fields))
     values = {
-        f.field_id: None
-        if isinstance(f.transform, UnknownTransform)
-        else apply(f.transform, field.type)(row[field.id])
+        f.field_id: None if isinstance(f.transform, UnknownTransform) else apply(f.transform, field.type)(row[field.id])
         for f, (field, _) in zip(spec.fields, fields, strict=True)
     }
     if evaluate(predicate, lambda field: row[field.id]) is True:

@@ -86,13 +86,17 @@ def load_parquet(
     """
     try:
         rows = pq.read_table(
-            pa.BufferReader(storage.read(file.physical)), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False
+            pa.BufferReader(storage.read(file.physical)),
+            coerce_int96_timestamp_unit="us",
+            arrow_extensions_enabled=False,
         )
         encoded = set(variants(fields, sources))
         columns = [_decode(rows.column(i).combine_chunks(), (i,), encoded) for i in range(len(schema))]
         return pa.table(columns, names=[str(i) for i in range(len(columns))])
     except (pa.ArrowException, OSError) as error:
-        raise CorruptFileError(f"Cannot read file: {error}", table=table, file=str(file)) from error
+        raise CorruptFileError(
+            f"Cannot read file: {error}", cause="CorruptDataFile", table=table, file=str(file)
+        ) from error
     except HarnessError as error:
         raise error.within(table=table, file=str(file)) from error.__cause__
 
@@ -101,10 +105,25 @@ def stack(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of all tables one after another, columns renamed by place, with `file_index` and `file_row_number`."""
     stacked = []
     for index, rows in enumerate(tables):
-        renamed = rows.rename_columns([f"p{i}" for i in range(rows.num_columns)])
+        fields = [pa.field(f"p{i}", _without_zoned_nanos(f.type)) for i, f in enumerate(rows.schema)]
+        renamed = rows.rename_columns([f.name for f in fields]).cast(pa.schema(fields))
         renamed = renamed.append_column("file_index", pa.array([index] * rows.num_rows, pa.uint64()))
         stacked.append(renamed.append_column("file_row_number", pa.array(range(rows.num_rows), pa.int64())))
     return pa.concat_tables(stacked)
+
+
+def _without_zoned_nanos(type_: pa.DataType) -> pa.DataType:
+    """The type with instants in nanoseconds as readings in UTC, which every DuckDB takes as they are."""
+    if pa.types.is_timestamp(type_) and type_.unit == "ns":
+        return pa.timestamp("ns")
+    if pa.types.is_struct(type_):
+        return pa.struct([f.with_type(_without_zoned_nanos(f.type)) for f in type_])
+    if pa.types.is_map(type_):
+        key, item = type_.key_field, type_.item_field
+        return pa.map_(*(f.with_type(_without_zoned_nanos(f.type)) for f in (key, item)))
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_without_zoned_nanos(type_.value_type)))
+    return type_
 
 
 def _used(sources: Iterable[Source]) -> Iterable[PhysicalField]:

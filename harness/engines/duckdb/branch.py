@@ -16,8 +16,8 @@ from harness.engines.duckdb.equality import DataColumns, EqualityLowering, Match
 from harness.engines.duckdb.scans import ReadGroup, read_parquet
 from harness.plan import Partition, ScanPlan
 from harness.projection import METADATA
-from harness.roaring import deleted_mask, deleted_bits
-from harness.schema import Field, IntegerType, StringType, Type
+from harness.roaring import deleted_bits, deleted_mask
+from harness.schema import Field, IntegerType, StringType, StructType, Type
 
 _BITMAP_ROWS = 2**31 - 1
 """The index of `get_bit` is an INTEGER; longer files lose positions by an anti join."""
@@ -108,10 +108,10 @@ class Branch:
             flag += "_"
         queries = []
         for ordinal, rows in zip(self.group.members, self.group.rows, strict=True):
-            flags = self.register(pa.table({flag: deleted_mask(self.deleted[ordinal], rows)}))
+            flags = self.register(pa.table({flag: _flags(self.deleted[ordinal], rows)}))
             data = f"(SELECT *, file_row_number FROM {read_parquet((self.files.physical[ordinal],))})"
             relation = f"(SELECT * FROM {data} POSITIONAL JOIN (SELECT {flag} FROM {flags}))"
-            queries.append(_Scan.over(self, (ordinal,), relation).query(deleted=f"f.{flag} = 1"))
+            queries.append(_Scan.over(self, (ordinal,), relation).query(deleted=f"f.{flag}"))
         return queries
 
     def _listed_positions(self) -> str:
@@ -192,7 +192,9 @@ class _Scan:
             case "_spec_id":
                 return self.table.constant([files.spec_id[o] for o in self.members], _INT)
             case "_partition":
-                return self._constant(lambda partition: dict(partition.values) or None, column.type)
+                # No spec of the table has a field: null. A file whose own spec has none: a struct of nulls.
+                has_fields = isinstance(column.type, StructType)
+                return self._constant(lambda partition: partition.values if has_fields else None, column.type)
             case "_row_id":
                 first = self.table.constant([files.first_row_id[o] for o in self.members], _LONG)
                 return self._lineage(column, first, f"{first} + f.file_row_number")
@@ -244,3 +246,8 @@ class _Scan:
 
 def _listed(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{expression} AS {label}" for label, expression in columns.items()) or "NULL AS c0"
+
+
+def _flags(deleted: BitMap64, rows: int) -> pa.BooleanArray:
+    bits = np.packbits(deleted_mask(deleted, rows).view(np.bool_), bitorder="little")
+    return pa.BooleanArray.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(bits)])

@@ -123,8 +123,9 @@ def _nested(
 ) -> str:
     def part(field: Field, source: Source, accessor: str | None = None) -> str:
         place = shown.parts[source.place] if isinstance(source, Stored) else None
-        inner = accessor if accessor is not None else f"struct_extract({access}, {sqltext.text(place.name)})" if place else ""
-        return _value(field, source, place, inner, depth=depth + 1, constants=constants)
+        if accessor is None:
+            accessor = "" if place is None else f"struct_extract({access}, {sqltext.text(place.name)})"
+        return _value(field, source, place, accessor, depth=depth + 1, constants=constants)
 
     item = f"x{depth}"
     match target.type:
@@ -133,7 +134,8 @@ def _nested(
         case ListType(element=element):
             built = f"list_transform({access}, lambda {item}: {part(element, parts[0], item)})"
         case MapType(key=key, value=value):
-            entry = sqltext.struct({"k": part(key, parts[0], f"{item}.key"), "v": part(value, parts[1], f"{item}.value")})
+            keys, values = part(key, parts[0], f"{item}.key"), part(value, parts[1], f"{item}.value")
+            entry = sqltext.struct({"k": keys, "v": values})
             built = f"map_from_entries(list_transform(map_entries({access}), lambda {item}: {entry}))"
         case other:
             raise AssertionError(f"{other} is not nested")
@@ -147,7 +149,9 @@ def _same_shape(type_: Type, shown: Exposed) -> bool:
         return shown.type == sqltext.type_name(type_)
     if isinstance(type_, StructType) and [f.name for f in parts] != [s.name for s in shown.parts]:
         return False
-    return len(parts) == len(shown.parts) and all(_same_shape(f.type, s) for f, s in zip(parts, shown.parts, strict=True))
+    return len(parts) == len(shown.parts) and all(
+        _same_shape(f.type, s) for f, s in zip(parts, shown.parts, strict=True)
+    )
 
 
 def cast(access: str, shown: str, target: Type) -> str:
@@ -183,16 +187,20 @@ def cast(access: str, shown: str, target: Type) -> str:
 
 
 def _timestamp(access: str, shown: str, target: TimestampType) -> str:
-    """A timestamp of any stored unit and zone kind as `target`: the kind changes, the value does not (iceberg 6.8)."""
+    """A timestamp of any stored unit and zone kind as `target`: the kind changes, the value does not (iceberg 6.8).
+
+    DuckDB takes the outermost ints of dates and timestamps for infinities, which conversions would keep as such.
+    """
     wanted = sqltext.type_name(target)
     if target.unit == "ns":
         match shown:
             case "BIGINT":
                 return f"make_timestamp_ns({access})"
-            case "TIMESTAMPTZ_NS":
-                return f"make_timestamp_ns(epoch_ns({access}))"
+            case "TIMESTAMPTZ_NS":  # epoch_ns gives NULL for an infinity in DuckDB 2.0
+                return f"coalesce(make_timestamp_ns(epoch_ns({access})), CAST({access} AS TIMESTAMP_NS))"
             case _:  # out-of-range micros raise in the cast (iceberg 6.10)
-                return f"CAST({_timestamp(access, shown, TimestampType())} AS {wanted})"
+                micros = _timestamp(access, shown, TimestampType())
+                return _finite(micros, f"CAST({micros} AS {wanted})")
     match shown:
         case "TIMESTAMP":
             local = access
@@ -201,8 +209,15 @@ def _timestamp(access: str, shown: str, target: TimestampType) -> str:
         case "TIMESTAMP WITH TIME ZONE":
             local = f"({access} AT TIME ZONE 'UTC')"
         case "TIMESTAMP_NS" | "TIMESTAMPTZ_NS":  # floor, also before 1970; a cast rounds in DuckDB 1.5
-            nanos = f"epoch_ns({access})"
+            nanos = f"coalesce(epoch_ns({access}), CASE WHEN {access} IS NOT NULL THEN {_OUT_OF_RANGE} END)"
             local = f"make_timestamp(({nanos} - ({nanos} % 1000 + 1000) % 1000) // 1000)"
         case _:
-            local = f"CAST({access} AS TIMESTAMP)"
+            local = _finite(access, f"CAST({access} AS TIMESTAMP)")
     return f"({local} AT TIME ZONE 'UTC')" if target.utc else local
+
+
+_OUT_OF_RANGE = "error('a date or timestamp is out of the range of the wider type (iceberg 5.12)')"
+
+
+def _finite(access: str, converted: str) -> str:
+    return f"CASE WHEN isinf({access}) THEN {_OUT_OF_RANGE} ELSE {converted} END"

@@ -1,7 +1,7 @@
-"""Values that are the same in a whole file: literals where a branch's files agree, else columns of a small file table.
+"""Values that are the same in a whole file: literals where a branch's files agree, else columns of a file table.
 
-The file table has a row per file of the branch and joins on DuckDB's `file_index`. A join costs next to nothing per row,
-works alike on every DuckDB, and lets filters on the constants skip whole files.
+The file table has a row per file of the branch and joins on DuckDB's `file_index`. A join costs next to nothing per
+row, works alike on every DuckDB, and lets filters on the constants skip whole files.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import duckdb
 import pyarrow as pa
@@ -14,7 +15,7 @@ from harness.engines.duckdb.conform import conform
 from harness.engines.duckdb.lowering import Use, lower, named, numbered
 from harness.errors import EngineError, HarnessError, RequestError, SchemaMismatchError
 from harness.plan import ScanPlan
-from harness.schema import TimestampType, arrow_field
+from harness.schema import StringType, TimestampType, arrow_field, walk
 
 _counter = itertools.count()
 _token = secrets.token_hex(4)
@@ -57,9 +58,7 @@ def relation(
     return own.sql(f"SELECT * FROM {sqltext.name(name)}")
 
 
-def register(
-    plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW
-) -> None:
+def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW) -> None:
     """Makes the plan's rows the temporary view `name` of a connection, replacing a view of that name.
 
     Raises:
@@ -76,14 +75,13 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         EngineError: DuckDB failed while it ran the query.
     """
     connection = connect()
-    lowered = lower(plan, connection, registrar(connection), Use.ONCE)
-    query = numbered(lowered, plan)
+    with _about(plan):
+        query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
     try:
         rows = pa.table(connection.sql(query))
+        return conform(rows, pa.schema([arrow_field(f) for f in plan.columns])) if plan.columns else rows.select([])
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise engine_error(error, plan.table) from error
-    schema = pa.schema([arrow_field(f).with_nullable(True) for f in plan.columns])
-    return conform(rows, schema) if plan.columns else rows.select([])
 
 
 def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str]:
@@ -108,7 +106,19 @@ def engine_error(error: Exception, table: str | None) -> HarnessError:
 def _query(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, use: Use) -> str:
     _check_names(plan)
     _check_time_zone(plan, connection)
-    return named(lower(plan, connection, registrar(connection), use), plan)
+    _check_collation(plan, connection)
+    with _about(plan):
+        return named(lower(plan, connection, registrar(connection), use), plan)
+
+
+@contextmanager
+def _about(plan: ScanPlan) -> Iterator[None]:
+    """Errors on the way to a query name the table and the snapshot."""
+    try:
+        yield
+    except HarnessError as error:
+        error.within(table=plan.table, snapshot=plan.snapshot)
+        raise
 
 
 def _check_names(plan: ScanPlan) -> None:
@@ -137,5 +147,18 @@ def _check_time_zone(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> N
     if zone not in ("UTC", "Etc/UTC", "GMT", "Etc/GMT"):
         raise RequestError(
             f"Cannot filter instants on a connection in time zone {zone!r}: run SET TimeZone = 'UTC' on it first",
+            table=plan.table,
+        )
+
+
+def _check_collation(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
+    """Planning skips files by the bytes of text; the connection must compare text in the same way (iceberg 3.3)."""
+    if plan.filter is None or not any(isinstance(f.type, StringType) for _, f in walk(plan.filter.columns)):
+        return
+    ((collation,),) = connection.execute("SELECT current_setting('default_collation')").fetchall()
+    if collation.upper() not in ("", "C", "POSIX", "BINARY"):
+        raise RequestError(
+            f"Cannot filter text on a connection with default collation {collation!r}: "
+            "run RESET default_collation on it first",
             table=plan.table,
         )

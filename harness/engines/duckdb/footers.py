@@ -1,4 +1,4 @@
-"""What the engine learns from data files before it reads them: physical schemas and row counts, many files in one call."""
+"""What the engine learns from data files before it reads them: schemas and row counts, many files in one call."""
 
 from __future__ import annotations
 
@@ -54,9 +54,15 @@ def read_footers(
                 _read(connection, (file.physical,))
             except (duckdb.Error, HarnessError) as reason:
                 raise CorruptFileError(
-                    f"Cannot read the footer of a Parquet file: {_line(reason)}", table=table, file=str(file)
+                    f"Cannot read the footer of a Parquet file: {_line(reason)}",
+                    cause="CorruptDataFile",
+                    table=table,
+                    file=str(file),
+                    rule="iceberg 7.6",
                 ) from reason
-        raise CorruptFileError(f"Cannot read Parquet footers: {_line(error)}", table=table) from error
+        raise CorruptFileError(
+            f"Cannot read Parquet footers: {_line(error)}", cause="CorruptDataFile", table=table
+        ) from error
 
 
 def check_file(file: FileName, storage: Storage, *, table: str) -> None:

@@ -23,9 +23,10 @@ from pyroaring import BitMap64
 
 from harness.engines.duckdb import sqltext
 from harness.engines.duckdb.branch import Branch, PlannedFiles, is_metadata
+from harness.engines.duckdb.conflicts import check_partition_values
 from harness.engines.duckdb.equality import EqualityLowering
 from harness.engines.duckdb.footers import FileName
-from harness.engines.duckdb.scans import ScanFile, Scanner
+from harness.engines.duckdb.scans import ReadGroup, ScanFile, Scanner
 from harness.errors import SchemaMismatchError
 from harness.plan import ScanPlan
 from harness.projection import METADATA
@@ -33,7 +34,10 @@ from harness.schema import Field, StructType, walk
 
 _POSITIONAL_JOIN_VERSIONS = ("1.5.", "2.0.")
 """DuckDB versions on which the tests proved that no optimizer rule reaches below a positional join."""
-_POSITIONAL_JOIN_FILES = 64  # each file is a branch of its own; beyond this, planning the branches costs more than it wins
+_POSITIONAL_JOIN_FILES = 64
+"""Each file is a branch of its own; beyond this, planning the branches costs more than it wins."""
+_POSITIONAL_JOIN_ROWS = 1 << 28
+"""Flags take a byte per physical row, a bitmap an eighth of that; beyond this they take too much memory."""
 
 
 class Use(enum.Enum):
@@ -140,9 +144,10 @@ class _Lowering:
         scan_files = [self._scan_file(files, i, equality.split(files.equality_scope[i]), i in deleted) for i in files]
         scanner.prefetch([*scan_files, *equality.files])
         fields = tuple(f for f in self.columns if not is_metadata(f)) + equality.roots
-        positional = self._joins_by_position(deleted)
+        positional = self._joins_by_position(files, deleted)
         branches = []
         for group in scanner.groups(scan_files, fields):
+            self._check_partition_values(scan_files[group.members[0]], group, fields)
             branch = Branch(self.plan, self.columns, fields, files, group, deleted, equality, self.register)
             if positional and group.parquet and branch.has_positions:
                 branches += branch.by_position()
@@ -150,25 +155,36 @@ class _Lowering:
                 branches.append(branch.by_bitmap())
         return branches
 
+    def _check_partition_values(self, file: ScanFile, group: ReadGroup, fields: tuple[Field, ...]) -> None:
+        if group.parquet:
+            check_partition_values(
+                self.connection, file.name, fields, group.sources, file.constants, table=self.plan.table
+            )
+
     def _deleted_positions(self, files: PlannedFiles) -> dict[int, BitMap64]:
         loaded = self.plan.load_positions([i for i in files if files.has_positions[i]])
         return {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
 
     def _scan_file(self, files: PlannedFiles, ordinal: int, split: Hashable, positions: bool) -> ScanFile:
-        exact = positions or any(f.id == METADATA["_row_id"].id for f in self.columns)
+        # A file cut between two Avro blocks looks whole, so files that are not Parquet must always have their count.
+        exact = positions or files.format[ordinal] != "parquet" or self._shows_row_ids()
         return ScanFile(
             name=FileName(files.path[ordinal], files.physical[ordinal]),
             format=files.format[ordinal],
-            constants=frozenset(files.partition(ordinal).constants),
+            constants=files.partition(ordinal).constants,
             exact_rows=files.record_count[ordinal] if exact else None,
             split=(split, positions),
         )
 
-    def _joins_by_position(self, deleted: Mapping[int, BitMap64]) -> bool:
+    def _shows_row_ids(self) -> bool:
+        return any(f.id == METADATA["_row_id"].id for f in self.columns)
+
+    def _joins_by_position(self, files: PlannedFiles, deleted: Mapping[int, BitMap64]) -> bool:
         return (
             self.use is Use.ONCE
             and self.plan.filter is None
             and len(deleted) <= _POSITIONAL_JOIN_FILES
+            and sum(files.record_count[ordinal] or 0 for ordinal in deleted) <= _POSITIONAL_JOIN_ROWS
             and not any(f.id == METADATA["_deleted"].id for f in self.columns)
             and duckdb.__version__.startswith(_POSITIONAL_JOIN_VERSIONS)
         )

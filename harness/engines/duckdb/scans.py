@@ -1,15 +1,15 @@
 """Read groups: files whose columns resolve in the same way, and the relation that reads each group.
 
 Parquet files are read by DuckDB itself. Avro and ORC files, and the few Parquet files that DuckDB would not read right
-(see `arrow_files.needs_arrow`), come in through Arrow with the same two columns beside the data: `file_index`, the place
-of the file in its group, and `file_row_number`, the physical row from 0.
+(see `arrow_files.needs_arrow`), come in through Arrow with the same two columns beside the data: `file_index`, the
+place of the file in its group, and `file_row_number`, the physical row from 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -24,7 +24,7 @@ from harness.projection import PhysicalField, PhysicalSchema, Source, find_named
 from harness.schema import Field
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
-"""No columns from paths (iceberg 7.1); row groups with NaN are never skipped by bounds that leave NaN out (delta F9)."""
+"""No columns from paths (iceberg 7.1); row groups with NaN are not skipped by bounds that leave NaN out (delta F9)."""
 
 
 Split: TypeAlias = tuple[Hashable, bool]
@@ -35,14 +35,14 @@ Split: TypeAlias = tuple[Hashable, bool]
 class ScanFile:
     """A file to read.
 
-    constants: ids of the fields whose value comes from the file's partition tuple if the file lacks them.
+    constants: by source field id, the partition values (stored form) that stand in for columns that the file lacks.
     exact_rows: the row count that the file must have, because positions or row ids depend on it; None: any.
     split: files with different values never share a group.
     """
 
     name: FileName
     format: str
-    constants: frozenset[int] = frozenset()
+    constants: Mapping[int, Any] = field(default_factory=dict, hash=False)
     exact_rows: int | None = None
     split: Split = (None, False)
 
@@ -124,7 +124,7 @@ class Scanner:
         split: dict[Hashable, list[int]] = {}
         for index, (file, found) in enumerate(zip(files, opened, strict=True)):
             self._check_rows(file, found.rows)
-            split.setdefault((file.format, id(found.schema), file.constants, file.split), []).append(index)
+            split.setdefault((file.format, id(found.schema), frozenset(file.constants), file.split), []).append(index)
         return [self._group(files, members, opened, fields) for members in split.values()]
 
     def _open(self, files: Sequence[ScanFile]) -> list[_Opened]:
@@ -148,7 +148,7 @@ class Scanner:
             fields,
             schema,
             name_mapping=self.plan.name_mapping,
-            partition_ids=first.constants,
+            partition_ids=frozenset(first.constants),
             file_format=first.format,
             file_path=str(first.name),
             table=self.plan.table,
@@ -159,7 +159,9 @@ class Scanner:
             physical = tuple(files[i].name.physical for i in members)
             relation, sample = read_parquet(physical), read_parquet(physical[:1])
         else:
-            relation = sample = self.register(stack([self._rows(files[i], opened[i], fields, sources) for i in members]))
+            relation = sample = self.register(
+                stack([self._rows(files[i], opened[i], fields, sources) for i in members])
+            )
         return ReadGroup(
             members=tuple(members),
             rows=tuple(opened[i].rows for i in members),
@@ -188,7 +190,10 @@ class Scanner:
             columns = [exposed(label, type_) for label, type_ in zip(bound.columns, bound.types, strict=True)]
         except duckdb.Error as error:
             raise CorruptFileError(
-                f"Cannot open file: {' '.join(str(error).split())}", table=self.plan.table, file=str(file.name)
+                f"Cannot open file: {' '.join(str(error).split())}",
+                cause="CorruptDataFile",
+                table=self.plan.table,
+                file=str(file.name),
             ) from error
         shown = columns[: len(schema)]  # after them come the virtual columns of files that came through Arrow
         for physical, seen in zip(schema, shown, strict=True):
@@ -206,7 +211,8 @@ class Scanner:
     def _check_rows(self, file: ScanFile, rows: int) -> None:
         if file.exact_rows is not None and file.exact_rows != rows:
             raise CorruptFileError(
-                f"Cannot place deletes or row ids in a file: it has {rows} rows, the metadata says {file.exact_rows}",
+                f"Cannot read file: it has {rows} rows, the metadata says {file.exact_rows}; restore the file",
+                cause="CorruptDataFile",
                 table=self.plan.table,
                 file=str(file.name),
                 field="record_count",

@@ -37,7 +37,18 @@ _INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
 
 
 def name(identifier: str) -> str:
-    """A quoted identifier."""
+    """A quoted identifier.
+
+    Raises:
+        UnsupportedError: it is empty, which DuckDB's SQL cannot say.
+    """
+    if identifier == "":
+        raise UnsupportedError(
+            "Cannot name a column or struct field '' in DuckDB, which has no empty names: leave the column out, or "
+            "read a top-level one with to_arrow()",
+            cause="UnsupportedName",
+            rule="iceberg 5.21",
+        )
     return '"' + identifier.replace('"', '""') + '"'
 
 
@@ -58,7 +69,7 @@ def paths(items: tuple[str, ...]) -> str:
     return "[" + ", ".join(text(glob_free(item)) for item in items) + "]"
 
 
-def type_name(type_: Type) -> str:  # noqa: PLR0911 - one line a type
+def type_name(type_: Type) -> str:
     """The DuckDB type in which values of `type_` leave the engine, spelled as DuckDB prints it.
 
     Variant is JSON text, geometry and geography are WKB bytes, and an instant in nanoseconds is TIMESTAMP_NS in UTC,

@@ -1,0 +1,361 @@
+"""Position deletes and deletion vectors end to end; expectations by hand (iceberg 4.1 to 4.22)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.engines.duckdb import engine
+from harness.engines.duckdb.engine import Use
+from harness.errors import HarnessError, RequestError
+from harness.table import open_table
+from harness.testing.iceberg import DataFileHandle, IcebergTable, corrupt
+
+Row = tuple[Any, ...]
+Delete = Callable[[IcebergTable, dict[DataFileHandle, list[int]]], list[DataFileHandle]]
+
+
+def rows(location: Path | str, columns: Sequence[str] | None = None, where: str | None = None, **more: Any) -> list[Row]:
+    """The table's rows in a stable order, read by all ways into DuckDB, which must agree."""
+    plan = open_table(str(location), **more).snapshot().plan(columns=columns, where=where)
+    arrow = engine.to_arrow(plan)
+    found = in_order(zip(*[c.to_pylist() for c in arrow.columns], strict=True) if arrow.num_columns else [()] * arrow.num_rows)
+    con = engine.connect()
+    for use in Use if plan.columns else ():
+        engine.register(plan, con, "v", use=use)
+        assert in_order(con.execute("SELECT * FROM v").fetchall()) == found, use
+        assert con.execute("SELECT count(*) FROM v").fetchall() == [(len(found),)], use
+    return found
+
+
+def in_order(found: Any) -> list[Row]:
+    return sorted(found, key=repr)
+
+
+def by_file(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[DataFileHandle]:
+    return [t.write_position_deletes([(f, p)  for p in positions], referenced=f) for f, positions in dead.items()]
+
+
+def in_one_file(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[DataFileHandle]:
+    pairs = [(f, p) for f, positions in dead.items() for p in positions]
+    return [t.write_position_deletes(pairs[::-1], ordered="as given")]
+
+
+def in_avro(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[DataFileHandle]:
+    return [t.write_position_deletes([(f, p) for f, positions in dead.items() for p in positions], format="avro")]
+
+
+def in_orc(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[DataFileHandle]:
+    return [t.write_position_deletes([(f, p) for f, positions in dead.items() for p in positions], format="orc")]
+
+
+def by_vector(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[DataFileHandle]:
+    return list(t.write_deletion_vectors(dead))
+
+
+WAYS: dict[str, tuple[Delete, int]] = {
+    "file per data file": (by_file, 2),
+    "one unsorted file": (in_one_file, 2),
+    "avro": (in_avro, 2),
+    "orc": (in_orc, 2),
+    "vectors": (by_vector, 3),
+    "position delete files in v3": (in_one_file, 3),
+}
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS)
+def way(request: pytest.FixtureRequest) -> tuple[Delete, int]:
+    return request.param  # type: ignore[no-any-return]
+
+
+def numbered(first: int, count: int) -> list[dict[str, Any]]:
+    return [{"id": i, "even": i % 2 == 0} for i in range(first, first + count)]
+
+
+SCHEMA = {"id": "long", "even": "boolean"}
+
+
+# -- every way to delete positions ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data_format", ["parquet", "avro", "orc"])
+def test_positions_are_physical(tmp_path: Path, way: tuple[Delete, int], data_format: Any) -> None:
+    """iceberg 4.12, 4.15, T1: of the unfiltered file, over row groups; duplicates are legal."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    groups = {"row_group_size": 3} if data_format == "parquet" else {}
+    a, b, c = (t.write_data(numbered(first, 10), format=data_format, **groups) for first in (0, 10, 20))
+    t.append(a, b, c)
+    t.commit(add=delete(t, {a: [0, 2, 3, 9], b: [5, 5, 6]}))
+    alive = [i for i in range(30) if i not in (0, 2, 3, 9, 15, 16)]
+    assert rows(tmp_path / "t", ["id"]) == in_order((i,) for i in alive)
+    assert rows(tmp_path / "t", ["id"], "even") == in_order((i,) for i in alive if i % 2 == 0)
+    assert rows(tmp_path / "t", ["id"], "id >= 3 AND id < 7") == [(4,), (5,), (6,)]
+    assert rows(tmp_path / "t", ["id"], "id IN (2, 4, 15)") == [(4,)]
+    assert rows(tmp_path / "t", ["even"], "id = 2") == []
+    assert rows(tmp_path / "t", []) == [()] * len(alive)
+    assert rows(tmp_path / "t", ["_pos"], "id < 5") == [(1,), (4,)]
+
+
+def test_a_filter_keeps_rows_around_a_deleted_one(tmp_path: Path, way: tuple[Delete, int]) -> None:
+    """iceberg T1: 3 rows, position 1 deleted, a pushable filter that keeps rows 0 and 2."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", {"n": "int"}, format_version=version)
+    f = t.write_data([{"n": 5}, {"n": 0}, {"n": 6}])
+    t.append(f)
+    t.commit(add=delete(t, {f: [1]}))
+    assert rows(tmp_path / "t", where="n > 4") == [(5,), (6,)]
+    assert rows(tmp_path / "t", where="n = 0") == []
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 64, 2048, 2049])
+def test_all_rows_and_all_but_one_deleted(tmp_path: Path, way: tuple[Delete, int], count: int) -> None:
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    a, b = t.write_data(numbered(0, count)), t.write_data(numbered(10_000, count))
+    t.append(a, b)
+    t.commit(add=delete(t, {a: list(range(count)), b: list(range(count - 1))}))
+    assert rows(tmp_path / "t", ["id"]) == [(10_000 + count - 1,)]
+
+
+def test_positions_of_the_same_commit_are_hit(tmp_path: Path, way: tuple[Delete, int]) -> None:
+    """iceberg 4.7."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    f = t.write_data(numbered(0, 3))
+    t.commit(add=[f, *delete(t, {f: [1]})])
+    assert rows(tmp_path / "t", ["id"]) == [(0,), (2,)]
+
+
+def test_deletes_of_a_removed_file_dangle(tmp_path: Path, way: tuple[Delete, int]) -> None:
+    """iceberg 4.8: ignored, and never carried over to the file that replaces it."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    f = t.write_data(numbered(0, 3))
+    t.append(f)
+    t.commit(add=delete(t, {f: [1]}))
+    t.commit(add=[t.write_data(numbered(0, 3))], remove=[f], operation="replace")
+    assert rows(tmp_path / "t", ["id"]) == [(0,), (1,), (2,)]
+
+
+def test_row_groups_without_rows(tmp_path: Path, way: tuple[Delete, int]) -> None:
+    """iceberg 7.1, 4.15."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=version)
+    f = t.write_data([{"id": i} for i in range(20)])
+    table = pq.read_table(f.file)
+    with pq.ParquetWriter(f.file, table.schema) as writer:
+        for start, size in ((0, 0), (0, 10), (10, 0), (10, 10), (20, 0)):
+            writer.write_table(table.slice(start, size))
+    t.append(f)
+    t.commit(add=delete(t, {f: [0, 9, 10, 19]}))
+    assert rows(tmp_path / "t") == in_order((i,) for i in range(20) if i not in (0, 9, 10, 19))
+
+
+def test_row_groups_of_two_hundred_thousand_rows(tmp_path: Path, way: tuple[Delete, int]) -> None:
+    """iceberg T2: the first and last row of each group, and a filter that skips the second group."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=version)
+    f = t.write_data(pa.table({"id": pa.array(range(600_000))}), row_group_size=200_000)
+    edges = [0, 199_999, 200_000, 399_999, 400_000, 599_999]
+    t.append(f)
+    t.commit(add=delete(t, {f: edges}))
+    near = "id IN (0, 1, 199998, 199999, 400000, 400001, 599998, 599999)"
+    assert rows(tmp_path / "t", where=near) == in_order([(1,), (199_998,), (400_001,), (599_998,)])
+    assert len(rows(tmp_path / "t", [], "id < 200000 OR id >= 400000")) == 400_000 - 4
+
+
+def test_a_moved_table(tmp_path: Path, way: tuple[Delete, int]) -> None:
+    """iceberg 1.11, 4.13, T10: data, delete and vector paths all follow; a partition directory is called data."""
+    delete, version = way
+    old = tmp_path / "old"
+    t = IcebergTable.create(old, {"id": "long", "p": "string"}, format_version=version, partition_spec=[("p", "identity", "data")])
+    f = t.write_data([{"id": i, "p": "metadata"} for i in range(4)])
+    t.append(f)
+    t.commit(add=[*delete(t, {f: [1]}), t.write_equality_deletes(["id"], [{"id": 2}], partition={"data": "metadata"})])
+    old.rename(tmp_path / "new")
+    assert rows(tmp_path / "new", ["id", "_file"]) == [(0, f.path), (3, f.path)]
+
+
+def test_counts_come_from_rows(tmp_path: Path, way: tuple[Delete, int]) -> None:
+    """iceberg T25, 8.5: position, equality and vector deletes under a forged total-records."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    f = t.write_data(numbered(0, 10))
+    t.append(f)
+    more = t.write_equality_deletes(["id"], [{"id": 3}, {"id": 4}])
+    t.commit(add=[*delete(t, {f: [4, 5]}), more], summary={"total-records": "10", "deleted-records": "0"})
+    snapshot = open_table(str(tmp_path / "t")).snapshot()
+    assert snapshot.to_duckdb().aggregate("count(*), min(id), max(id)").fetchall() == [(7, 0, 9)]
+    assert snapshot.to_arrow(columns=[]).num_rows == 7
+
+
+def test_positions_and_keys_and_evolution_together(tmp_path: Path, way: tuple[Delete, int]) -> None:
+    """iceberg 4.5, 4.6: both kinds hit one file; later columns have defaults where the data file lacks them."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    a, b = t.write_data(numbered(0, 6)), t.write_data(numbered(6, 6))
+    t.append(a, b)
+    t.commit(add=delete(t, {a: [0, 5], b: [0]}))
+    t.commit(add=[t.write_equality_deletes(["id"], [{"id": 0}, {"id": 7}])])
+    t.rename_column("id", "key")
+    t.add_column("id", "string")
+    t.append(t.write_data([{"key": 7, "id": "new"}]))
+    assert rows(tmp_path / "t", ["key", "id"]) == in_order([(k, None) for k in (1, 2, 3, 4, 8, 9, 10, 11)] + [(7, "new")])
+    assert rows(tmp_path / "t", ["id"], "key = 7") == [("new",)]
+    assert rows(tmp_path / "t", ["key"], "NOT even AND id IS NULL") == in_order([(1,), (3,), (9,), (11,)])
+
+
+# -- position delete files --------------------------------------------------------------------------------------------
+
+
+def test_evens_and_multiples_of_three_from_two_files(tmp_path: Path) -> None:
+    """iceberg 4.12, T3: several delete files that each name several data files, unsorted."""
+    t = IcebergTable.create(tmp_path / "t", SCHEMA)
+    files = [t.write_data(numbered(100 * n, 30), row_group_size=7) for n in range(3)]
+    t.append(*files)
+    evens = [(f, p) for p in range(28, -1, -2) for f in files]
+    threes = [(f, p) for p in range(0, 30, 3) for f in files[:2]]
+    t.commit(add=[t.write_position_deletes(evens, ordered="as given")])
+    t.commit(add=[t.write_position_deletes(threes, ordered="as given")])
+    alive = [100 * n + p for n in range(3) for p in range(30) if p % 2 and (n == 2 or p % 3)]
+    assert rows(tmp_path / "t", ["id"]) == in_order((i,) for i in alive)
+
+
+def test_the_copy_of_the_deleted_row_is_ignored(tmp_path: Path) -> None:
+    """iceberg 4.11."""
+    t = IcebergTable.create(tmp_path / "t", SCHEMA)
+    f = t.write_data(numbered(0, 3))
+    t.append(f)
+    t.commit(add=[t.write_position_deletes([(f, 1)], rows=[{"id": 99, "even": None}])])
+    assert rows(tmp_path / "t", ["id"]) == [(0,), (2,)]
+
+
+def test_data_newer_than_the_delete_is_not_hit(tmp_path: Path) -> None:
+    """iceberg 4.4: data.seq <= delete.seq."""
+    t = IcebergTable.create(tmp_path / "t", SCHEMA)
+    f = t.write_data(numbered(0, 3), path=f"{t.location}/data/a.parquet")
+    t.commit(add=[t.write_position_deletes([(f, 0), (f, 1)])])
+    t.append(f)
+    assert rows(tmp_path / "t", ["id"]) == [(0,), (1,), (2,)]
+
+
+def test_positions_beyond_the_end_hit_nothing(tmp_path: Path) -> None:
+    t = IcebergTable.create(tmp_path / "t", SCHEMA)
+    f = t.write_data(numbered(0, 3))
+    t.append(f)
+    t.commit(add=[t.write_position_deletes([(f, 2), (f, 3), (f, 2**40)])])
+    assert rows(tmp_path / "t", ["id"]) == [(0,), (1,)]
+
+
+def test_bounds_of_paths_may_lie(tmp_path: Path) -> None:
+    """iceberg 4.14: equal bounds that are no live path are only cut texts."""
+    t = IcebergTable.create(tmp_path / "t", SCHEMA)
+    a, b = t.write_data(numbered(0, 3)), t.write_data(numbered(3, 3))
+    t.append(a, b)
+    delete = t.write_position_deletes([(a, 0), (b, 1)])
+    for bounds in ("lower_bounds", "upper_bounds"):
+        for item in delete.data_file[bounds]:
+            if item["key"] == 2147483546:
+                item["value"] = a.path.encode()[:16]
+    t.commit(add=[delete])
+    assert rows(tmp_path / "t", ["id"]) == [(1,), (2,), (3,), (5,)]
+
+
+def spec_evolution(t: IcebergTable) -> tuple[DataFileHandle, DataFileHandle]:
+    """A data file under the first spec, and a position delete of it under another, without a reference."""
+    f = t.write_data(numbered(0, 3))
+    other = t.write_data(numbered(3, 3))
+    t.append(f, other)
+    t.set_partition_spec([("even", "identity")])
+    return f, t.write_position_deletes([(f, 1), (other, 0)], spec_id=1, partition={"even": True})
+
+
+def test_a_delete_of_another_spec_is_refused(tmp_path: Path) -> None:
+    """iceberg 4.4, T9: never silently dropped."""
+    t = IcebergTable.create(tmp_path / "t", SCHEMA)
+    f, delete = spec_evolution(t)
+    t.commit(add=[delete])
+    with pytest.raises(HarnessError) as caught:
+        rows(tmp_path / "t")
+    assert (caught.value.cause, caught.value.rule, caught.value.file, caught.value.table) == (
+        "DeletePartitionMismatch",
+        "iceberg 4.4",
+        delete.path,
+        str(tmp_path / "t"),
+    )
+    assert f.path in str(caught.value)
+
+
+def test_a_delete_of_another_spec_applies_by_path_when_asked(tmp_path: Path) -> None:
+    """iceberg 4.4, T9: the flag `lenient_delete_partition`."""
+    t = IcebergTable.create(tmp_path / "t", SCHEMA)
+    _, delete = spec_evolution(t)
+    t.commit(add=[delete])
+    assert rows(tmp_path / "t", ["id"], lenient_delete_partition=True) == [(0,), (2,), (4,), (5,)]
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda p: corrupt(p, -1), lambda p: p.write_bytes(b"")], ids=["missing", "footer", "empty"])
+def test_a_damaged_delete_file_is_refused(tmp_path: Path, way: tuple[Delete, int], damage: Callable[[Path], Any]) -> None:
+    """iceberg 4.10: never skipped."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    f = t.write_data(numbered(0, 3))
+    t.append(f)
+    handles = delete(t, {f: [1]})
+    t.commit(add=handles)
+    if handles[0].file.suffix == ".puffin" and damage is not Path.unlink:
+        corrupt(handles[0].file, handles[0].data_file["content_offset"] + 8)
+    else:
+        damage(handles[0].file)
+    with pytest.raises(HarnessError) as caught:
+        rows(tmp_path / "t")
+    assert str(caught.value.file).startswith(handles[0].path)
+    assert caught.value.table == str(tmp_path / "t")
+
+
+def test_text_is_not_filtered_under_another_collation(tmp_path: Path) -> None:
+    """iceberg 3.3: files would be skipped by bytes and rows chosen by folded text."""
+    t = IcebergTable.create(tmp_path / "t", {"k": "string"})
+    t.append(t.write_data([{"k": "a"}]))
+    con = engine.connect()
+    con.execute("SET default_collation = 'nocase'")
+    with pytest.raises(RequestError) as caught:
+        open_table(t.location).snapshot().to_duckdb(con, where="k = 'A'")
+    assert str(caught.value).startswith(
+        "Cannot filter text on a connection with default collation 'nocase': run RESET default_collation on it first"
+    )
+
+
+def test_a_file_listed_twice_is_read_twice_when_allowed(tmp_path: Path, way: tuple[Delete, int]) -> None:
+    """iceberg 2.13: its deletes hit both readings."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    f = t.write_data(numbered(0, 4))
+    t.append(f)
+    t.append(f)
+    t.commit(add=[*delete(t, {f: [1]}), t.write_equality_deletes(["id"], [{"id": 2}])])
+    assert rows(tmp_path / "t", ["id"], allow_duplicate_files=True) == [(0,), (0,), (3,), (3,)]
+
+
+def test_hundreds_of_files_each_with_its_own_positions(tmp_path: Path, way: tuple[Delete, int]) -> None:
+    """More files than positional joins are used for; filters on the file and the rows skip files without a shift."""
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    files = [t.write_data(numbered(10 * n, 4)) for n in range(100)]
+    t.append(*files)
+    t.commit(add=delete(t, {f: [n % 4] for n, f in enumerate(files) if n % 5}))
+    alive = [10 * n + p for n in range(100) for p in range(4) if n % 5 == 0 or p != n % 4]
+    assert rows(tmp_path / "t", ["id"]) == in_order((i,) for i in alive)
+    assert rows(tmp_path / "t", ["id"], f"_file = '{files[42].path}'") == [(420,), (421,), (423,)]
+    assert rows(tmp_path / "t", ["id"], "id > 905 AND id < 923") == in_order((i,) for i in alive if 905 < i < 923)
+    view = open_table(str(tmp_path / "t")).snapshot().to_duckdb(columns=["id", "_file", "_pos"])
+    assert in_order(view.filter(f"_file >= '{files[98].path}'").project("id").fetchall()) == [
+        (i,) for i in (980, 981, 983, 990, 991, 992)
+    ]
+    assert view.filter("id = 421 OR id = 422").project("id").fetchall() == [(421,)]

@@ -1,0 +1,481 @@
+"""Equality deletes end to end: scope, keys and both ways of lowering them; expectations by hand (iceberg 4.6, 4.23 to 4.30)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.engines.duckdb import engine
+from harness.engines.duckdb.equality import EqualityLowering
+from harness.engines.duckdb.engine import Use
+from harness.errors import HarnessError
+from harness.table import open_table
+from harness.testing.iceberg import DataFileHandle, IcebergTable
+
+Row = tuple[Any, ...]
+Make = Callable[..., IcebergTable]
+
+
+def rows(t: IcebergTable, columns: Sequence[str] | None = None, where: str | None = None, **more: Any) -> list[Row]:
+    """The table's rows in a stable order, read by all ways into DuckDB, which must agree."""
+    snapshot = open_table(str(t.metadata_path.parent.parent), **more).snapshot()
+    plan = snapshot.plan(columns=columns, where=where)
+    arrow = engine.to_arrow(plan)
+    assert arrow.column_names == [f.name for f in plan.columns]
+    found = in_order(zip(*[c.to_pylist() for c in arrow.columns], strict=True) if arrow.num_columns else [()] * arrow.num_rows)
+    if plan.columns:
+        con = engine.connect()
+        for use in Use:
+            engine.register(plan, con, "v", use=use)
+            assert in_order(con.execute("SELECT * FROM v").fetchall()) == found, use
+            assert con.execute("SELECT count(*) FROM v").fetchall() == [(len(found),)], use
+    return found
+
+
+def in_order(found: Any) -> list[Row]:
+    return sorted(found, key=repr)
+
+
+@pytest.fixture(params=["by scope", "by sequence number"])
+def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Makes tables; every test runs under both lowerings, the second being forced here and earned by size below."""
+    if request.param == "by sequence number":
+        chosen = EqualityLowering.of
+        monkeypatch.setattr(EqualityLowering, "of", lambda *args: _pooled(chosen(*args)))
+    return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **more)
+
+
+def _pooled(lowering: EqualityLowering) -> EqualityLowering:
+    values = {name: getattr(lowering, name) for name in ("plan", "scanner", "register", "roots", "files")}
+    return EqualityLowering(**values, by_scope=False)
+
+
+def ids(*numbers: int) -> list[dict[str, Any]]:
+    return [{"id": n} for n in numbers]
+
+
+# -- scope: sequence numbers and partitions -------------------------------------------------------------------------
+
+
+def test_a_delete_hits_only_older_data(make: Make) -> None:
+    """iceberg 4.6, 4.7, T5: strictly older; a row of the same commit and a re-insert later live."""
+    t = make({"id": "long", "n": "string"})
+    t.append(t.write_data([{"id": 1, "n": "old"}, {"id": 2, "n": "old"}]))
+    t.commit(add=[t.write_data([{"id": 1, "n": "same"}]), t.write_equality_deletes(["id"], ids(1))])
+    t.append(t.write_data([{"id": 1, "n": "later"}]))
+    assert rows(t) == [(1, "later"), (1, "same"), (2, "old")]
+
+
+def test_compacted_data_keeps_its_older_sequence_number(make: Make) -> None:
+    """iceberg 2.10: a file written later under an older *data* sequence number is still hit."""
+    t = make({"id": "long"})
+    old = t.write_data(ids(1, 2))
+    t.append(old)
+    t.commit(add=[t.write_equality_deletes(["id"], ids(1))])
+    t.commit(add=[t.write_data(ids(1, 2, 3))], remove=[old], sequence_number=1, operation="replace")
+    assert rows(t) == [(2,), (3,)]
+
+
+def test_compacted_data_with_a_new_sequence_number_is_not_hit(make: Make) -> None:
+    """iceberg 4.6, 4.8: the delete dangles once its rows were rewritten."""
+    t = make({"id": "long"})
+    old = t.write_data(ids(1, 2))
+    t.append(old)
+    t.commit(add=[t.write_equality_deletes(["id"], ids(1))])
+    t.commit(add=[t.write_data(ids(1, 2))], remove=[old], operation="replace")
+    assert rows(t) == [(1,), (2,)]
+
+
+def test_a_delete_of_one_partition_leaves_the_others(make: Make) -> None:
+    """iceberg 4.6, T5: the same key in two partitions, deleted in one."""
+    t = make({"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
+    t.append(*t.write_partitioned([{"id": i, "p": p} for p in ("a", "b", None) for i in (1, 2)]))
+    t.commit(add=[t.write_equality_deletes(["id"], ids(1), partition={"p": "a"})])
+    t.commit(add=[t.write_equality_deletes(["id"], ids(2), partition={"p": None})])
+    assert rows(t) == [(1, "b"), (1, None), (2, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize("later_spec", [[], [("p", "void")]], ids=["no fields", "all void"])
+def test_a_delete_of_an_unpartitioned_spec_is_global(make: Make, later_spec: list[tuple[str, str]]) -> None:
+    """iceberg 4.2, 4.6, T5: unpartitioned is no fields or all fields void."""
+    t = make({"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
+    t.append(*t.write_partitioned([{"id": i, "p": p} for p in ("a", "b") for i in (1, 2)]))
+    spec_id = t.set_partition_spec(later_spec)
+    t.commit(add=[t.write_equality_deletes(["id"], ids(1), spec_id=spec_id, partition={})])
+    assert rows(t) == [(2, "a"), (2, "b")]
+
+
+def test_the_same_tuple_of_another_spec_is_another_partition(make: Make) -> None:
+    """iceberg 4.1: partition equality needs the same spec."""
+    t = make({"id": "long", "p": "string"}, partition_spec=[("p", "identity", "one")])
+    t.append(t.write_data([{"id": 1, "p": "a"}]))
+    t.set_partition_spec([("p", "identity", "two")])
+    t.append(t.write_data([{"id": 1, "p": "a"}]))
+    t.commit(add=[t.write_equality_deletes(["id"], ids(1), partition={"two": "a"})])
+    assert rows(t, ["id", "_spec_id"]) == [(1, 0)]
+
+
+def test_global_and_partition_deletes_together(make: Make) -> None:
+    t = make({"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
+    t.append(*t.write_partitioned([{"id": i, "p": p} for p in ("a", "b") for i in (1, 2, 3)]))
+    t.commit(add=[t.write_equality_deletes(["id"], ids(2), partition={"p": "a"})])
+    none = t.set_partition_spec([])
+    t.commit(add=[t.write_equality_deletes(["id"], ids(1), spec_id=none)])
+    t.append(t.write_data([{"id": 1, "p": "a"}], spec_id=0))
+    assert rows(t) == [(1, "a"), (2, "b"), (3, "a"), (3, "b")]
+
+
+def test_every_commit_has_its_own_scope(make: Make) -> None:
+    """iceberg 4.29: deletes of different sequence numbers are not pooled; each commit deletes what was there before."""
+    t = make({"id": "long", "n": "long"})
+    for n in range(6):
+        t.commit(add=[t.write_data([{"id": i, "n": n} for i in range(6)]), t.write_equality_deletes(["id"], ids(n))])
+    # The delete of key i was committed in commit i: it hits rows of commits n < i.
+    assert rows(t) == in_order((i, n) for n in range(6) for i in range(6) if n >= i)
+
+
+def test_many_scopes(tmp_path: Path) -> None:
+    """iceberg 4.6, 4.29: a stream of commits, each with data and deletes of its own, is lowered by sequence number."""
+    t = IcebergTable.create(tmp_path / "t", {"id": "long", "n": "long", "p": "int"}, partition_spec=[("p", "identity")])
+    commits, expected = 80, []
+    for n in range(commits):
+        data = t.write_partitioned([{"id": i, "n": n, "p": p} for p in (0, 1) for i in (n % 7, 7 + n % 3)])
+        gone = t.write_equality_deletes(["id"], ids(n % 7, n % 5 + 7), partition={"p": n % 2})
+        t.commit(add=[*data, gone])
+    for n in range(commits):
+        for p in (0, 1):
+            later = [m for m in range(n + 1, commits) if m % 2 == p]
+            dead = {key for m in later for key in (m % 7, m % 5 + 7)}
+            expected += [(i, n, p) for i in (n % 7, 7 + n % 3) if i not in dead]
+    plan = open_table(t.location).snapshot().plan()
+    assert len(plan.equality_scopes) > 64
+    assert rows(t) == in_order(expected)
+    assert rows(t, ["n"], "p = 1 AND id > 6") == in_order((n,) for i, n, p in expected if p == 1 and i > 6)
+    assert rows(t, []) == [()] * len(expected)
+
+
+# -- keys -----------------------------------------------------------------------------------------------------------
+
+PATTERNS = [(1, "a"), (1, None), (None, "a"), (None, None), (2, "a")]
+
+
+@pytest.mark.parametrize("order", [["a", "b"], ["b", "a"]], ids=["ids 1 2", "ids 2 1"])
+@pytest.mark.parametrize(
+    "deleted",
+    [[(1, None)], [(None, "a")], [(None, None)], [(1, None), (None, "a")], [(1, "a"), (None, None)]],
+    ids=str,
+)
+def test_null_keys(make: Make, deleted: list[Row], order: list[str]) -> None:
+    """iceberg 4.26, T4, T6: null equals null and nothing else, in whatever order the ids are."""
+    t = make({"a": "int", "b": "string", "other": "int"})
+    t.append(t.write_data([{"a": a, "b": b, "other": n} for n, (a, b) in enumerate(PATTERNS)]))
+    t.commit(add=[t.write_equality_deletes(order, [{"a": a, "b": b} for a, b in deleted])])
+    alive = [n for n, pattern in enumerate(PATTERNS) if pattern not in deleted]
+    assert rows(t, ["other"]) == [(n,) for n in alive]
+    assert rows(t, []) == [()] * len(alive)
+    assert rows(t, ["_pos"], where="other >= 1") == [(n,) for n in alive if n]
+
+
+def test_duplicate_rows_all_die(make: Make) -> None:
+    t = make({"id": "long"})
+    t.append(t.write_data(ids(1, 1, 2, 2)), t.write_data(ids(1, 3, 3)))
+    t.commit(add=[t.write_equality_deletes(["id"], ids(1, 1))])
+    assert rows(t) == [(2,), (2,), (3,), (3,)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "where", "expected"),
+    [
+        (["other"], None, [("y",), ("z",)]),
+        ([], None, [(), ()]),
+        (["_pos"], None, [(1,), (2,)]),
+        (["other"], "other <> 'y'", [("z",)]),
+        (["other"], "id > 2", [("z",)]),
+        (["id"], "_pos = 0", []),
+        (["other", "id"], "id = 1 OR other = 'y'", [("y", 2)]),
+        ([], "other = 'z'", [()]),
+    ],
+    ids=["other", "none", "metadata only", "filter on other", "filter on key", "filter on metadata", "both", "filter only"],
+)
+def test_the_key_need_not_be_projected(make: Make, columns: list[str], where: str | None, expected: list[Row]) -> None:
+    """iceberg 4.24, T6: key columns are read, used and removed."""
+    t = make({"id": "long", "other": "string"})
+    t.append(t.write_data([{"id": 1, "other": "x"}, {"id": 2, "other": "y"}, {"id": 3, "other": "z"}]))
+    t.commit(add=[t.write_equality_deletes(["id"], ids(1))])
+    assert rows(t, columns, where) == expected
+
+
+def test_several_id_sets(make: Make) -> None:
+    """iceberg 4.29, T8: three id sets; a row dies if any set matches it. Extra columns and their order mean nothing (4.25)."""
+    t = make({"a": "int", "b": "int", "c": "int"})
+    t.append(t.write_data([{"a": a, "b": b, "c": c} for a in (1, 2) for b in (1, 2) for c in (1, 2)]))
+    t.commit(
+        add=[
+            t.write_equality_deletes(["a", "b"], [{"a": 1, "b": 1, "c": 9}], extra_columns=["c"]),
+            t.write_equality_deletes(["b", "a"], [{"a": 2, "b": 1}]),
+            t.write_equality_deletes(["c"], [{"c": 2, "a": 2}], extra_columns=["a"]),
+        ]
+    )
+    assert rows(t) == [(1, 2, 1), (2, 2, 1)]
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "avro", "orc"])
+def test_formats_of_delete_and_data_files(make: Make, file_format: Any) -> None:
+    """iceberg 4.10, 7.3, 7.4: any format on either side."""
+    t = make({"id": "long", "n": "string"})
+    for data_format in ("parquet", "avro", "orc"):
+        t.append(t.write_data([{"id": i, "n": data_format} for i in (1, 2, None)], format=data_format))
+    t.commit(add=[t.write_equality_deletes(["id"], ids(1), format=file_format)])
+    t.commit(add=[t.write_equality_deletes(["id"], [{"id": None}], format=file_format)])
+    t.append(t.write_data(ids(1), format="orc"))
+    assert rows(t) == [(1, None), (2, "avro"), (2, "orc"), (2, "parquet")]
+
+
+def test_fifty_thousand_keys(make: Make) -> None:
+    """iceberg 4.30, T8: far more than a batch."""
+    t = make({"id": "long", "s": "string"})
+    t.append(t.write_data([{"id": i, "s": str(i)} for i in range(60_000)], row_group_size=7_000))
+    t.commit(add=[t.write_equality_deletes(["id"], ids(*range(0, 50_000)), row_group_size=3_000)])
+    t.commit(add=[t.write_equality_deletes(["s"], [{"s": str(i)} for i in range(50_000, 60_000, 2)])])
+    assert rows(t, ["id"]) == in_order((i,) for i in range(50_001, 60_000, 2))
+
+
+def test_an_empty_delete_file_deletes_nothing(make: Make) -> None:
+    """iceberg 4.30."""
+    t = make({"id": "long"})
+    t.append(t.write_data(ids(1, 2)))
+    t.commit(add=[t.write_equality_deletes(["id"], []), t.write_equality_deletes(["id"], ids(2))])
+    assert rows(t) == [(1,)]
+
+
+@pytest.mark.parametrize("key", ["note", 3], ids=["by name", "by id"])
+def test_a_key_with_an_initial_default(make: Make, key: str | int) -> None:
+    """iceberg 4.27, T7: an old file without the key holds its default, not null; explicit nulls stay null."""
+    t = make({"id": "long", "other": "int"}, format_version=3)
+    old = t.write_data([{"id": 1, "other": 1}])
+    t.add_column("note", "string", initial_default="none")
+    new = t.write_data([{"id": 2, "note": "none"}, {"id": 3, "note": None}, {"id": 4, "note": "x"}])
+    t.append(old, new)
+    t.commit(add=[t.write_equality_deletes([key], [{"note": "none"}])])
+    assert rows(t, ["id"]) == [(3,), (4,)]
+    t.commit(add=[t.write_equality_deletes([key], [{"note": None}])])
+    assert rows(t, ["id", "note"]) == [(4, "x")]
+
+
+def test_a_key_that_old_files_lack_is_null(make: Make) -> None:
+    """iceberg 4.27, T7: without a default the missing key is null."""
+    t = make({"id": "long"})
+    old = t.write_data(ids(1))
+    t.add_column("note", "string")
+    t.append(old, t.write_data([{"id": 2, "note": "x"}]))
+    t.commit(add=[t.write_equality_deletes(["note"], [{"note": None}])])
+    assert rows(t, ["id"]) == [(2,)]
+
+
+def test_a_dropped_key_still_deletes(make: Make) -> None:
+    """iceberg 4.23, T7: keys are looked up in every schema."""
+    t = make({"id": "long", "gone": "string"})
+    t.append(t.write_data([{"id": 1, "gone": "x"}, {"id": 2, "gone": "y"}]))
+    t.commit(add=[t.write_equality_deletes(["gone"], [{"gone": "x"}])])
+    t.drop_column("gone")
+    t.add_column("gone", "string")  # another column of the same name
+    t.append(t.write_data([{"id": 3, "gone": "x"}]))
+    assert rows(t) == [(2, None), (3, "x")]
+
+
+def test_a_dropped_required_key(make: Make) -> None:
+    """iceberg 4.23: files written after the drop lack the key, whether the delete hits them or not."""
+    t = make({"gone": "long not null", "n": "string"})
+    t.append(t.write_data([{"gone": 1, "n": "x"}, {"gone": 2, "n": "y"}]))
+    late = t.write_equality_deletes(["gone"], [{"gone": 1}])
+    t.drop_column("gone")
+    t.append(t.write_data([{"n": "hit by a writer that knew the old schema"}]))
+    t.commit(add=[late])
+    t.append(t.write_data([{"n": "after"}]))
+    assert rows(t) == [("after",), ("hit by a writer that knew the old schema",), ("y",)]
+
+
+def test_a_renamed_key_still_deletes(make: Make) -> None:
+    """iceberg 4.25, T7: by id, though another column has its old name now."""
+    t = make({"id": "long", "a": "int", "b": "int"})
+    t.append(t.write_data([{"id": 1, "a": 1, "b": 2}, {"id": 2, "a": 2, "b": 1}]))
+    t.commit(add=[t.write_equality_deletes(["a"], [{"a": 1}])])
+    t.rename_column("a", "c")
+    t.rename_column("b", "a")
+    t.append(t.write_data([{"id": 3, "c": 1, "a": 1}, {"id": 4, "c": 5, "a": 1}]))
+    t.commit(add=[t.write_equality_deletes(["c"], [{"c": 5}])])
+    assert rows(t) == [(2, 2, 1), (3, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept", "killed"),
+    [("int", "long", 5, 7), ("decimal(9, 2)", "decimal(20, 2)", "1.50", "2.50")],
+    ids=["int to long", "decimal"],
+)
+def test_a_widened_key(make: Make, old: str, new: str, kept: Any, killed: Any) -> None:
+    """iceberg 4.28: both sides are promoted before they are compared, whichever is the narrower file."""
+    t = make({"k": old, "n": "int"})
+    t.append(t.write_data([{"k": kept, "n": 1}, {"k": killed, "n": 2}]))
+    narrow = t.write_equality_deletes(["k"], [{"k": killed}])
+    t.widen_column("k", new)
+    t.append(t.write_data([{"k": kept, "n": 3}, {"k": killed, "n": 4}, {"k": None, "n": 5}]))
+    t.commit(add=[narrow])
+    assert rows(t, ["n"]) == [(1,), (3,), (5,)]
+    t.commit(add=[t.write_equality_deletes(["k"], [{"k": kept}])])
+    assert rows(t, ["n"]) == [(5,)]
+
+
+def test_a_nested_key(make: Make) -> None:
+    """iceberg 4.23: a key inside structs; below a null struct it is null."""
+    t = make({"id": "int", "s": "struct<a: int, u: struct<b: string>>"})
+    values = [{"a": 1, "u": {"b": "x"}}, {"a": 1, "u": None}, None, {"a": 2, "u": {"b": None}}, {"a": 3, "u": {"b": "y"}}]
+    t.append(t.write_data([{"id": n, "s": value} for n, value in enumerate(values)]))
+    b = next(f for f in t.schema.fields[1].type.fields if f.name == "u").type.fields[0].id  # type: ignore[union-attr]
+    t.commit(add=[t.write_equality_deletes([b], [{"s": {"u": {"b": "x"}}}])])
+    assert rows(t, ["id"]) == [(1,), (2,), (3,), (4,)]
+    t.commit(add=[t.write_equality_deletes([b], [{"s": {"u": {"b": None}}}])])
+    assert rows(t, ["id"]) == [(4,)]
+    assert rows(t, ["s"]) == [({"a": 3, "u": {"b": "y"}},)]
+
+
+def test_a_nested_key_renamed_and_absent(make: Make) -> None:
+    """iceberg 4.23, 4.27, 5.9: nested names change, ids do not; old files hold the nested default."""
+    t = make({"id": "int", "s": "struct<a: int>"}, format_version=3)
+    old = t.write_data([{"id": 1, "s": {"a": 1}}, {"id": 2, "s": None}, {"id": 3, "s": {"a": 2}}])
+    key = t.add_column("b", "int", parent="s", initial_default=7)
+    t.rename_column("s.a", "b2")
+    t.rename_column("s", "t")
+    t.append(old, t.write_data([{"id": 4, "t": {"b2": 1, "b": 7}}, {"id": 5, "t": {"b2": 1, "b": 8}}]))
+    t.commit(add=[t.write_equality_deletes([key], [{"t": {"b": 7}}])])
+    assert rows(t, ["id"]) == [(2,), (5,)]
+
+
+def test_two_nested_keys_of_one_struct_with_a_top_level_key(make: Make) -> None:
+    t = make({"id": "int", "s": "struct<a: int, b: int>"})
+    t.append(t.write_data([{"id": i, "s": {"a": a, "b": b}} for i in (1, 2) for a in (1, 2) for b in (1, None)]))
+    a, b = (f.id for f in t.schema.fields[1].type.fields)  # type: ignore[union-attr]
+    t.commit(add=[t.write_equality_deletes([b, 1, a], [{"id": 1, "s": {"a": 2, "b": None}}])])
+    left = [(i, {"a": a, "b": b}) for i in (1, 2) for a in (1, 2) for b in (1, None) if (i, a, b) != (1, 2, None)]
+    assert rows(t) == in_order(left)
+
+
+KEYS: dict[str, tuple[str, list[Any]]] = {
+    "boolean": ("boolean", [True, False, None]),
+    "int": ("int", [-(2**31), 2**31 - 1, 0]),
+    "long": ("long", [2**53 + 1, 2**53, -(2**63)]),
+    "decimal": ("decimal(38, 10)", ["0.0000000001", "0.0000000002", "-1"]),
+    "date": ("date", [dt.date(2020, 1, 1), dt.date(1969, 12, 31), dt.date(1, 1, 1)]),
+    "time": ("time", [dt.time(0), dt.time(23, 59, 59, 999_999), dt.time(0, 0, 0, 1)]),
+    "timestamp": ("timestamp", [dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), dt.datetime(1970, 1, 1), None]),
+    "timestamptz": ("timestamptz", [dt.datetime(2020, 3, 1, 12, 0, 0, i, dt.UTC) for i in (0, 1)]),
+    "string": ("string", ["a ", "a", "A", "", "a\0b", "ä", "a\u0308"]),
+    "uuid": ("uuid", ["00000000-0000-0000-0000-000000000001", "80000000-0000-0000-0000-000000000001"]),
+    "fixed": ("fixed[2]", [b"\0\1", b"\0\2", b"\xff\xff"]),
+    "binary": ("binary", [b"", b"\0", b"\0\0", b"\xff"]),
+}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "avro", "orc"])
+@pytest.mark.parametrize(("type_", "values"), KEYS.values(), ids=KEYS)
+def test_keys_of_every_type(make: Make, type_: str, values: list[Any], file_format: Any) -> None:
+    """iceberg 4.28: bytes are compared, without trimming, folding or normalisation."""
+    t = make({"n": "int", "k": type_})
+    t.append(t.write_data([{"n": n, "k": value} for n, value in enumerate(values)]))
+    t.commit(add=[t.write_equality_deletes(["k"], [{"k": values[0]}], format=file_format)])
+    assert rows(t, ["n"]) == [(n,) for n in range(1, len(values))]
+
+
+@pytest.mark.parametrize("collation", ["nocase", "noaccent", "nocase.noaccent"])
+def test_the_collation_of_the_connection_is_not_that_of_keys(make: Make, collation: str) -> None:
+    """iceberg 4.28: no collation, in the join and in the pooling of keys."""
+    t = make({"k": "string", "s": "struct<k: string>"})
+    t.append(t.write_data([{"k": k, "s": {"k": k}} for k in ("a", "A", "á", None)]))
+    t.commit(add=[t.write_equality_deletes(["k"], [{"k": "A"}])])
+    t.append(t.write_data([{"k": k, "s": {"k": k}} for k in ("a", "A")]))
+    t.commit(add=[t.write_equality_deletes(["k"], [{"k": "a"}]), t.write_equality_deletes([3], [{"s": {"k": "Á"}}])])
+    con = engine.connect()
+    con.execute(f"SET default_collation = '{collation}'")
+    relation = open_table(t.location).snapshot().to_duckdb(con, columns=["k"])
+    assert in_order(relation.fetchall()) == [("A",), ("á",), (None,)]
+
+
+def test_an_identity_partition_column_as_key(make: Make) -> None:
+    """iceberg 4.27, 5.2, T17: files without the column hold the tuple's value, null included (5.4)."""
+    t = make({"id": "long", "p": "int"}, partition_spec=[("p", "identity")])
+    files = [t.write_data(ids(1, 2), columns=["id"], partition={"p": p}) for p in (1, 2, None)]
+    t.append(*files)
+    none = t.set_partition_spec([])
+    t.commit(add=[t.write_equality_deletes(["p", "id"], [{"id": 1, "p": 2}, {"id": 2, "p": None}], spec_id=none)])
+    assert rows(t) == [(1, 1), (1, None), (2, 1), (2, 2)]
+
+
+def test_a_partition_column_that_the_delete_file_lacks(make: Make) -> None:
+    """iceberg 4.25: the delete file's own tuple gives the key."""
+    t = make({"id": "long", "p": "int"}, partition_spec=[("p", "identity")])
+    t.append(*t.write_partitioned([{"id": i, "p": p} for p in (1, 2) for i in (1, 2)]))
+    delete = t.write_equality_deletes(["id"], ids(1), partition={"p": 1})
+    delete.data_file["equality_ids"] = [1, 2]
+    t.commit(add=[delete])
+    assert rows(t) == [(1, 2), (2, 1), (2, 2)]
+
+
+def test_data_files_without_ids(make: Make) -> None:
+    """iceberg 4.27, 5.6: keys of id-less files come by name mapping."""
+    mapping = '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["n", "m"]}]'
+    t = make({"id": "long", "n": "string"}, properties={"schema.name-mapping.default": mapping})
+    t.append(t.write_data([{"id": 1, "n": "x"}, {"id": 2, "n": "y"}], field_ids=False, names={"n": "m"}))
+    t.append(t.write_data([{"id": 3, "n": "x"}]))
+    t.commit(add=[t.write_equality_deletes(["n"], [{"n": "x"}], field_ids=False)])
+    assert rows(t) == [(2, "y")]
+
+
+# -- refusals -------------------------------------------------------------------------------------------------------
+
+
+def with_ids(*numbers: int) -> Callable[[IcebergTable], DataFileHandle]:
+    def delete(t: IcebergTable) -> DataFileHandle:
+        handle = t.write_equality_deletes(["id"], ids(1))
+        handle.data_file["equality_ids"] = list(numbers)
+        return handle
+
+    return delete
+
+
+@pytest.mark.parametrize(
+    ("delete", "cause", "rule"),
+    [
+        (with_ids(99), "UnknownEqualityField", "iceberg 4.23"),
+        (with_ids(3), "UnknownEqualityField", "iceberg 4.23"),
+        (with_ids(5), "UnknownEqualityField", "iceberg 4.23"),
+        (with_ids(4), "UnknownEqualityField", "iceberg 4.23"),
+        (with_ids(), "CorruptManifest", "iceberg 4.23"),
+        (with_ids(1, 2), "UnknownEqualityField", "iceberg 4.25"),
+    ],
+    ids=["unknown id", "list", "below a list", "float", "no ids", "key not in the delete file"],
+)
+def test_refused(make: Make, delete: Callable[[IcebergTable], DataFileHandle], cause: str, rule: str) -> None:
+    t = make({"id": "long", "n": "string", "l": "list<int>", "d": "double"})
+    t.append(t.write_data([{"id": 1, "n": "x"}]))
+    handle = delete(t)
+    t.commit(add=[handle])
+    with pytest.raises(HarnessError) as caught:
+        rows(t)
+    assert (caught.value.cause, caught.value.rule) == (cause, rule)
+    assert str(caught.value.file).startswith(handle.path)
+
+
+def test_a_missing_delete_file_is_refused(make: Make) -> None:
+    """iceberg 4.10: never skipped."""
+    t = make({"id": "long"})
+    t.append(t.write_data(ids(1)))
+    delete = t.write_equality_deletes(["id"], ids(1))
+    t.commit(add=[delete])
+    delete.file.unlink()
+    with pytest.raises(HarnessError) as caught:
+        rows(t)
+    assert caught.value.cause == "MissingFile"
+    assert str(caught.value.file).startswith(delete.path)
