@@ -52,7 +52,10 @@ def from_json(values: pa.Array | Sequence[Any], type_: Type) -> list[Any]:
         fast = _parsed_texts(values, type_)
         if fast is not None:
             return fast
+        is_ready = type_ == IntegerType(64) and pa.types.is_int64(values.type)
         values = values.to_pylist()
+        if is_ready:
+            return values
     convert = _json_reader(type_)
     return [None if value is None else convert(value) for value in values]
 
@@ -75,9 +78,8 @@ def from_struct(values: pa.Array, type_: Type) -> list[Any]:
     if isinstance(type_, DateType | TimestampType):
         return [None] * len(values)
     convert = _json_reader(type_)
-    if pa.types.is_floating(stored) and isinstance(type_, FloatType):
-        return [None if value is None or math.isnan(value) else value for value in values.to_pylist()]
-    if pa.types.is_integer(stored) or pa.types.is_decimal(stored) or pa.types.is_string(stored):
+    is_number = pa.types.is_integer(stored) or pa.types.is_decimal(stored) or pa.types.is_floating(stored)
+    if is_number or pa.types.is_string(stored):
         return [None if value is None else convert(value) for value in values.to_pylist()]
     return [None] * len(values)
 
@@ -160,8 +162,8 @@ def _parsed_texts(values: pa.Array, type_: Type) -> list[Any] | None:
 
 def _json_reader(type_: Type) -> Callable[[Any], Any]:
     match type_:
-        case IntegerType():
-            return _integer
+        case IntegerType(bits=bits):
+            return lambda value: _integer(value, 1 << bits - 1)
         case FloatType(bits=bits):
             return _float32 if bits == 32 else _float64
         case DecimalType():
@@ -178,8 +180,9 @@ def _json_reader(type_: Type) -> Callable[[Any], Any]:
             return lambda value: None
 
 
-def _integer(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _integer(value: Any, limit: int) -> int | None:
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_integer and -limit <= value < limit else None
 
 
 def _float64(value: Any) -> float | None:
