@@ -199,8 +199,8 @@ class DeltaTable:
         """
         self._vector_files += 1
         name = counted_uuid(f"deletion vector {self._vector_files}")
-        sets = positions.values()
-        found = write_vectors(self.directory, name, sets, storage=storage, prefix=prefix, form=format)
+        at, sets = self.log.time_of(self.version + 1), positions.values()
+        found = write_vectors(self.directory, name, at, sets, storage=storage, prefix=prefix, form=format)
         return dict(zip(positions, found, strict=True))
 
     # -- commits ------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from pyroaring import BitMap, BitMap64
 
 from harness.errors import RequestError
+from harness.testing.delta_files import set_time
 from harness.testing.delta_values import encoded_path
 
 Storage: TypeAlias = Literal["u", "i", "p"]
@@ -62,6 +63,7 @@ def vector_file_bytes(payloads: Iterable[bytes]) -> tuple[bytes, list[int]]:
 def write_vectors(
     root: Path,
     name: uuid.UUID,
+    time_ms: int,
     positions: Iterable[Iterable[int]],
     *,
     storage: Storage = "u",
@@ -70,7 +72,8 @@ def write_vectors(
 ) -> list[dict[str, Any]]:
     """Write one file with a deletion vector for each set of positions, unless they are inline; their descriptors.
 
-    root: the table's directory. name: names the file. prefix: the folder under the root that the file stands in.
+    root: the table's directory. name: names the file. time_ms: its modification time.
+    prefix: the folder under the root that the file stands in.
     """
     sets = [sorted(set(s)) for s in positions]
     payloads = [bitmap_bytes(s, form) for s in sets]
@@ -83,6 +86,7 @@ def write_vectors(
     path = root / prefix / f"deletion_vector_{name}.bin"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
+    set_time(path, time_ms)
     spelled = prefix + z85(name.bytes) if storage == "u" else f"file://{encoded_path(str(path.absolute()))}"
     return [
         {"storageType": storage, "pathOrInlineDv": spelled, "offset": offset, **fact}
