@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from harness.delta import table as delta
-from harness.errors import AmbiguousTableError, RequestError
+from harness.delta.change_range import ChangeRequest
+from harness.errors import AmbiguousTableError, RequestError, UnsupportedError
 from harness.iceberg import table as iceberg
 from harness.plan import ScanPlan
 from harness.schema import Schema
@@ -137,6 +138,20 @@ def load_table(location: str, storage: Storage, options: Options, *, format_hint
         allow_duplicate_files=options.allow_duplicate_files,
         prune=options.prune,
     )
+
+
+def plan_changes(table: OpenedTable, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:
+    """The plan of a read of changes, see `harness.delta.changes.plan_changes`.
+
+    Raises:
+        UnsupportedError: the table's format has no change data feed.
+    """
+    if not isinstance(table, delta.DeltaTable):
+        raise UnsupportedError(
+            f"Cannot read changes: {table.format} tables have no change data feed; compare two snapshots",
+            table=table.location,
+        )
+    return table.changes(request, columns)
 
 
 def detect(location: str, storage: Storage) -> str:

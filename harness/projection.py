@@ -46,6 +46,7 @@ from harness.schema import (
 )
 
 __all__ = [
+    "CHANGES",
     "METADATA",
     "STORED_LIST",
     "STORED_MAP",
@@ -82,6 +83,16 @@ METADATA: dict[str, Field] = {
     )
 }
 """Metadata columns by name, with the ids that Iceberg reserves (iceberg 5.17); the last is Delta's (delta W3)."""
+
+CHANGES: dict[str, Field] = {
+    f.name: f
+    for f in (
+        Field(id=2147483545, name="_change_type", type=StringType()),
+        Field(id=2147483544, name="_commit_version", type=IntegerType(64)),
+        Field(id=2147483543, name="_commit_timestamp", type=TimestampType(utc=True)),
+    )
+}
+"""The columns that a Delta change data feed adds to those of the table, in order (delta C10)."""
 
 
 # Where a field's values come from.
@@ -237,7 +248,7 @@ class _Resolver:
         return Value(None if self.lookup.is_delta else self.default(wanted, path))
 
     def find(self, wanted: Field, level: PhysicalSchema, path: str) -> PhysicalField | None:
-        if self.lookup is ColumnLookup.DELTA_NAME:
+        if self.lookup is ColumnLookup.DELTA_NAME or (self.lookup.is_delta and CHANGES.get(wanted.name) == wanted):
             return self.find_by_name(wanted, level, path)
         if self.lookup is ColumnLookup.DELTA_ID and level and all(f.id is None for f in level):
             raise SchemaMismatchError(

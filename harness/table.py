@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from harness.delta.change_range import ChangeRequest
 from harness.errors import RequestError, UnknownColumnError
 from harness.file_index import FileIndex
-from harness.formats import OpenedTable, Options, Selection, load_table
+from harness.formats import OpenedTable, Options, Selection, load_table, plan_changes
 from harness.plan import ScanPlan
 from harness.projection import METADATA
 from harness.schema import Schema
@@ -149,6 +150,78 @@ class Table:
                 raise RequestError(f"Cannot select version {version}: {self.format} tables have snapshot ids")
         return Snapshot(self, self.source.select(snapshot_id if version is None else version, timestamp, ref))
 
+    def changes(
+        self,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        *,
+        from_timestamp: int | str | datetime | None = None,
+        to_timestamp: int | str | datetime | None = None,
+        columns: Sequence[str] | None = None,
+        allow_out_of_range: bool = False,
+    ) -> Changes:
+        """The rows that a range of versions of a Delta table inserted, deleted and updated, from its change data feed.
+
+        The rows have the columns of the table as of the last version of the range; after them `_change_type` (`insert`,
+        `delete`, `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp`. Where a version
+        recorded no change files, an update shows as a delete and an insert, and so may a row that was only moved.
+
+        Rules: delta C1 to C12.
+
+        Args:
+            from_version, to_version: the first and the last version, inclusive; without an end, the latest version.
+            from_timestamp, to_timestamp: in place of versions: commits at or after, and at or before, these times, as
+                for `snapshot`.
+            columns: names of columns of the table and of the feed, `_file` and `_pos`, in the order wanted.
+            allow_out_of_range: a range outside the table's versions is empty instead of an error.
+
+        Raises:
+            RequestError: no start, or a bad range; the change data feed is not enabled in all of the range, or the
+                schema changed in it other than by new columns.
+            SnapshotNotFoundError, InvalidTableError: versions of the range are no longer in the log.
+            UnsupportedError: an Iceberg table, or a feature that harness does not read.
+        """
+        request = ChangeRequest(
+            from_version=from_version,
+            to_version=to_version,
+            from_timestamp=from_timestamp,
+            to_timestamp=to_timestamp,
+            allow_out_of_range=allow_out_of_range,
+        )
+        return Changes(plan_changes(self.source, request, _names(columns, self.location)))
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The changes of a range of versions. Anything that takes an Arrow stream takes them.
+
+    plan: the files to read; each once per version that changed rows of it.
+    """
+
+    plan: ScanPlan = field(repr=False)
+
+    def to_duckdb(
+        self, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """The changes as a lazy DuckDB relation; the arguments are those of `Snapshot.to_duckdb`.
+
+        Raises:
+            MissingFileError: a file that was removed has been vacuumed.
+            InvalidTableError, UnsupportedError, EngineError: a file cannot be read; the message names it.
+        """
+        return default_engine().relation(self.plan, connection, name=name)  # type: ignore[no-any-return]
+
+    def to_arrow(self) -> pa.Table:
+        """The changes as an Arrow table in exact types. Row order is open.
+
+        Raises:
+            As `to_duckdb`.
+        """
+        return default_engine().to_arrow(self.plan)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -189,9 +262,7 @@ class Snapshot:
             RequestError: `where` cannot be parsed.
             InvalidTableError, MissingFileError, UnsupportedError: the table cannot be read; the message names the file.
         """
-        if isinstance(columns, str):
-            raise RequestError(f"Invalid columns {columns!r}: expected a list of names", table=self.table.location)
-        plan = self.table.source.plan(self.selection, None if columns is None else tuple(columns), where)
+        plan = self.table.source.plan(self.selection, _names(columns, self.table.location), where)
         _refuse_foreign_columns(plan)
         return plan
 
@@ -233,6 +304,12 @@ class Snapshot:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def _names(columns: Sequence[str] | None, table: str) -> tuple[str, ...] | None:
+    if isinstance(columns, str):
+        raise RequestError(f"Invalid columns {columns!r}: expected a list of names", table=table)
+    return None if columns is None else tuple(columns)
 
 
 def _refuse_foreign_columns(plan: ScanPlan) -> None:

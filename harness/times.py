@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from harness.errors import RequestError
 
@@ -17,8 +18,8 @@ _INSTANT = re.compile(
 )
 
 
-def timestamp_ms(value: int | str | datetime) -> int:
-    """A point in time as milliseconds since 1970-01-01 UTC, rounded down.
+def timestamp_ms(value: int | str | datetime, *, rounding: Literal["down", "up"] = "down") -> int:
+    """A point in time as milliseconds since 1970-01-01 UTC; what is finer (down to microseconds) is rounded.
 
     An int is milliseconds already, and so is a text of 12 to 18 digits. Other texts are ISO dates, `2024-12-31` (its
     first instant), or times, `2024-12-31 23:59:59.999`, with an offset or without (then UTC). A naive datetime is UTC.
@@ -27,7 +28,7 @@ def timestamp_ms(value: int | str | datetime) -> int:
         RequestError: the value is none of these.
     """
     if isinstance(value, datetime):
-        return _to_ms(value)
+        return _to_ms(value, rounding)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -37,7 +38,7 @@ def timestamp_ms(value: int | str | datetime) -> int:
         if (match := _INSTANT.fullmatch(text)) is not None:
             zone = (match["zone"] or "Z").upper().replace("UTC", "Z")
             try:
-                return _to_ms(datetime.fromisoformat(f"{match['date']}T{match['time'] or '00:00'}{zone}"))
+                return _to_ms(datetime.fromisoformat(f"{match['date']}T{match['time'] or '00:00'}{zone}"), rounding)
             except (ValueError, OverflowError) as error:
                 raise RequestError(f"Invalid timestamp: got {value!r}, {error}") from error
     raise RequestError(
@@ -54,6 +55,7 @@ def show_ms(time_ms: int) -> str:
         return f"{time_ms} ms"
 
 
-def _to_ms(instant: datetime) -> int:
+def _to_ms(instant: datetime, rounding: Literal["down", "up"]) -> int:
     aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)
+    passed, unit = aware - _EPOCH, timedelta(milliseconds=1)
+    return passed // unit if rounding == "down" else -(-passed // unit)

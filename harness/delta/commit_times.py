@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -107,6 +107,18 @@ class CommitHistory:
         older, recent = self._eras()
         times = _adjusted(self.listing, older)
         return (*times, *(CommitTime(version, self._in_commit_time(version)) for version in recent))
+
+    def times_of(self, versions: Collection[int]) -> dict[int, int]:
+        """The times of some readable versions that still have a commit file, in milliseconds, by version.
+
+        Raises:
+            InvalidTableError: one of these commits lacks its in-commit timestamp.
+            UnsupportedError: the storage gives no modification times.
+        """
+        older, recent = self._eras()
+        known = set(recent)
+        times = {} if known.issuperset(versions) else {t.version: t.time_ms for t in _adjusted(self.listing, older)}
+        return {v: self._in_commit_time(v) if v in known else times[v] for v in versions}
 
     def version_at(self, time_ms: int, *, after_latest: Literal["error", "clamp"] = "error") -> int:
         """The latest version that was there at a time, in milliseconds since 1970-01-01 UTC, inclusive.

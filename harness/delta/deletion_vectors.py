@@ -124,6 +124,29 @@ def decode_stored(frame: bytes, vector: DeletionVectorDescriptor) -> BitMap64:
     return _counted(_decode(data), vector)
 
 
+def footer_rows(path: str, physical: str, storage: Storage) -> int:
+    """The physical rows of a Parquet file, as its footer says.
+
+    Args:
+        path: as recorded, for messages.
+        physical: where the file is.
+        storage: reads it.
+
+    Raises:
+        CorruptFileError: it has no footer that can be read.
+        MissingFileError: it is not there.
+    """
+    try:
+        size = storage.size(physical)
+        tail = storage.read(physical, offset=max(0, size - _PARQUET_TAIL), length=_PARQUET_TAIL)
+        length = int.from_bytes(tail[:4], "little")
+        start = max(0, size - _PARQUET_TAIL - length)
+        footer = storage.read(physical, offset=start, length=size - start)
+        return int(pq.read_metadata(pa.BufferReader(b"PAR1" + footer)).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFileError(f"Cannot read the footer of a Parquet file: {error}", file=path) from error
+
+
 def _broken(reason: str, rule: str) -> CorruptDeleteError:
     return CorruptDeleteError(
         f"Cannot read deletion vector: {reason}. Restore the table", cause="DeletionVectorError", rule=rule
@@ -239,20 +262,9 @@ class _Loader:
     def _keep(self, ordinal: int, positions: BitMap64) -> None:
         target = self.targets[ordinal]
         if positions:
-            rows = target.record_count if target.record_count is not None else self._footer_rows(target)
+            rows = target.record_count
+            if rows is None:
+                rows = footer_rows(target.path, target.physical, self.storage)  # delta D15
             if positions.max() >= rows:
                 raise _broken(f"it deletes row {positions.max()} of a data file of {rows} rows", "delta D9")
         self.loaded[ordinal] = positions
-
-    def _footer_rows(self, target: DeletedFile) -> int:
-        """The rows of a data file without statistics (delta D15)."""
-        path = target.physical
-        try:
-            size = self.storage.size(path)
-            tail = self.storage.read(path, offset=max(0, size - _PARQUET_TAIL), length=_PARQUET_TAIL)
-            length = int.from_bytes(tail[:4], "little")
-            start = max(0, size - _PARQUET_TAIL - length)
-            footer = self.storage.read(path, offset=start, length=size - start)
-            return int(pq.read_metadata(pa.BufferReader(b"PAR1" + footer)).num_rows)
-        except (pa.ArrowException, OSError) as error:
-            raise CorruptFileError(f"Cannot read the footer of a Parquet file: {error}", file=target.path) from error

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import pyarrow.compute as pc
 
+from harness.delta.change_range import ChangeRequest
+from harness.delta.changes import plan_changes
 from harness.delta.commit_times import CommitHistory, in_commit_timestamps
 from harness.delta.commits import CommitReader
 from harness.delta.last_checkpoint import read_hint
@@ -81,6 +83,10 @@ class DeltaTable:
         """The plan of a read, see `harness.delta.scan.plan_scan`."""
         return plan_scan(self.source, selection.snapshot, columns=columns, where=where)
 
+    def changes(self, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:
+        """The plan of a read of changes, see `harness.delta.changes.plan_changes`."""
+        return plan_changes(self.source, self._commit_history(), request, columns=columns)
+
     def snapshots(self) -> list[dict[str, Any]]:
         """The versions that can be read, ascending: id, parent_id, timestamp_ms, operation and the commit's own words.
 
@@ -141,13 +147,15 @@ class DeltaTable:
             )
         if timestamp is None:
             return self.latest.id if version is None else version
-        history = CommitHistory(
+        return self._commit_history().version_at(timestamp_ms(timestamp))
+
+    def _commit_history(self) -> CommitHistory:
+        return CommitHistory(
             listing=self.log,
             in_commit=in_commit_timestamps(self.latest.state.metadata.configuration),
             read_in_commit_timestamp=self._in_commit_timestamp,
             allow_checkpoint_only=self.allow_checkpoint_only,
         )
-        return history.version_at(timestamp_ms(timestamp))
 
     def _snapshot(self, version: int) -> DeltaSnapshot:
         if version == self.latest.id:
