@@ -6,6 +6,7 @@ where the table is, what it is partitioned by, which files it has, how large the
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -139,7 +140,7 @@ def _directories(plan: ScanPlan, columns: Sequence[Field]) -> Iterator[Partition
     numbers = files.column("partition").to_numpy()
     order = np.argsort(numbers, kind="stable")
     bounds = np.flatnonzero(np.diff(numbers[order], prepend=-1, append=-1))
-    groups = [order[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+    groups = [order[start:stop] for start, stop in itertools.pairwise(bounds)]
     for members in sorted(groups, key=lambda group: int(group[0])):
         partition = plan.partitions[int(numbers[members[0]])]
         yield PartitionDirectory(

@@ -52,10 +52,10 @@ def from_json(values: pa.Array | Sequence[Any], type_: Type) -> list[Any]:
         fast = _parsed_texts(values, type_)
         if fast is not None:
             return fast
-        is_ready = type_ == IntegerType(64) and pa.types.is_int64(values.type)
-        values = values.to_pylist()
-        if is_ready:
-            return values
+        listed: list[Any] = values.to_pylist()
+        if type_ == IntegerType(64) and pa.types.is_int64(values.type):
+            return listed
+        values = listed
     convert = _json_reader(type_)
     return [None if value is None else convert(value) for value in values]
 
@@ -67,10 +67,10 @@ def from_struct(values: pa.Array, type_: Type) -> list[Any]:
     """
     stored = values.type
     if pa.types.is_timestamp(stored):
-        numbers = values.cast(pa.timestamp("us", stored.tz), safe=False).cast(pa.int64()).to_pylist()
+        numbers: list[Any] = values.cast(pa.timestamp("us", stored.tz), safe=False).cast(pa.int64()).to_pylist()
         return numbers if isinstance(type_, TimestampType) else [None] * len(values)
     if pa.types.is_date32(stored):
-        days = values.cast(pa.int32()).to_pylist()
+        days: list[Any] = values.cast(pa.int32()).to_pylist()
         if isinstance(type_, DateType):
             return days
         is_wall_clock = isinstance(type_, TimestampType) and not type_.utc

@@ -184,7 +184,7 @@ def _decode(data: bytes) -> BitMap64:
 
 
 def _little_endian(data: bytes) -> bytes:
-    """A native bitmap whose count and lengths are big-endian, as in the inline sample of the protocol text (delta D4)."""
+    """A native bitmap whose count and lengths are big-endian, as in the sample of the protocol text (delta D4)."""
     parts, at = [data[4:8][::-1]], 8
     while at + 4 <= len(data):
         (length,) = struct.unpack_from(">i", data, at)

@@ -6,6 +6,7 @@ condition is looked at once, however many files and partitions it concerns.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -48,9 +49,9 @@ class Matching:
         """For each file in `places`, whether it may hold a row that makes the predicate true."""
         match predicate:
             case And(parts=parts):
-                return np.logical_and.reduce([self.files(part, places) for part in parts])
+                return functools.reduce(np.logical_and, (self.files(part, places) for part in parts))
             case Or(parts=parts):
-                return np.logical_or.reduce([self.files(part, places) for part in parts])
+                return functools.reduce(np.logical_or, (self.files(part, places) for part in parts))
             case Constant(value=value):
                 return np.full(len(places), value is True)
             case Undecided():
@@ -130,7 +131,7 @@ class _Column:
             case Comparison(op=op, value=value) if self._compares(value) and not (op is Op.NE and self.is_text):
                 return ~self.all_null & ~(self.known & self._excluded(op, value))
             case In(values=values, negated=False) if len(values) <= IN_LIMIT and all(map(self._compares, values)):
-                excluded = np.logical_and.reduce([self._excluded(Op.EQ, value) for value in values])
+                excluded = np.array([self._excluded(Op.EQ, value) for value in values]).all(axis=0)
                 return ~self.all_null & ~(self.known & excluded)
             case StartsWith(prefix=prefix, negated=False) if self.is_text:
                 starts = pc.utf8_slice_codeunits(self.lower, 0, len(prefix)) if prefix else self.lower

@@ -19,7 +19,7 @@ Reason = Literal["partition", "statistics", "empty"]
 _REASONS: dict[int, Reason] = {BY_PARTITION: "partition", BY_STATISTICS: "statistics", EMPTY: "empty"}
 
 
-def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: npt.NDArray[np.int64]) -> pa.Table:
+def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: npt.NDArray[np.int32]) -> pa.Table:
     """`FILES` rows for a `FILES_STATE` table.
 
     Args:
@@ -36,7 +36,7 @@ def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: np
         "record_count": pa.array(counts, mask=counts < 0),
         "size": files.column("size"),
         "spec_id": zeros,
-        "partition": pa.array(partitions.astype(np.int32)),
+        "partition": pa.array(partitions),
         "sequence_number": pa.nulls(size, pa.int64()),
         "first_row_id": files.column("base_row_id"),
         "equality_scope": zeros,
@@ -80,4 +80,5 @@ class SkippedFiles(Sequence[SkippedFile]):
     def __getitem__(self, index: int | slice) -> SkippedFile | SkippedFiles:
         if isinstance(index, slice):
             return SkippedFiles(self.files, self.counts, self.places[index], self.verdicts[index])
-        return next(iter(self[index : index + 1 or None]))
+        place = range(len(self.places))[index]
+        return next(iter(self[place : place + 1]))

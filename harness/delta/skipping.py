@@ -106,7 +106,9 @@ def bind(predicate: Predicate, values: Mapping[int, Any]) -> Predicate:
             return predicate
 
 
-def _joined(parts: Sequence[Predicate], kind: Callable[[tuple[Predicate, ...]], Predicate], *, empty: bool) -> Predicate:
+def _joined(
+    parts: Sequence[Predicate], kind: Callable[[tuple[Predicate, ...]], Predicate], *, empty: bool
+) -> Predicate:
     if not parts:
         return Constant(empty)
     return parts[0] if len(parts) == 1 else kind(tuple(parts))

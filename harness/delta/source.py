@@ -30,7 +30,7 @@ class DeltaSource:
     location: str
     root: TableRoot
     storage: Storage
-    path_map: PathMap = PathMap()
+    path_map: PathMap = field(default_factory=PathMap)
     prune: Prune = Prune.FILES
 
 

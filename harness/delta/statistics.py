@@ -265,10 +265,7 @@ def _nested(columns: Sequence[tuple[tuple[str, ...], pa.DataType]]) -> pa.DataTy
     for path, type_ in columns:
         groups.setdefault(path[0], []).append((path[1:], type_))
     return pa.struct(
-        [
-            pa.field(name, members[0][1] if members[0][0] == () else _nested(members))
-            for name, members in groups.items()
-        ]
+        [pa.field(name, members[0][1] if members[0][0] == () else _nested(members)) for name, members in groups.items()]
     )
 
 

@@ -34,4 +34,3 @@ def _word(group: str) -> int:
     if value >= _LIMIT:
         raise ValueError(f"the group {group!r}, which is above 32 bits")
     return value
-

@@ -168,7 +168,9 @@ BROKEN_INLINE = [
     pytest.param("~" * 5, 4, 3, "delta D4", id="no Z85"),
     pytest.param(encode_z85(DATA), len(DATA), 2, "delta D9", id="cardinality"),
     pytest.param(encode_z85(DATA + b"\0\0\0\0"), len(DATA) + 4, 3, "delta D7", id="bytes after the end (D8)"),
-    pytest.param(encode_z85(struct.pack(">iii", NATIVE, 1, 100) + DATA[12:]), len(DATA), 3, "delta D7", id="cut, big-endian"),
+    pytest.param(
+        encode_z85(struct.pack(">iii", NATIVE, 1, 100) + DATA[12:]), len(DATA), 3, "delta D7", id="cut, big-endian"
+    ),
     pytest.param(encode_z85(b"\1\2"), 2, 3, "delta D7", id="no magic"),
     pytest.param(encode_z85(struct.pack("<i", 1681511378) + DATA[4:]), len(DATA), 3, "delta D7", id="other magic"),
     pytest.param(
