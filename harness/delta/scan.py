@@ -71,6 +71,7 @@ class _Scan:
         files = files if len(kept) == files.num_rows else files.take(kept)
         targets = _deleted_files(files, counts[kept])
         self._check_row_tracking(files, used)
+        names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
         return ScanPlan(
             table=self.source.location,
             format="delta",
@@ -80,7 +81,8 @@ class _Scan:
             filter=condition,
             files=planned_files(files, counts[kept], self.snapshot.partitions.indexes[kept]),
             partitions=tuple(
-                Partition(spec_id=0, values=values, constants=values) for values in self.snapshot.partitions.tuples
+                Partition(spec_id=0, values=values, constants=values, names=names)
+                for values in self.snapshot.partitions.tuples
             ),
             equality_deletes=(),
             equality_scopes=((),),
