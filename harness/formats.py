@@ -98,7 +98,8 @@ class Options:
         for name in names:
             if getattr(self, name):
                 other = next(f for f in _FORMATS if f != table_format)
-                raise RequestError(f"Invalid option {name}: the table is {table_format}, the option is for {other} tables")
+                reason = f"the table is {table_format}, the option is for {other} tables"
+                raise RequestError(f"Invalid option {name}: {reason}")
 
 
 def load_table(location: str, storage: Storage, options: Options, *, format_hint: str | None) -> OpenedTable:
