@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from agreeing import in_order, rows
 
-from harness.engines.duckdb import engine
+from harness.engines.duckdb import branch, engine
 from harness.errors import HarnessError, RequestError
 from harness.table import open_table
 from harness.testing.iceberg import DataFileHandle, IcebergTable, corrupt
@@ -305,6 +305,25 @@ def test_a_damaged_delete_file_is_refused(
         rows(t)
     assert str(caught.value.file).startswith(handles[0].path)
     assert caught.value.table == str(tmp_path / "t")
+
+
+def test_files_too_long_for_a_bitmap(tmp_path: Path, way: tuple[Delete, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of more rows than a bitmap can index lose positions one by one; here already those of more than 5."""
+    monkeypatch.setattr(branch, "_BITMAP_ROWS", 5)
+    delete, version = way
+    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    a, b, c = (
+        t.write_data(numbered(0, 6), row_group_size=2),
+        t.write_data(numbered(10, 4)),
+        t.write_data(numbered(20, 6)),
+    )
+    t.append(a, b, c)
+    t.commit(add=[*delete(t, {a: [0, 5], c: [1]}), t.write_equality_deletes(["id"], [{"id": 3}])])
+    alive = [1, 2, 4, 10, 11, 12, 13, 20, 22, 23, 24, 25]
+    assert rows(t, ["id"]) == in_order((i,) for i in alive)
+    assert rows(t, ["id"], "id < 5 OR _pos = 1") == in_order([(1,), (2,), (4,), (11,)])
+    dead = in_order((i, True) for i in (0, 3, 5, 21))
+    assert rows(t, ["id", "_deleted"], "_deleted") == dead
 
 
 @pytest.mark.parametrize(
