@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -108,7 +109,12 @@ class Model:
                 columns = ["s", "id"]  # p comes from the partition alone
             partition = {"p": p} if spec_id == 0 else {}
             handle = self.table.write_data(
-                [r.values() for r in content], columns=columns, spec_id=spec_id, partition=partition, format=format_, **more
+                [r.values() for r in content],
+                columns=columns,
+                spec_id=spec_id,
+                partition=partition,
+                format=format_,
+                **more,
             )
             for position, r in enumerate(content):
                 r.path, r.position, r.spec_id = handle.path, position, spec_id
@@ -119,7 +125,9 @@ class Model:
             self.rows[handle] = content
             made.append(handle)
             rows = [(r.id, r.s, r.p) for r in content]
-            self.log.append(f"{self.sequence_number}: {format_} {columns} {partition} {more} {rows} in {handle.file.name}")
+            self.log.append(
+                f"{self.sequence_number}: {format_} {columns} {partition} {more} {rows} in {handle.file.name}"
+            )
         return made
 
     def delete_positions(
@@ -140,7 +148,10 @@ class Model:
             for _, members in itertools.groupby(sorted(chosen, key=place), key=place):
                 pairs = [(f, p) for f in members for p in dead[f]]
                 format_ = draw(FORMATS)
-                adds = [*adds, self.table.write_position_deletes(draw(st.permutations(pairs)), ordered="as given", format=format_)]
+                adds = [
+                    *adds,
+                    self.table.write_position_deletes(draw(st.permutations(pairs)), ordered="as given", format=format_),
+                ]
         for f, positions in dead.items():
             self.log.append(f"{self.sequence_number}: positions {sorted(positions)} of {f.file.name}")
             for position in positions:
@@ -158,11 +169,15 @@ class Model:
             "p": st.sampled_from([0, 1, None]) if spec_id else st.just(p),
         }
         gone = draw(st.lists(st.fixed_dictionaries({k: key[k] for k in keys}), max_size=3))
-        handle = self.table.write_equality_deletes(keys, gone, spec_id=spec_id, partition=partition, format=draw(FORMATS))
+        handle = self.table.write_equality_deletes(
+            keys, gone, spec_id=spec_id, partition=partition, format=draw(FORMATS)
+        )
         self.log.append(f"{self.sequence_number}: keys {gone} of {keys} {'everywhere' if spec_id else partition}")
         matched = {tuple(row[k] for k in keys) for row in gone}
         for row in itertools.chain.from_iterable(self.rows.values()):
-            in_scope = row.sequence_number < self.sequence_number and (spec_id == 1 or (row.spec_id == 0 and row.p == p))
+            in_scope = row.sequence_number < self.sequence_number and (
+                spec_id == 1 or (row.spec_id == 0 and row.p == p)
+            )
             if in_scope and tuple(row.values()[k] for k in keys) in matched:
                 row.dead = True
         return [handle]
@@ -214,13 +229,11 @@ def test_rows_are_those_of_the_model(model: Model, asked: list[tuple[list[str], 
 
 
 def read(plan: Any, *, pooled: bool = False) -> list[tuple[Any, ...]]:
-    chosen = EqualityLowering.of
-    if pooled:
-        EqualityLowering.of = staticmethod(lambda *args: by_sequence(chosen(*args)))  # type: ignore[method-assign]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        if pooled:
+            choose = EqualityLowering.of
+            patch.setattr(EqualityLowering, "of", lambda *args: by_sequence(choose(*args)))
         arrow = engine.to_arrow(plan)
-    finally:
-        EqualityLowering.of = staticmethod(chosen)  # type: ignore[method-assign]
     return sorted(zip(*[c.to_pylist() for c in arrow.columns], strict=True), key=repr)
 
 

@@ -100,8 +100,7 @@ class Branch:
     def by_position(self) -> list[str]:
         """The branch as one query per file, each joined by position with a column of flags, one per physical row.
 
-        Flags are whole bytes in Arrow (DuckDB reads them without unpacking) and never a DuckDB table: a table's row
-        order is not promised.
+        Flags are an Arrow table and never a DuckDB table: a table's row order is not promised.
         """
         flag = "deleted"
         while flag in {shown.name.lower() for shown in self.group.shown}:

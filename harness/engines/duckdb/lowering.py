@@ -36,8 +36,6 @@ _POSITIONAL_JOIN_VERSIONS = ("1.5.", "2.0.")
 """DuckDB versions on which the tests proved that no optimizer rule reaches below a positional join."""
 _POSITIONAL_JOIN_FILES = 64
 """Each file is a branch of its own; beyond this, planning the branches costs more than it wins."""
-_POSITIONAL_JOIN_ROWS = 1 << 28
-"""Flags take a byte per physical row, a bitmap an eighth of that; beyond this they take too much memory."""
 
 
 class Use(enum.Enum):
@@ -144,7 +142,7 @@ class _Lowering:
         scan_files = [self._scan_file(files, i, equality.split(files.equality_scope[i]), i in deleted) for i in files]
         scanner.prefetch([*scan_files, *equality.files])
         fields = tuple(f for f in self.columns if not is_metadata(f)) + equality.roots
-        positional = self._joins_by_position(files, deleted)
+        positional = self._joins_by_position(deleted)
         branches = []
         for group in scanner.groups(scan_files, fields):
             self._check_partition_values(scan_files[group.members[0]], group, fields)
@@ -179,12 +177,11 @@ class _Lowering:
     def _shows_row_ids(self) -> bool:
         return any(f.id == METADATA["_row_id"].id for f in self.columns)
 
-    def _joins_by_position(self, files: PlannedFiles, deleted: Mapping[int, BitMap64]) -> bool:
+    def _joins_by_position(self, deleted: Mapping[int, BitMap64]) -> bool:
         return (
             self.use is Use.ONCE
             and self.plan.filter is None
             and len(deleted) <= _POSITIONAL_JOIN_FILES
-            and sum(files.record_count[ordinal] or 0 for ordinal in deleted) <= _POSITIONAL_JOIN_ROWS
             and not any(f.id == METADATA["_deleted"].id for f in self.columns)
             and duckdb.__version__.startswith(_POSITIONAL_JOIN_VERSIONS)
         )

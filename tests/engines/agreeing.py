@@ -1,0 +1,42 @@
+"""Reads a table by every way into DuckDB, which must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness.engines.duckdb import engine
+from harness.engines.duckdb.engine import Use
+from harness.table import open_table
+from harness.testing.iceberg import IcebergTable
+
+
+def rows(
+    t: IcebergTable,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    *,
+    location: Any = None,
+    **more: Any,
+) -> list[tuple[Any, ...]]:
+    """The table's rows in a stable order: as Arrow, and as a view under each `Use`, with their count.
+
+    location: where the table is by now; None: where it was made. more: options of `open_table`.
+    """
+    plan = open_table(str(location or t.metadata_path.parent.parent), **more).snapshot().plan(columns, where)
+    arrow = engine.to_arrow(plan)
+    assert arrow.column_names == [f.name for f in plan.columns]
+    if not plan.columns:
+        return [()] * arrow.num_rows
+    found = in_order(zip(*[c.to_pylist() for c in arrow.columns], strict=True))
+    con = engine.connect()
+    for use in Use:
+        engine.register(plan, con, "v", use=use)
+        assert in_order(con.execute("SELECT * FROM v").fetchall()) == found, use
+        assert con.execute("SELECT count(*) FROM v").fetchall() == [(len(found),)], use
+    return found
+
+
+def in_order(found: Any) -> list[tuple[Any, ...]]:
+    """Rows in an order that nulls and mixed types do not upset."""
+    return sorted(found, key=repr)

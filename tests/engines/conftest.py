@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.engines.duckdb.equality import EqualityLowering
+from harness.testing.iceberg import IcebergTable
+
+
+@pytest.fixture(params=["by scope", "by sequence number"])
+def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a table of a schema. Reads run under either lowering of equality deletes, whatever the table's size."""
+    by_scope = request.param == "by scope"
+    choose = EqualityLowering.of
+    monkeypatch.setattr(EqualityLowering, "of", lambda *args: forced(choose(*args), by_scope=by_scope))
+    return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **more)
+
+
+def forced(lowering: EqualityLowering, *, by_scope: bool) -> EqualityLowering:
+    """The same deletes, lowered in that way."""
+    values = {name: getattr(lowering, name) for name in ("plan", "scanner", "register", "roots", "files")}
+    return EqualityLowering(**values, by_scope=by_scope)
