@@ -95,7 +95,8 @@ def _start(request: ChangeRequest, history: CommitHistory) -> int:
         return request.from_version
     time_ms = timestamp_ms(request.from_timestamp, rounding="up")
     try:
-        return history.version_at(time_ms - 1, after_latest="clamp") + 1
+        version = history.version_at(time_ms, after_latest="clamp")
+        return version if history.times_of([version])[version] == time_ms else version + 1
     except SnapshotNotFoundError:
         # Before the first commit of all the range starts there; an older log may have lost commits of the range.
         if 0 in history.listing.commits and time_ms <= history.times_of([0])[0]:

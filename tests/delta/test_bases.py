@@ -1,4 +1,4 @@
-"""One table, many bases: commits, checkpoints of every kind, compacted commits, good and bad hints (delta L6 to L27)."""
+"""One table, many bases: commits, checkpoints of every kind, compacted commits, bad hints (delta L6 to L27)."""
 
 from __future__ import annotations
 
