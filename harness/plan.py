@@ -110,12 +110,14 @@ class SkippedFile:
     """A live data file that the plan leaves out.
 
     reason: `partition` (the tuple excludes the filter), `statistics` (column bounds or counts do), `empty` (no rows).
+    physical: where the bytes are; None: the format did not say.
     """
 
     path: str
     reason: Literal["partition", "statistics", "empty"]
     record_count: int | None
     size: int | None
+    physical: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,12 +63,16 @@ class SkippedFiles(Sequence[SkippedFile]):
         return len(self.places)
 
     def __iter__(self) -> Iterator[SkippedFile]:
-        rows = self.files.select(["path", "size"]).take(self.places)
+        rows = self.files.select(["path", "size", "physical"]).take(self.places)
         counts = self.counts[self.places].tolist()
         columns = zip(*(column.to_pylist() for column in rows.columns), counts, self.verdicts.tolist(), strict=True)
-        for path, size, count, verdict in columns:
+        for path, size, physical, count, verdict in columns:
             yield SkippedFile(
-                path=path, reason=_REASONS[verdict], record_count=count if count >= 0 else None, size=size
+                path=path,
+                reason=_REASONS[verdict],
+                record_count=count if count >= 0 else None,
+                size=size,
+                physical=physical,
             )
 
     @overload

@@ -49,7 +49,7 @@ def skip_files(
     """
     residuals = [bind(predicate, values) for values in partitions.tuples]
     decided = np.array([_decided(residual) for residual in residuals], dtype=np.int8)
-    verdicts: Verdicts = decided[partitions.indexes] if len(residuals) else np.zeros(files.num_rows, dtype=np.int8)
+    verdicts: Verdicts = decided[partitions.indexes] if residuals else np.zeros(files.num_rows, dtype=np.int8)
     open_ = np.array([not isinstance(residual, Constant) for residual in residuals], dtype=np.bool_)
     if not open_.any():
         return verdicts

@@ -307,6 +307,16 @@ def test_index_refuses_partition_filters_on_other_columns(index, text):
         index.list_files([text])
 
 
+def test_index_names_files_whose_rows_are_all_dead(tmp_path):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]), table.write_data([{"id": 2}]))
+    table.delete(table.handles[0], [0])
+    index = opened(table).snapshot().file_index()
+    assert index.input_files == tuple(handle.file.as_uri() for handle in table.handles)
+    assert index.size_in_bytes == sum(handle.file.stat().st_size for handle in table.handles)
+    assert [file.path for part in index.list_files() for file in part.files] == [table.handles[1].path]
+
+
 def test_index_of_a_table_without_partitions(tmp_path):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     empty = opened(table).snapshot().file_index()
