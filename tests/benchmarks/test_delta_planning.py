@@ -27,7 +27,7 @@ DAY = "2020-01-05"  # one of the days: 300 files
 RUNS = 3
 
 HARNESS = """
-import harness
+import harness.table
 def run(location, where):
     return harness.open_table(location).snapshot().plan(where=where).files.num_rows
 """
