@@ -269,9 +269,7 @@ def _unknown_type(text: str, path: tuple[str, ...]) -> UnsupportedError:
 
 
 def _invalid(reason: str, path: tuple[str, ...], rule: str = "delta T1") -> InvalidTableError:
-    return InvalidTableError(
-        f"Invalid schema: {reason}", cause="SchemaError", field=".".join(path) or None, rule=rule
-    )
+    return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", field=".".join(path) or None, rule=rule)
 
 
 def _show(value: Any) -> str:

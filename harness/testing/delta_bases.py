@@ -1,7 +1,7 @@
 """Every way to replay the log of a Delta table: all must give the same state (delta L11, L27).
 
-    same = {content(state) for state in states_by_base("warehouse/orders").values()}
-    assert len(same) == 1
+same = {content(state) for state in states_by_base("warehouse/orders").values()}
+assert len(same) == 1
 """
 
 from __future__ import annotations

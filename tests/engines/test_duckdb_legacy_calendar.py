@@ -1,4 +1,4 @@
-"""Files in the calendar of old Spark versions (delta T20): right values are read, values that would be off are refused."""
+"""Files in the calendar of old Spark versions (delta T20): values that would be off are refused, all others read."""
 
 from __future__ import annotations
 
