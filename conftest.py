@@ -14,25 +14,29 @@ if "CI" not in os.environ:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    passed, excepted, failed = (
-        [report for report in terminalreporter.getreports(kind) if _is_case(report)]
-        for kind in ("passed", "xfailed", "failed")
-    )
-    count = len(passed) + len(excepted) + len(failed)
-    if count == 0:
-        return
-    errors = sum(_properties(report)["corpus_outcome"] == "error" for report in passed)
-    terminalreporter.section("corpus")
-    terminalreporter.line(
-        f"Iceberg: {count} cases, {len(passed)} as expected ({len(passed) - errors} rows, {errors} errors), "
-        f"{len(excepted)} exceptions, {len(failed)} failed"
-    )
-    for report in excepted:
-        terminalreporter.line(f"  exception {_properties(report)['corpus_case']}: {report.wasxfail}")
-    for report in failed:
-        crash = getattr(report.longrepr, "reprcrash", None)
-        reason = (crash.message if crash is not None else str(report.longrepr)).split("\n")[0]
-        terminalreporter.line(f"  failed {_properties(report)['corpus_case']}: {reason}")
+    kinds = ("passed", "xfailed", "failed")
+    reports = {kind: [r for r in terminalreporter.getreports(kind) if _is_case(r)] for kind in kinds}
+    formats = sorted({_format(report) for kind in kinds for report in reports[kind]}, reverse=True)
+    if formats:
+        terminalreporter.section("corpus")
+    for format_ in formats:
+        passed, excepted, failed = ([r for r in reports[kind] if _format(r) == format_] for kind in kinds)
+        errors = sum(_properties(report)["corpus_outcome"] == "error" for report in passed)
+        terminalreporter.line(
+            f"{format_.capitalize()}: {len(passed) + len(excepted) + len(failed)} cases, {len(passed)} as expected "
+            f"({len(passed) - errors} rows, {errors} errors), {len(excepted)} exceptions, {len(failed)} failed"
+        )
+        for report in excepted:
+            terminalreporter.line(f"  exception {_properties(report)['corpus_case']}: {report.wasxfail}")
+        for report in failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            reason = (crash.message if crash is not None else str(report.longrepr)).split("\n")[0]
+            terminalreporter.line(f"  failed {_properties(report)['corpus_case']}: {reason}")
+
+
+def _format(report: pytest.TestReport) -> str:
+    """The first part of the case's id."""
+    return str(_properties(report)["corpus_case"]).split("/", 1)[0]
 
 
 def _properties(report: pytest.TestReport) -> dict[str, object]:

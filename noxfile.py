@@ -49,6 +49,6 @@ def corpus(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measurements, printed as ratios. Wants an idle machine."""
-    session.install("-e", ".[dev]")
+    """Measurements, printed as ratios and beside another reader's. Wants an idle machine."""
+    session.install("-e", ".[dev]", "deltalake")
     _pytest(session, "-m", "bench", "-s", "tests/benchmarks")

@@ -52,12 +52,13 @@ from harness.errors import (
 
 if TYPE_CHECKING:
     from harness.query import sql
-    from harness.table import Snapshot, Table, open_table
+    from harness.table import Changes, Snapshot, Table, open_table
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AmbiguousTableError",
+    "Changes",
     "CorruptDeleteError",
     "CorruptFileError",
     "EncryptedTableError",
@@ -79,7 +80,7 @@ __all__ = [
     "sql",
 ]
 
-_LAZY = {"Snapshot": "table", "Table": "table", "open_table": "table", "sql": "query"}
+_LAZY = {"Changes": "table", "Snapshot": "table", "Table": "table", "open_table": "table", "sql": "query"}
 
 
 def __getattr__(name: str) -> object:

@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 
 from harness import plan_report
 from harness.predicate import Filter
-from harness.projection import NameMapping
+from harness.projection import ColumnLookup, NameMapping
 from harness.schema import Field, Schema
 from harness.storage import Storage
 
@@ -110,12 +110,14 @@ class SkippedFile:
     """A live data file that the plan leaves out.
 
     reason: `partition` (the tuple excludes the filter), `statistics` (column bounds or counts do), `empty` (no rows).
+    physical: where the bytes are; None: the format did not say.
     """
 
     path: str
     reason: Literal["partition", "statistics", "empty"]
     record_count: int | None
     size: int | None
+    physical: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +154,11 @@ class ScanPlan:
     skipped: live files left out, with the reason.
     storage: opens physical paths that an engine cannot open itself.
     warnings: what is odd about the files but harmless to the rows, one sentence each.
+    lookup: how columns are found in data files, for `harness.projection.resolve`.
+    materialized: by name of a metadata column, the name of the column of data files that holds it, where a file has
+        one and it is not null; Delta's row tracking (delta W2, W3). Iceberg finds such columns by their ids.
+    row_commit_versions: int64, per file the version that `_row_commit_version` is where no column holds it; None: rows
+        have none.
     """
 
     table: str
@@ -167,10 +174,13 @@ class ScanPlan:
     position_deletes: tuple[PositionDelete, ...]
     load_positions: PositionLoader
     name_mapping: NameMapping | None
-    skipped: tuple[SkippedFile, ...]
+    skipped: Sequence[SkippedFile]
     counts: Counts
     storage: Storage
     warnings: tuple[str, ...] = ()
+    lookup: ColumnLookup = ColumnLookup.ICEBERG
+    materialized: Mapping[str, str] = field(default_factory=dict)
+    row_commit_versions: pa.Array | None = None
 
     def explain(self) -> str:
         """The plan for a person: files read and skipped and by what, deletes, rows, bytes."""

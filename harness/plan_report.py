@@ -87,8 +87,7 @@ def as_text(plan: ScanPlan) -> str:
         f"columns {', '.join(f.name for f in plan.columns)}",
         f"filter {plan.filter.sql if plan.filter is not None else 'none'}",
         f"files {known['files_read']} read, {known['files_skipped']} skipped{_reasons(known)} "
-        f"of {known['files_considered']}; manifests {known['manifests'] - known['manifests_skipped']} read, "
-        f"{known['manifests_skipped']} skipped",
+        f"of {known['files_considered']}{_manifests(known)}",
         f"rows {'unknown' if rows is None else f'{rows:,}'} before deletes, "
         f"{'unknown' if size is None else f'{size:,}'} bytes",
         f"deletes {known['position_deletes']} positional on {known['files_with_deleted_positions']} files, "
@@ -132,6 +131,11 @@ def _file_line(plan: ScanPlan, row: dict[str, Any]) -> str:
     if plan.equality_scopes[row["equality_scope"]]:
         notes.append(f"equality deletes {', '.join(map(str, plan.equality_scopes[row['equality_scope']]))}")
     return f"{row['path']}  {', '.join(notes)}"
+
+
+def _manifests(known: dict[str, Any]) -> str:
+    read, skipped = known["manifests"] - known["manifests_skipped"], known["manifests_skipped"]
+    return f"; manifests {read} read, {skipped} skipped" if read or skipped else ""
 
 
 def _reasons(known: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from harness.errors import SchemaMismatchError, UnsupportedError
+from harness.lookup import ColumnLookup, by_id, by_name, stored_name
 from harness.physical import (
     STORED_LIST,
     STORED_MAP,
@@ -24,7 +25,7 @@ from harness.physical import (
     with_mapped_ids,
     with_positional_ids,
 )
-from harness.promotion import readable
+from harness.promotion import readable, readable_in_delta
 from harness.schema import (
     BooleanType,
     Field,
@@ -45,10 +46,12 @@ from harness.schema import (
 )
 
 __all__ = [
+    "CHANGES",
     "METADATA",
     "STORED_LIST",
     "STORED_MAP",
     "STORED_STRUCT",
+    "ColumnLookup",
     "MappedName",
     "NameMapping",
     "PartitionValue",
@@ -58,6 +61,7 @@ __all__ = [
     "Stored",
     "Value",
     "describe",
+    "find_named",
     "find_stored",
     "is_identity",
     "is_positional",
@@ -75,9 +79,20 @@ METADATA: dict[str, Field] = {
         Field(id=2147483642, name="_partition", type=StructType(())),
         Field(id=2147483540, name="_row_id", type=IntegerType(64)),
         Field(id=2147483539, name="_last_updated_sequence_number", type=IntegerType(64)),
+        Field(id=2147483538, name="_row_commit_version", type=IntegerType(64)),
     )
 }
-"""Metadata columns by name, with the ids that the format reserves for them (iceberg 5.17)."""
+"""Metadata columns by name, with the ids that Iceberg reserves (iceberg 5.17); the last is Delta's (delta W3)."""
+
+CHANGES: dict[str, Field] = {
+    f.name: f
+    for f in (
+        Field(id=2147483545, name="_change_type", type=StringType()),
+        Field(id=2147483544, name="_commit_version", type=IntegerType(64)),
+        Field(id=2147483543, name="_commit_timestamp", type=TimestampType(utc=True)),
+    )
+}
+"""The columns that a Delta change data feed adds to those of the table, in order (delta C10)."""
 
 
 # Where a field's values come from.
@@ -125,28 +140,37 @@ def resolve(
     file_format: str = "parquet",
     file_path: str,
     table: str,
+    lookup: ColumnLookup = ColumnLookup.ICEBERG,
 ) -> tuple[Source, ...]:
-    """Where each of `fields` comes from in a file, in order (iceberg 5.1 to 5.15).
+    """Where each of `fields` comes from in a file, in order (iceberg 5.1 to 5.15; delta T5 to T11, V1).
 
-    A field that the file has by id is read; else the partition tuple's value is taken, else the field's default, else
-    null (5.2). A file without any id gets ids first: the partition tuple goes before it, then the name mapping, or
-    without one the names (avro, orc) or the positions of the columns (parquet, top level only; 5.6).
+    Iceberg: a field that the file has by id is read; else the partition tuple's value is taken, else the field's
+    default, else null (5.2). A file without any id gets ids first: the partition tuple goes before it, then the name
+    mapping, or without one the names (avro, orc) or the positions of the columns (parquet, top level only; 5.6).
+
+    Delta: a partition column is the partition tuple's value, whatever the file holds (V1). Any other field that the
+    file has by name or by id, at each struct level, is read, with Delta's own widenings (T16 to T18, T22); else it is
+    null, whatever it promises about nulls (T7, T8).
 
     Args:
         fields: table fields, possibly pruned; metadata columns are not looked up here, see `find_stored`.
-        name_mapping: used only for a file without ids.
-        partition_ids: source ids of the identity fields in the file's own partition spec.
+        name_mapping: used only for a file without ids of an Iceberg table.
+        partition_ids: source ids of the identity fields in the file's own partition spec; Delta: ids of the partition
+            columns.
         file_format: `parquet`, `avro` or `orc`.
         file_path, table: for messages.
+        lookup: how columns are found, and so which format's rules hold.
 
     Raises:
         SchemaMismatchError: a stored type that the table's type cannot be read from (`IncompatibleType`), a required
-            field without a value (`MissingRequiredField`), an id that two columns claim (`DuplicateFieldId`).
-        UnsupportedError: a field of an unknown type (iceberg 1.22), a nested field found only by position (5.6).
+            field without a value (`MissingRequiredField`, Iceberg only), an id or a name that two columns claim
+            (`DuplicateFieldId`, `AmbiguousColumn`), no ids where the table goes by ids (`MissingFieldIds`, delta T11).
+        UnsupportedError: a field of an unknown type (iceberg 1.22, delta T28), a nested field found only by position
+            (iceberg 5.6).
     """
     has_ids = any(f.id is not None for f in walk_stored(file))
     by_position = False
-    if not has_ids:
+    if not has_ids and lookup is ColumnLookup.ICEBERG:
         if name_mapping is not None:
             file = with_mapped_ids(file, name_mapping)
         elif file_format == "parquet":
@@ -158,6 +182,7 @@ def resolve(
         has_ids=has_ids,
         by_position=by_position,
         strict_zones=file_format == "orc",
+        lookup=lookup,
         file_path=file_path,
         table=table,
     )
@@ -172,6 +197,11 @@ def is_positional(file: PhysicalSchema, *, name_mapping: NameMapping | None, fil
 def find_stored(field_id: int, file: PhysicalSchema) -> Stored | None:
     """The top-level column with that id, such as a stored `_row_id`; None if the file has none (iceberg 5.18)."""
     return next((Stored(f, place=place) for place, f in enumerate(file) if f.id == field_id), None)
+
+
+def find_named(name: str, file: PhysicalSchema) -> Stored | None:
+    """The top-level column of exactly that name, such as Delta's materialised row ids (delta T14, W5), or None."""
+    return next((Stored(f, place=place) for place, f in enumerate(file) if f.name == name), None)
 
 
 def is_identity(wanted: Field, source: Source) -> bool:
@@ -198,6 +228,7 @@ class _Resolver:
     has_ids: bool
     by_position: bool
     strict_zones: bool
+    lookup: ColumnLookup
     file_path: str
     table: str
 
@@ -205,24 +236,44 @@ class _Resolver:
         if isinstance(wanted.type, UnknownType):
             return Value(None)
         self.refuse_opaque(wanted, path)
-        if not self.has_ids and wanted.id in self.partition_ids:
+        is_partition = wanted.id in self.partition_ids
+        if is_partition and (self.lookup.is_delta or not self.has_ids):
             return PartitionValue(wanted.id)
         stored = self.find(wanted, level, path)
         if stored is not None:
             place = next(i for i, f in enumerate(level) if f is stored)
             return self.from_stored(wanted, stored, path, place)
-        if wanted.id in self.partition_ids:
+        if is_partition:
             return PartitionValue(wanted.id)
-        return Value(self.default(wanted, path))
+        return Value(None if self.lookup.is_delta else self.default(wanted, path))
 
     def find(self, wanted: Field, level: PhysicalSchema, path: str) -> PhysicalField | None:
-        found = [f for f in level if f.id == wanted.id]
+        if self.lookup is ColumnLookup.DELTA_NAME or (self.lookup.is_delta and CHANGES.get(wanted.name) == wanted):
+            return self.find_by_name(wanted, level, path)
+        if self.lookup is ColumnLookup.DELTA_ID and level and all(f.id is None for f in level):
+            raise SchemaMismatchError(
+                f"Cannot read column {path}: the table finds columns by field id, and the file's columns at its level "
+                "have none; rewrite the file",
+                **self.place("MissingFieldIds", path, "delta T11"),
+            )
+        found = by_id(wanted.id, level)
         if len(found) > 1:
             names = " and ".join(repr(f.name) for f in found)
             raise SchemaMismatchError(
                 f"Cannot read column {path}: the file's columns {names} both have field id {wanted.id}; "
                 "correct the file or the name mapping",
-                **self.place("DuplicateFieldId", path, "iceberg 5.1"),
+                **self.place("DuplicateFieldId", path, self.rule("iceberg 5.1", "delta T11")),
+            )
+        return found[0] if found else None
+
+    def find_by_name(self, wanted: Field, level: PhysicalSchema, path: str) -> PhysicalField | None:
+        name = stored_name(wanted)
+        found = by_name(name, level)
+        if len(found) > 1:
+            names = " and ".join(repr(f.name) for f in found)
+            raise SchemaMismatchError(
+                f"Cannot read column {path}: the file's columns {names} may both be {name!r}; rewrite the file",
+                **self.place("AmbiguousColumn", path, "delta T10"),
             )
         return found[0] if found else None
 
@@ -249,7 +300,7 @@ class _Resolver:
                 return Stored(stored, place=place)
             case TimestampType(utc=utc), TimestampType(utc=stored_utc) if self.strict_zones and utc != stored_utc:
                 raise self.incompatible(wanted, describe(stored), path)
-            case _ if readable(stored.type, wanted.type):
+            case _ if self.readable(stored.type, wanted.type):
                 return Stored(stored, place=place)
             case _:
                 raise self.incompatible(wanted, describe(stored), path)
@@ -261,7 +312,7 @@ class _Resolver:
         if isinstance(wanted.type, UnknownType):
             return Value(None)
         self.refuse_opaque(wanted, path)
-        if stored.id is not None and stored.id != wanted.id:
+        if stored.id is not None and stored.id != wanted.id and not self.lookup.is_delta:
             raise SchemaMismatchError(
                 f"Cannot read column {path}: it has field id {stored.id} in the file and {wanted.id} in the table; "
                 "rewrite the file",
@@ -269,9 +320,12 @@ class _Resolver:
             )
         return self.from_stored(wanted, stored, path, place)
 
+    def readable(self, stored: Type, wanted: Type) -> bool:
+        return readable_in_delta(stored, wanted) if self.lookup.is_delta else readable(stored, wanted)
+
     def check_key(self, key: Field, source: Source, path: str) -> None:
-        """A map's key must be in the file as a whole: fields added to it could make keys equal (iceberg 5.10)."""
-        if not _is_fully_stored(source):
+        """Iceberg: a map's key must be in the file as a whole, fields added to it could make keys equal (5.10)."""
+        if not _is_fully_stored(source) and not self.lookup.is_delta:
             raise SchemaMismatchError(
                 f"Cannot read column {path}: the file lacks a part of the map's key {key.type}; rewrite the file",
                 **self.place("IncompatibleType", path, "iceberg 5.10"),
@@ -309,15 +363,18 @@ class _Resolver:
         if isinstance(wanted.type, OpaqueType):
             raise UnsupportedError(
                 f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
-                **self.place("UnsupportedType", path, "iceberg 1.22"),
+                **self.place("UnsupportedType", path, self.rule("iceberg 1.22", "delta T28")),
             )
 
     def incompatible(self, wanted: Field, stored: str, path: str) -> SchemaMismatchError:
         return SchemaMismatchError(
             f"Cannot read column {path}: the file stores {stored} and the table has {wanted.type}, which it cannot be "
             "read as; rewrite the file",
-            **self.place("IncompatibleType", path, "iceberg 5.12"),
+            **self.place("IncompatibleType", path, self.rule("iceberg 5.12", "delta T23")),
         )
+
+    def rule(self, iceberg: str, delta: str) -> str:
+        return delta if self.lookup.is_delta else iceberg
 
     def place(self, cause: str, path: str, rule: str) -> dict[str, str]:
         return {"cause": cause, "table": self.table, "file": self.file_path, "field": path, "rule": rule}

@@ -1,4 +1,4 @@
-"""Which stored types a table type may be read from: the type table of Iceberg sections 5.12 and 6.
+"""Which stored types a table type may be read from: a table for Iceberg (5.12, section 6), and one for Delta (T16-T25).
 
 Only single values; structs, lists and maps are taken apart by `harness.projection`.
 """
@@ -86,5 +86,55 @@ def _as_timestamp(stored: Type, wanted: TimestampType) -> bool:
             return wanted.unit == "us"
         case DateType():
             return not wanted.utc
+        case _:
+            return False
+
+
+def readable_in_delta(stored: Type, wanted: Type) -> bool:
+    """Whether a file's values of type `stored` may be read as the Delta table's type `wanted` (delta T16, T18, T22).
+
+    A stored type may be wider than the table's where only its values, not their meaning, can fail to fit: integers of
+    up to 32 bits (files have no narrower ones), and decimals of the same scale. Some pairs can fail on a value, then:
+    such an integer or decimal out of range, bytes that are no UTF-8. Nested types and variants are never readable here.
+    """
+    match wanted, stored:
+        case IntegerType(bits=bits), IntegerType(bits=width):
+            return width <= max(bits, 32)
+        case IntegerType(bits=bits), UnsignedType(bits=width):
+            return width < bits
+        case DecimalType(scale=scale), DecimalType(scale=stored_scale):
+            return scale == stored_scale or widens(stored, wanted)
+        case TimestampType(unit="us"), TimestampType(unit=unit):
+            # The flag in the file never matters; nanos would lose digits.
+            return unit != "ns"
+        case TimestampType(unit="us"), Int96Type():
+            return True
+        case StringType(), BinaryType():
+            return True
+        case BinaryType(), StringType() | FixedType():
+            return True
+        case UnknownType(), _:
+            return True
+        case BooleanType() | FloatType() | DateType() | StringType() | BinaryType(), _ if stored == wanted:
+            return True
+        case _:
+            return widens(stored, wanted)
+
+
+def widens(before: Type, after: Type) -> bool:
+    """Whether a column of type `before` may become one of type `after` in a Delta table, whose old files stay (T22)."""
+    match before, after:
+        case IntegerType(bits=old), IntegerType(bits=new):
+            return old < new
+        case FloatType(bits=32), FloatType(bits=64):
+            return True
+        case IntegerType(bits=old), FloatType(bits=64):
+            return old <= 32
+        case IntegerType(bits=old), DecimalType(precision=precision, scale=scale):
+            return precision - scale >= (20 if old == 64 else 10)
+        case DecimalType(precision=p, scale=s), DecimalType(precision=precision, scale=scale):
+            return before != after and scale >= s and precision - scale >= p - s
+        case DateType(), TimestampType(unit="us", utc=False):
+            return True
         case _:
             return False

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,9 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
 _LOCAL = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
 # Names of one store under several clients; for I/O only (iceberg 1.14).
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "gs": "gcs"}
+# What the file systems of fsspec call the last modification, as a number of seconds, an ISO text or a datetime.
+_MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def local_path(path: str) -> str:
@@ -37,6 +41,20 @@ def is_local(path: str) -> bool:
 def join(directory: str, *names: str) -> str:
     """`directory`/names…, with exactly one slash between the parts."""
     return "/".join((directory.rstrip("/"), *names))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file in a listing.
+
+    name: without its directory.
+    size: in bytes.
+    modified_ms: last modification, milliseconds since 1970-01-01 UTC, rounded down; None where the storage has none.
+    """
+
+    name: str
+    size: int
+    modified_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +174,49 @@ class Storage:
         except FileNotFoundError:
             return ()
         return tuple(sorted(info["name"].rstrip("/").rsplit("/", 1)[-1] for info in listed if info["type"] == "file"))
+
+    def entries(self, directory: str) -> tuple[Entry, ...]:
+        """The files directly in `directory`, listed afresh, sorted by name; empty if there is no such directory."""
+        local = local_path(directory)
+        if is_local(local):
+            return tuple(sorted(_local_entries(local), key=lambda entry: entry.name))
+        file_system, name = self.file_system(local)
+        file_system.invalidate_cache(name)
+        try:
+            listed = file_system.ls(name, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+        files = (
+            Entry(info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), _modified_ms(info))
+            for info in listed
+            if info["type"] == "file"
+        )
+        return tuple(sorted(files, key=lambda entry: entry.name))
+
+
+def _local_entries(directory: str) -> Iterator[Entry]:
+    if not os.path.isdir(directory):
+        return
+    with os.scandir(directory) as found:
+        for item in found:
+            try:
+                if item.is_file():
+                    status = item.stat()
+                    yield Entry(item.name, status.st_size, status.st_mtime_ns // 1_000_000)
+            except FileNotFoundError:  # removed since the directory was read, or a dangling link: not a file
+                continue
+
+
+def _modified_ms(info: Mapping[str, Any]) -> int | None:
+    value = next((info[key] for key in _MODIFIED if info.get(key) is not None), None)
+    if isinstance(value, int | float):
+        return round(value * 1_000_000) // 1000
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // timedelta(milliseconds=1)
+    return None

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from harness.errors import RequestError
-from harness.iceberg.snapshots import Selection
-from harness.iceberg.table import IcebergTable, load
+from harness.delta.change_range import ChangeRequest
+from harness.errors import RequestError, UnknownColumnError
+from harness.file_index import FileIndex
+from harness.formats import OpenedTable, Options, Selection, load_table, plan_changes
 from harness.plan import ScanPlan
+from harness.projection import METADATA
 from harness.schema import Schema
 from harness.storage import Storage
 
 if TYPE_CHECKING:
     import duckdb
-
-_PRUNE = ("off", "files", "all")
 
 
 def open_table(
@@ -40,12 +40,14 @@ def open_table(
     allow_version_guess: bool = False,
     lenient_delete_partition: bool = False,
     allow_duplicate_files: bool = False,
+    allow_checkpoint_only: bool = False,
     prune: str = "files",
+    format_hint: str | None = None,
 ) -> Table:
     """The table at a location, as its current metadata says.
 
     Args:
-        location: a table's directory or a metadata file; a local path, or a URI that fsspec can open.
+        location: a table's directory or, for Iceberg, a metadata file; a local path, or a URI that fsspec can open.
         path_map: recorded path prefixes and where they are now, for tables that were moved in parts. A table that was
             moved as a whole needs none.
         storage_options: passed to fsspec for locations that are not local.
@@ -53,35 +55,37 @@ def open_table(
             (iceberg 1.5); without it that is an error.
         lenient_delete_partition: apply position delete files to data files of other partitions by path (iceberg 4.4).
         allow_duplicate_files: read a data file twice that is listed twice (iceberg 2.13).
+        allow_checkpoint_only: read a Delta table whose newest checkpoint has no commit of its version (delta L23).
         prune: `files` skips data files by partition and statistics; `all` also skips manifests by their summaries,
             which some writers get wrong (iceberg 3.9); `off` reads all files.
+        format_hint: `iceberg` or `delta`; None: Delta where there is a `_delta_log`, else Iceberg.
+
+    An option of one format is refused for a table of the other.
 
     Raises:
         TableNotFoundError: there is no table, or it cannot be told which metadata file is the current one.
         InvalidTableError: the metadata breaks the specification.
         UnsupportedError: the table uses what harness does not read.
-        RequestError: an option has no such value.
+        AmbiguousTableError: the metadata of both formats is there.
+        RequestError: an option has no such value, or is not for the table's format.
     """
-    if prune not in _PRUNE:
-        raise RequestError(f"Invalid option prune={prune!r}: expected one of {', '.join(_PRUNE)}")
-    return Table(
-        load(
-            str(location),
-            Storage(dict(storage_options or {})),
-            path_map=path_map,
-            allow_version_guess=allow_version_guess,
-            lenient_delete_partition=lenient_delete_partition,
-            allow_duplicate_files=allow_duplicate_files,
-            prune=prune,
-        )
+    options = Options(
+        path_map=path_map,
+        prune=prune,
+        allow_version_guess=allow_version_guess,
+        lenient_delete_partition=lenient_delete_partition,
+        allow_duplicate_files=allow_duplicate_files,
+        allow_checkpoint_only=allow_checkpoint_only,
     )
+    storage = Storage(dict(storage_options or {}))
+    return Table(load_table(str(location), storage, options, format_hint=format_hint))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """One version of a table's metadata."""
 
-    source: IcebergTable = field(repr=False)
+    source: OpenedTable = field(repr=False)
 
     @property
     def location(self) -> str:
@@ -90,7 +94,7 @@ class Table:
 
     @property
     def format(self) -> str:
-        """`iceberg`."""
+        """`iceberg` or `delta`."""
         return self.source.format
 
     @property
@@ -104,7 +108,7 @@ class Table:
         return self.source.warnings
 
     def snapshots(self) -> list[dict[str, Any]]:
-        """All snapshots as plain values: id, parent_id, timestamp_ms, operation, schema_id and the rest."""
+        """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides."""
         return self.source.snapshots()
 
     def refs(self) -> dict[str, dict[str, Any]]:
@@ -119,23 +123,104 @@ class Table:
         self,
         snapshot_id: int | None = None,
         *,
+        version: int | None = None,
         timestamp: int | str | datetime | None = None,
         ref: str | None = None,
     ) -> Snapshot:
-        """A snapshot and the schema that belongs to it; without a selector, the current one (iceberg 1.32 to 1.37).
+        """A snapshot and the schema that belongs to it; without a selector, the current one.
+
+        Rules: iceberg 1.32 to 1.37; delta L32 to L36.
 
         Args:
-            snapshot_id: the id of any snapshot in the metadata.
+            snapshot_id: the id of any snapshot in the metadata; for Delta the version.
+            version: a version of a Delta table.
             timestamp: what the table was at that time: milliseconds since 1970-01-01 UTC, a datetime, or ISO text
                 (UTC unless it has an offset).
-            ref: a branch or tag.
+            ref: a branch or tag; Delta has none.
 
         Raises:
-            RequestError: more than one selector, or a text that is no time.
+            RequestError: more than one selector, one that the format does not have, or a text that is no time.
             SnapshotNotFoundError: there is no such snapshot; the message says what there is.
             EncryptedTableError: the snapshot is encrypted.
         """
-        return Snapshot(self, self.source.select(snapshot_id, timestamp, ref))
+        if version is not None:
+            if snapshot_id is not None:
+                raise RequestError("Cannot select by snapshot_id and version at once: give one of them")
+            if self.format != "delta":
+                raise RequestError(f"Cannot select version {version}: {self.format} tables have snapshot ids")
+        return Snapshot(self, self.source.select(snapshot_id if version is None else version, timestamp, ref))
+
+    def changes(
+        self,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        *,
+        from_timestamp: int | str | datetime | None = None,
+        to_timestamp: int | str | datetime | None = None,
+        columns: Sequence[str] | None = None,
+        allow_out_of_range: bool = False,
+    ) -> Changes:
+        """The rows that a range of versions of a Delta table inserted, deleted and updated, from its change data feed.
+
+        The rows have the columns of the table as of the last version of the range; after them `_change_type` (`insert`,
+        `delete`, `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp`. Where a version
+        recorded no change files, an update shows as a delete and an insert, and so may a row that was only moved.
+
+        Rules: delta C1 to C12.
+
+        Args:
+            from_version, to_version: the first and the last version, inclusive; without an end, the latest version.
+            from_timestamp, to_timestamp: in place of versions: commits at or after, and at or before, these times, as
+                for `snapshot`.
+            columns: names of columns of the table and of the feed, `_file` and `_pos`, in the order wanted.
+            allow_out_of_range: a range outside the table's versions is empty instead of an error.
+
+        Raises:
+            RequestError: no start, or a bad range; the change data feed is not enabled in all of the range, or the
+                schema changed in it other than by new columns.
+            SnapshotNotFoundError, InvalidTableError: versions of the range are no longer in the log.
+            UnsupportedError: an Iceberg table, or a feature that harness does not read.
+        """
+        request = ChangeRequest(
+            from_version=from_version,
+            to_version=to_version,
+            from_timestamp=from_timestamp,
+            to_timestamp=to_timestamp,
+            allow_out_of_range=allow_out_of_range,
+        )
+        return Changes(plan_changes(self.source, request, _names(columns, self.location)))
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The changes of a range of versions. Anything that takes an Arrow stream takes them.
+
+    plan: the files to read; each once per version that changed rows of it.
+    """
+
+    plan: ScanPlan = field(repr=False)
+
+    def to_duckdb(
+        self, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """The changes as a lazy DuckDB relation; the arguments are those of `Snapshot.to_duckdb`.
+
+        Raises:
+            MissingFileError: a file that was removed has been vacuumed.
+            InvalidTableError, UnsupportedError, EngineError: a file cannot be read; the message names it.
+        """
+        return default_engine().relation(self.plan, connection, name=name)  # type: ignore[no-any-return]
+
+    def to_arrow(self) -> pa.Table:
+        """The changes as an Arrow table in exact types. Row order is open.
+
+        Raises:
+            As `to_duckdb`.
+        """
+        return default_engine().to_arrow(self.plan)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +235,7 @@ class Snapshot:
 
     @property
     def id(self) -> int | None:
-        """The snapshot's id; None for a table that has none, and so no rows."""
+        """The snapshot's id, for Delta the version; None for a table that has none, and so no rows."""
         return None if self.selection.snapshot is None else self.selection.snapshot.id
 
     @property
@@ -168,7 +253,8 @@ class Snapshot:
 
         Args:
             columns: names of top-level columns and metadata columns (`_file`, `_pos`, `_spec_id`, `_partition`,
-                `_deleted`, `_row_id`, `_last_updated_sequence_number`), in the order wanted; None: all of the schema.
+                `_deleted`, `_row_id`; Iceberg's `_last_updated_sequence_number`, Delta's `_row_commit_version`), in the
+                order wanted; None: all of the schema.
             where: a boolean SQL expression in DuckDB's dialect.
 
         Raises:
@@ -176,9 +262,17 @@ class Snapshot:
             RequestError: `where` cannot be parsed.
             InvalidTableError, MissingFileError, UnsupportedError: the table cannot be read; the message names the file.
         """
-        if isinstance(columns, str):
-            raise RequestError(f"Invalid columns {columns!r}: expected a list of names", table=self.table.location)
-        return self.table.source.plan(self.selection, None if columns is None else tuple(columns), where)
+        plan = self.table.source.plan(self.selection, _names(columns, self.table.location), where)
+        _refuse_foreign_columns(plan)
+        return plan
+
+    def file_index(self) -> FileIndex:
+        """The live files as Spark's `FileIndex` sees them: grouped by partition, and pruned by filters.
+
+        Raises:
+            As `plan`.
+        """
+        return FileIndex.of(self.plan, self.table.location)
 
     def to_duckdb(
         self,
@@ -210,6 +304,23 @@ class Snapshot:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def _names(columns: Sequence[str] | None, table: str) -> tuple[str, ...] | None:
+    if isinstance(columns, str):
+        raise RequestError(f"Invalid columns {columns!r}: expected a list of names", table=table)
+    return None if columns is None else tuple(columns)
+
+
+def _refuse_foreign_columns(plan: ScanPlan) -> None:
+    """Metadata columns that only the other format has."""
+    used = (*plan.columns, *(plan.filter.columns if plan.filter is not None else ()))
+    if plan.format == "iceberg" and METADATA["_row_commit_version"] in used:
+        raise UnknownColumnError(
+            "Cannot read _row_commit_version: only Delta tables have it; read _last_updated_sequence_number",
+            table=plan.table,
+            field="_row_commit_version",
+        )
 
 
 def default_engine() -> Any:

@@ -24,6 +24,8 @@ _ORDERS_FILTER = "region = 'eu'"
 _ORDERS_QUERY = "SELECT region, count(*) AS orders, sum(total) AS total FROM orders GROUP BY region ORDER BY region"
 _EVENTS_FILTER = "id >= 1500"
 _EVENTS_QUERY = "SELECT kind, count(*) AS events, avg(value) AS value FROM events GROUP BY kind ORDER BY kind"
+_CLICKS_FILTER = "market = 'de'"
+_CLICKS_QUERY = "SELECT market, count(*) AS clicks FROM clicks GROUP BY market ORDER BY market"
 
 
 def demo(
@@ -58,6 +60,7 @@ def show(directory: Path) -> bool:
         [
             _show(tables.orders, _ORDERS_FILTER, _ORDERS_QUERY),
             _show(tables.events, _EVENTS_FILTER, _EVENTS_QUERY),
+            _show(tables.clicks, _CLICKS_FILTER, _CLICKS_QUERY),
         ]
     )
 

@@ -12,9 +12,15 @@ def info(
     path_map: options.PathMap = None,
     storage_option: options.StorageOption = None,
     allow_version_guess: options.AllowVersionGuess = False,
+    format_hint: options.FormatHint = None,
 ) -> None:
     """Describe a table: format, schema, partitioning, snapshots, branches and tags, properties."""
-    opening = options.Opening(path_map=path_map, storage_option=storage_option, allow_version_guess=allow_version_guess)
+    opening = options.Opening(
+        path_map=path_map,
+        storage_option=storage_option,
+        allow_version_guess=allow_version_guess,
+        format_hint=format_hint,
+    )
     with terminal.progress("reading metadata"):
         content = opening.open(location).describe()
     match format_:

@@ -21,6 +21,13 @@ class Document(enum.Enum):
     JSON = "json"
 
 
+class TableFormat(enum.Enum):
+    """What a table is."""
+
+    ICEBERG = "iceberg"
+    DELTA = "delta"
+
+
 class Prune(enum.Enum):
     """What planning may skip."""
 
@@ -54,8 +61,12 @@ LenientDeletePartition: TypeAlias = Annotated[
 AllowDuplicateFiles: TypeAlias = Annotated[
     bool, typer.Option("--allow-duplicate-files", help="Read a data file twice that is listed twice.")
 ]
+FormatHint: TypeAlias = Annotated[
+    TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
+]
 SnapshotId: TypeAlias = Annotated[
-    int | None, typer.Option("--snapshot", metavar="ID", help="Read this snapshot instead of the current one.")
+    int | None,
+    typer.Option("--snapshot", metavar="ID", help="Read this snapshot (Delta: version) instead of the current one."),
 ]
 Timestamp: TypeAlias = Annotated[
     str | None,
@@ -77,6 +88,7 @@ class Opening:
     path_map: list[str] | None
     storage_option: list[str] | None
     allow_version_guess: bool
+    format_hint: TableFormat | None = None
     prune: Prune | None = None
     lenient_delete_partition: bool = False
     allow_duplicate_files: bool = False
@@ -99,6 +111,8 @@ class Opening:
     def _chosen(self) -> dict[str, Any]:
         """The reading options that the user gave."""
         chosen: dict[str, Any] = {} if self.prune is None else {"prune": self.prune.value}
+        if self.format_hint is not None:
+            chosen["format_hint"] = self.format_hint.value
         if self.lenient_delete_partition:
             chosen["lenient_delete_partition"] = True
         return chosen | ({"allow_duplicate_files": True} if self.allow_duplicate_files else {})

@@ -79,7 +79,12 @@ def list_files(
         if reason is None:
             kept.append(index.for_data_file(entry))
         else:
-            skipped.append(SkippedFile(path=file.path, reason=reason, record_count=file.record_count, size=file.size))
+            physical = source.path_map.physical(file.path)
+            skipped.append(
+                SkippedFile(
+                    path=file.path, reason=reason, record_count=file.record_count, size=file.size, physical=physical
+                )
+            )
     scopes = _Scopes(_Keys.of(index, partitions), source, partitions)
     numbers = [scopes.number(deletes) for deletes in kept]
     return FileList(

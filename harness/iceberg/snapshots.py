@@ -7,25 +7,17 @@ other branches would leak in.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 from harness.errors import EncryptedTableError, InvalidTableError, RequestError, SnapshotNotFoundError
 from harness.iceberg.metadata import LogEntry, RefType, Snapshot, SnapshotRef, TableMetadata
 from harness.schema import Schema
+from harness.times import show_ms
+from harness.times import timestamp_ms as timestamp_ms  # noqa: PLC0414 - mypy takes only this form for a re-export
 
 MAIN = "main"
 _SHOWN = 5
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLIS = re.compile(r"[0-9]{12,18}")
-_INSTANT = re.compile(
-    r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
-    r"(?:[T ](?P<time>[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)"
-    r" ?(?P<zone>Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?)?",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,40 +67,6 @@ def select(
     return selection
 
 
-def timestamp_ms(value: int | str | datetime) -> int:
-    """A point in time as milliseconds since 1970-01-01 UTC, rounded down.
-
-    An int is milliseconds already, and so is a text of 12 to 18 digits. Other texts are ISO dates, `2024-12-31` (its
-    first instant), or times, `2024-12-31 23:59:59.999`, with an offset or without (then UTC). A naive datetime is UTC.
-
-    Raises:
-        RequestError: the value is none of these.
-    """
-    if isinstance(value, datetime):
-        return _to_ms(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        text = value.strip()
-        if _MILLIS.fullmatch(text):
-            return int(text)
-        if (match := _INSTANT.fullmatch(text)) is not None:
-            zone = (match["zone"] or "Z").upper().replace("UTC", "Z")
-            try:
-                return _to_ms(datetime.fromisoformat(f"{match['date']}T{match['time'] or '00:00'}{zone}"))
-            except (ValueError, OverflowError) as error:
-                raise RequestError(f"Invalid timestamp: got {value!r}, {error}") from error
-    raise RequestError(
-        f"Invalid timestamp: got {value!r}, expected a time such as '2024-12-31 23:59:59' (UTC) "
-        "or '2024-12-31T23:59:59+01:00', or milliseconds since 1970"
-    )
-
-
-def _to_ms(instant: datetime) -> int:
-    aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)
-
-
 def _check_exclusive(**selectors: object) -> None:
     given = [name for name, value in selectors.items() if value is not None]
     if len(given) > 1:
@@ -130,15 +88,15 @@ def _at(metadata: TableMetadata, time_ms: int) -> Snapshot:
     entry = _last_entry(metadata.snapshot_log, time_ms)
     if entry is None:
         oldest = min((e.timestamp_ms for e in metadata.snapshot_log), default=None)
-        hint = "its snapshot log is empty" if oldest is None else f"the oldest available time is {_show_ms(oldest)}"
-        message = f"Cannot find a snapshot at {_show_ms(time_ms)}: {hint}"
+        hint = "its snapshot log is empty" if oldest is None else f"the oldest available time is {show_ms(oldest)}"
+        message = f"Cannot find a snapshot at {show_ms(time_ms)}: {hint}"
         raise _not_found(metadata, message, None, cause="NoSnapshotAtTime", rule="iceberg 1.33")
     snapshot = metadata.snapshots.get(entry.snapshot_id)
     if snapshot is None:
         kept = (e.timestamp_ms for e in metadata.snapshot_log if e.snapshot_id in metadata.snapshots)
         oldest = min(kept, default=None)
-        hint = "" if oldest is None else f"; the oldest available time is {_show_ms(oldest)}"
-        message = f"Cannot read at {_show_ms(time_ms)}: snapshot {entry.snapshot_id} of that time has expired{hint}"
+        hint = "" if oldest is None else f"; the oldest available time is {show_ms(oldest)}"
+        message = f"Cannot read at {show_ms(time_ms)}: snapshot {entry.snapshot_id} of that time has expired{hint}"
         raise _not_found(metadata, message, entry.snapshot_id, rule="iceberg 1.33")
     return snapshot
 
@@ -218,16 +176,9 @@ def _newest(metadata: TableMetadata) -> str:
     if not newest:
         return "the table has no snapshot"
     newest = newest[:_SHOWN]
-    return f"the newest are {', '.join(f'{s.id} ({_show_ms(s.timestamp_ms)})' for s in newest)}"
+    return f"the newest are {', '.join(f'{s.id} ({show_ms(s.timestamp_ms)})' for s in newest)}"
 
 
 def _known_refs(metadata: TableMetadata, name: str) -> str:
     names = difflib.get_close_matches(name, metadata.refs, n=_SHOWN) or sorted(metadata.refs)[:_SHOWN]
     return f"the table has {', '.join(names)}" if names else "the table has none"
-
-
-def _show_ms(time_ms: int) -> str:
-    try:
-        return (_EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    except OverflowError:
-        return f"{time_ms} ms"

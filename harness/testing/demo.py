@@ -1,4 +1,4 @@
-"""The demo tables: two Iceberg tables on which a reader that skips a rule gives a wrong count, and the right answers.
+"""The demo tables: Iceberg and Delta tables on which a reader that skips a rule gives a wrong count, and the answers.
 
 The answers do not come from reading the tables. The rows are kept as plain dicts beside them, every delete is applied
 to those dicts in plain Python, and what is left is what any reader must return.
@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from harness.testing.delta_demo import SHOWS, build_clicks
 from harness.testing.iceberg import IcebergTable
 
 Row: TypeAlias = dict[str, Any]
@@ -33,8 +34,9 @@ EVENTS_COUNT = 1798
 class DemoTable:
     """One demo table.
 
-    location: the table's directory. expected: the rows that it holds, as natural Python values by column name, in no
-    particular order. shows: what in it catches a careless reader.
+    location: the table's directory. metadata_path: its newest metadata file, or the directory of its log.
+    expected: the rows that it holds, as natural Python values by column name, in no particular order.
+    shows: what in it catches a careless reader.
     """
 
     name: str
@@ -46,15 +48,22 @@ class DemoTable:
 
 @dataclass(frozen=True, slots=True)
 class DemoTables:
-    """The demo tables: `orders` began as v2 and was upgraded to v3; `events` is v3 with deletion vectors."""
+    """The demo tables.
+
+    orders: Iceberg, began as v2 and was upgraded to v3. events: Iceberg v3 with deletion vectors. clicks: Delta with
+    deletion vectors, column mapping and partitions.
+    """
 
     orders: DemoTable
     events: DemoTable
+    clicks: DemoTable
 
 
 def build_demo_tables(directory: Path) -> DemoTables:
-    """Write both tables into new directories under `directory`; the same bytes in every run into the same place."""
-    return DemoTables(_build_orders(directory / "orders"), _build_events(directory / "events"))
+    """Write all tables into new directories under `directory`; the same bytes in every run into the same place."""
+    return DemoTables(
+        _build_orders(directory / "orders"), _build_events(directory / "events"), _build_clicks(directory / "clicks")
+    )
 
 
 def expected_rows(table: DemoTable, **equal: Any) -> list[Row]:
@@ -141,6 +150,17 @@ def _build_events(location: Path) -> DemoTable:
         metadata_path=table.metadata_path,
         expected=tuple(alive),
         shows="deletion vectors, one of which replaces an older one that is still in storage",
+    )
+
+
+def _build_clicks(location: Path) -> DemoTable:
+    expected = build_clicks(location)
+    return DemoTable(
+        name="clicks",
+        location=location,
+        metadata_path=location / "_delta_log",
+        expected=expected,
+        shows=SHOWS,
     )
 
 

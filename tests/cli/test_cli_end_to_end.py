@@ -121,6 +121,7 @@ def test_demo(capfd, tmp_path):
     assert "$ harness sql" in out
     assert "orders: 3610 rows, exactly those that it must hold" in out
     assert "events: 1798 rows, exactly those that it must hold" in out
+    assert "clicks: 2113 rows, exactly those that it must hold" in out
     assert any(directory.iterdir())
     assert err == f"The tables are in {directory}\n"
     assert main(["demo", "--directory", str(directory)]) == 2
@@ -143,3 +144,17 @@ def test_demo_with_wrong_rows_exits_with_1(capfd, tmp_path, monkeypatch):
     monkeypatch.setattr(harness.testing.demo, "build_demo_tables", build_with_one_row_less)
     assert main(["demo"]) == 1
     assert "events: 1798 rows, but not the 1797 that it must hold" in capfd.readouterr().out
+
+
+def test_format_hint_overrides_what_the_location_tells(capfd, tmp_path):
+    assert main(["demo", "--directory", str(tmp_path / "tables")]) == 0
+    capfd.readouterr()
+    clicks = str(tmp_path / "tables" / "clicks")
+    assert main(["info", clicks]) == 0
+    assert capfd.readouterr().out.startswith("format: delta\n")
+    assert main(["info", clicks, "--format-hint", "iceberg"]) == 2
+    assert capfd.readouterr().err.startswith("error: Cannot find an Iceberg table")
+    assert main(["sql", "SELECT count(*) AS n FROM c", "--table", f"c={clicks}", "--format", "csv"]) == 0
+    assert capfd.readouterr().out == "n\n2113\n"
+    assert main(["plan", clicks, "--snapshot", "11"]) == 2
+    assert "11" in capfd.readouterr().err

@@ -200,14 +200,27 @@ class _Scan:
             case "_last_updated_sequence_number":
                 first = self.table.constant([files.first_row_id[o] for o in self.members], _LONG)
                 return self._lineage(column, first, self._sequence_number())
+            case "_row_commit_version":
+                versions = self.branch.plan.row_commit_versions
+                own = [None if versions is None else versions[o].as_py() for o in self.members]
+                stored, inherited = self._materialized(column), self.table.constant(own, _LONG)
+                return inherited if stored is None else f"coalesce({stored}, {inherited})"
             case other:
                 raise AssertionError(f"no metadata column is called {other}")
 
     def _lineage(self, column: Field, first_row_id: str, inherited: str) -> str:
         """Stored values win; without a first row id there is no lineage, whatever is stored (iceberg 5.18)."""
-        stored = self.branch.group.stored(column)
+        stored = self._materialized(column)
         value = inherited if stored is None else f"coalesce({stored}, {inherited})"
         return f"CASE WHEN {first_row_id} IS NULL THEN NULL ELSE {value} END"
+
+    def _materialized(self, column: Field) -> str | None:
+        """The expression of a metadata column that the files may hold themselves, or None."""
+        plan, group = self.branch.plan, self.branch.group
+        if not plan.lookup.is_delta:
+            return group.stored(column)
+        name = plan.materialized.get(column.name)
+        return None if name is None else group.named(column, name)
 
     def _sequence_number(self) -> str:
         return self.table.constant([self.branch.files.sequence_number[o] for o in self.members], _LONG)

@@ -39,11 +39,15 @@ from harness.schema import (
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """A file's column as DuckDB shows it: its name (the second of `a`, `A` becomes `A_1`), type text and parts."""
+    """A file's column as DuckDB shows it: its name (the second of `a`, `A` becomes `A_1`), type text and parts.
+
+    oldest: SQL text of the least value that DuckDB reads right; older ones fail the query. None: all are right.
+    """
 
     name: str
     type: str
     parts: tuple[Exposed, ...] = ()
+    oldest: str | None = None
 
 
 def exposed(label: str, duckdb_type: Any) -> Exposed:
@@ -104,7 +108,7 @@ def _value(
             if shown is None:
                 raise AssertionError("a stored field has a shown column")
             if not children(target.type):
-                return cast(access, shown.type, target.type)
+                return cast(_checked(access, shown), shown.type, target.type)
             if is_identity(target, source) and _same_shape(target.type, shown):
                 return access
             return _nested(target, parts, shown, access, depth=depth, constants=constants)
@@ -142,11 +146,20 @@ def _nested(
     return f"CASE WHEN {access} IS NULL THEN NULL ELSE {built} END"
 
 
+def _checked(access: str, shown: Exposed) -> str:
+    """`access`, failing the query on a value that DuckDB would read wrong (delta T20)."""
+    if shown.oldest is None:
+        return access
+    refusal = f"Column {shown.name} has a value before {shown.oldest} in the calendar of an old writer"
+    local = f"({access} AT TIME ZONE 'UTC')" if shown.type == "TIMESTAMP WITH TIME ZONE" else access
+    return f"CASE WHEN {local} < {shown.oldest} THEN error({sqltext.text(refusal)}) ELSE {access} END"
+
+
 def _same_shape(type_: Type, shown: Exposed) -> bool:
     """Whether DuckDB shows a column with the very names and types of the table, at every level."""
     parts = children(type_)
     if not parts:
-        return shown.type == sqltext.type_name(type_)
+        return shown.type == sqltext.type_name(type_) and shown.oldest is None
     if isinstance(type_, StructType) and [f.name for f in parts] != [s.name for s in shown.parts]:
         return False
     return len(parts) == len(shown.parts) and all(

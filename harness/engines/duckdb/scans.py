@@ -18,9 +18,10 @@ from harness.engines.duckdb import sqltext
 from harness.engines.duckdb.arrow_files import load, load_parquet, needs_arrow, stack
 from harness.engines.duckdb.columns import Exposed, column, exposed
 from harness.engines.duckdb.footers import FileName, Footer, open_storage, read_footers
+from harness.engines.duckdb.legacy_calendar import guarded, legacy_files
 from harness.errors import CorruptFileError, SchemaMismatchError
 from harness.plan import ScanPlan
-from harness.projection import PhysicalField, PhysicalSchema, Source, find_stored, resolve
+from harness.projection import PhysicalField, PhysicalSchema, Source, find_named, find_stored, resolve
 from harness.schema import Field
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
@@ -79,6 +80,11 @@ class ReadGroup:
         source = find_stored(wanted.id, self.schema)
         return None if source is None else column(wanted, source, self.shown, {})
 
+    def named(self, wanted: Field, name: str) -> str | None:
+        """The expression of a metadata column that the files hold as a column called `name`, or None (delta W2, W3)."""
+        source = find_named(name, self.schema)
+        return None if source is None else column(wanted, source, self.shown, {})
+
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
@@ -98,6 +104,7 @@ class Scanner:
     plan: ScanPlan
     register: Callable[[pa.Table], str]
     _footers: dict[str, Footer] = field(default_factory=dict)
+    _legacy: dict[str, frozenset[str]] = field(default_factory=dict)
     _columns: dict[int, list[Exposed]] = field(default_factory=dict)
 
     def prefetch(self, files: Sequence[ScanFile]) -> None:
@@ -107,6 +114,8 @@ class Scanner:
         names = {file.name.physical: file.name for file in files if file.format == "parquet"}
         missing = [name for path, name in names.items() if path not in self._footers]
         self._footers.update(read_footers(self.connection, missing, storage, table=self.plan.table))
+        if missing and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+            self._legacy.update(legacy_files(self.connection, tuple(name.physical for name in missing)))
 
     def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[ReadGroup]:
         """The read groups of `files`, in the order of their first files, with `fields` resolved.
@@ -119,7 +128,9 @@ class Scanner:
         split: dict[Hashable, list[int]] = {}
         for index, (file, found) in enumerate(zip(files, opened, strict=True)):
             self._check_rows(file, found.rows)
-            split.setdefault((file.format, id(found.schema), frozenset(file.constants), file.split), []).append(index)
+            legacy = self._legacy.get(file.name.physical)
+            alike = (file.format, id(found.schema), frozenset(file.constants), file.split, legacy)
+            split.setdefault(alike, []).append(index)
         return [self._group(files, members, opened, fields) for members in split.values()]
 
     def _open(self, files: Sequence[ScanFile]) -> list[_Opened]:
@@ -147,6 +158,7 @@ class Scanner:
             file_format=first.format,
             file_path=str(first.name),
             table=self.plan.table,
+            lookup=self.plan.lookup,
         )
         parquet = first.format == "parquet" and not needs_arrow(schema, fields, sources)
         if parquet:
@@ -156,6 +168,8 @@ class Scanner:
             relation = sample = self.register(
                 stack([self._rows(files[i], opened[i], fields, sources) for i in members])
             )
+        shown = self._cached(sample, schema, first) if parquet else self._shown(sample, schema, first)
+        legacy = self._legacy.get(first.name.physical)
         return ReadGroup(
             members=tuple(members),
             rows=tuple(opened[i].rows for i in members),
@@ -163,7 +177,7 @@ class Scanner:
             parquet=parquet,
             schema=schema,
             sources=sources,
-            shown=self._shown(sample, schema, first) if not parquet else self._cached(sample, schema, first),
+            shown=shown if legacy is None else guarded(shown, schema, legacy),
             split=first.split,
         )
 

@@ -1,0 +1,187 @@
+"""Which rows of which files one commit changed: from change files, else from added and removed files (delta C4 to C9).
+
+A file that a commit removes and adds again, with another deletion vector, changed only in the rows by which the two
+vectors differ; so a part of a file's rows is given by two vectors, one that hides rows and one that alone shows any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from harness.delta.actions import Commit, DeletionVectorDescriptor, State
+from harness.delta.statistics import record_counts
+from harness.errors import InvalidTableError
+
+ChangeType: TypeAlias = Literal["insert", "delete"]
+_MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedFile:
+    """Rows of one file that one version inserted or deleted.
+
+    version: that version.
+    change: None: the file is a change file, and says itself what happened to each row.
+    path, physical: as in `harness.delta.actions.ADDS`.
+    partition_values: text by physical column name.
+    size: bytes, None if unknown. record_count: physical rows, None if unknown.
+    hidden: rows that did not change; None: no row is hidden.
+    shown: the only rows that changed, less the hidden ones; None: all.
+    """
+
+    version: int
+    change: ChangeType | None
+    path: str
+    physical: str
+    partition_values: Mapping[str, str | None]
+    size: int | None = None
+    record_count: int | None = None
+    hidden: DeletionVectorDescriptor | None = None
+    shown: DeletionVectorDescriptor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Action:
+    """An add or a remove. data_changed: False for rearrangements of the same rows."""
+
+    path: str
+    key: str
+    physical: str
+    partition_values: Mapping[str, str | None] | None
+    size: int | None
+    record_count: int | None
+    data_changed: bool
+    vector: DeletionVectorDescriptor | None
+
+    def rows(
+        self,
+        commit: Commit,
+        change: ChangeType,
+        *,
+        hidden: DeletionVectorDescriptor | None,
+        shown: DeletionVectorDescriptor | None = None,
+    ) -> ChangedFile:
+        return ChangedFile(
+            version=commit.version,
+            change=change,
+            path=self.path,
+            physical=self.physical,
+            partition_values=self.partition_values or {},
+            size=self.size,
+            record_count=self.record_count,
+            hidden=hidden,
+            shown=shown,
+        )
+
+
+def changed_files(commit: Commit, state_before: Callable[[], State]) -> Iterator[ChangedFile]:
+    """The rows that a commit changed.
+
+    Args:
+        commit: the version's.
+        state_before: the table at the version before; called only for removes that do not record what is needed.
+
+    Raises:
+        InvalidTableError: the commit contradicts itself, or removes a file that is not there.
+    """
+    if commit.cdc:
+        for file in commit.cdc:
+            yield ChangedFile(
+                version=commit.version,
+                change=None,
+                path=file.path,
+                physical=file.physical,
+                partition_values=file.partition_values,
+                size=file.size,
+            )
+        return
+    if _is_idle_merge(commit):
+        return
+    adds = _by_key(commit.adds, commit, "adds")
+    removes = _by_key(commit.removes, commit, "removes")
+    for key, removed in removes.items():
+        added = adds.get(key)
+        if added is not None:
+            yield from _rewritten(removed, added, commit)
+        elif removed.data_changed:
+            whole = _completed(removed, commit, state_before)
+            yield whole.rows(commit, "delete", hidden=whole.vector)
+    for key, added in adds.items():
+        if key not in removes and added.data_changed:
+            yield added.rows(commit, "insert", hidden=added.vector)
+
+
+def _rewritten(removed: _Action, added: _Action, commit: Commit) -> Iterator[ChangedFile]:
+    """A file that a commit gave another deletion vector (delta C6)."""
+    if not (removed.data_changed or added.data_changed):
+        return
+    before, after = removed.vector, added.vector
+    if after is not None:
+        yield added.rows(commit, "delete", hidden=before, shown=after)
+    if before is not None:
+        yield added.rows(commit, "insert", hidden=after, shown=before)
+
+
+def _is_idle_merge(commit: Commit) -> bool:
+    """A MERGE that rewrote files and changed no row (delta C9)."""
+    if commit.info is None or commit.info.operation != "MERGE":
+        return False
+    metrics = commit.info.values.get("operationMetrics")
+    return isinstance(metrics, dict) and all(str(metrics.get(name)) == "0" for name in _MERGED)
+
+
+def _completed(removed: _Action, commit: Commit, state_before: Callable[[], State]) -> _Action:
+    """A remove with its partition values, if need be those of the file that it removes (delta C8)."""
+    if removed.partition_values is not None:
+        return removed
+    vector = None if removed.vector is None else removed.vector.unique_id
+    files = state_before().files
+    for found in _actions(files.filter(pa.compute.equal(files.column("key"), removed.key))):
+        if vector == (None if found.vector is None else found.vector.unique_id):
+            return replace(found, data_changed=True)
+    raise InvalidTableError(
+        f"Cannot read the changes of version {commit.version}: it removes a file without its partition values, and the "
+        "version before does not have that file",
+        cause="ChangeFeedError",
+        snapshot=commit.version,
+        file=removed.path,
+        rule="delta C8",
+    )
+
+
+def _by_key(files: pa.Table, commit: Commit, deed: str) -> dict[str, _Action]:
+    found: dict[str, _Action] = {}
+    for action in _actions(files):
+        if action.key in found:
+            raise InvalidTableError(
+                f"Cannot read the changes of version {commit.version}: it {deed} a file twice, with two deletion "
+                "vectors",
+                cause="LogCorrupt",
+                snapshot=commit.version,
+                file=action.path,
+                rule="delta C6",
+            )
+        found[action.key] = action
+    return found
+
+
+def _actions(files: pa.Table) -> Iterator[_Action]:
+    counts = record_counts(files).tolist()
+    left_out = [name for name in ("stats", "stats_parsed") if name in files.column_names]
+    rows: list[dict[str, Any]] = files.drop_columns(left_out).to_pylist()
+    for row, count in zip(rows, counts, strict=True):
+        values = row["partition_values"]
+        yield _Action(
+            path=row["path"],
+            key=row["key"],
+            physical=row["physical"],
+            partition_values=None if values is None else dict(values),
+            size=row["size"],
+            record_count=None if count < 0 else count,
+            data_changed=row["data_change"] is not False,
+            vector=DeletionVectorDescriptor.of(row),
+        )

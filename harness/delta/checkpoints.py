@@ -1,0 +1,280 @@
+"""Checkpoints: all actions that hold at one version, in one file, in parts, or with sidecars (delta L11 to L20).
+
+A checkpoint of a large table is a large file, so only the columns that a reader of snapshots needs are read, batch by
+batch, and rows are never looked at one by one. Which layout a file has is told by its content, never by its name or by
+hints (delta L10, L13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from harness.delta.action_lines import Body, ParsedActions, collect, parse_actions
+from harness.delta.actions import ADDS, DomainMetadata, Metadata, Protocol, Transaction
+from harness.delta.commits import FIELDS, REMOVED, Locator, check_vectors, file_actions, ids_of
+from harness.delta.log_files import Checkpoint, CheckpointKind, LogFile
+from harness.delta.paths import decode, first_repeated
+from harness.delta.stats_structs import STATS_STRUCT
+from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
+from harness.storage import Storage, join
+
+Statistics: TypeAlias = Literal["none", "any", "all"]
+"""Which statistics of files are read: none; JSON, and structs where JSON is missing; or both wherever they are."""
+
+_BATCH_ROWS = 32_768
+_ONCE = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointContent:
+    """What a checkpoint says.
+
+    adds: tables of schema `ADDS`, some perhaps with `stats_parsed`; keys are unique over all of them.
+    """
+
+    protocol: Protocol | None
+    metadata: Metadata | None
+    adds: tuple[pa.Table, ...]
+    transactions: tuple[Transaction, ...] = ()
+    domains: tuple[DomainMetadata, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableCheckpoint:
+    """A checkpoint that cannot be read, while the log may still be sound: another base must do (delta L15, L19).
+
+    error: to raise if there is no other.
+    """
+
+    error: HarnessError
+
+
+def read_checkpoint(
+    checkpoint: Checkpoint, storage: Storage, locator: Locator, *, statistics: Statistics = "any"
+) -> CheckpointContent | UnreadableCheckpoint:
+    """What `checkpoint` says, or why it cannot be read: damaged, incomplete, gone, or with such sidecars.
+
+    Raises:
+        InvalidTableError: it can be read and contradicts itself. Rules: delta L14, L18.
+        UnsupportedError: it names files that cannot be opened.
+    """
+    reader = _Reader(storage, locator, statistics, ParsedActions(checkpoint.files[0].path))
+    try:
+        for file in checkpoint.files:
+            reader.read_top(file)
+        reader.read_sidecars(checkpoint)
+        content = reader.content(checkpoint)
+    except (CorruptFileError, MissingFileError) as error:
+        return UnreadableCheckpoint(error)
+    return content
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Collects the actions of the files of one checkpoint."""
+
+    storage: Storage
+    locator: Locator
+    statistics: Statistics
+    few: ParsedActions
+    adds: list[pa.Table] = field(default_factory=list)
+    remove_ids: list[pa.Array] = field(default_factory=list)
+
+    def read_top(self, file: LogFile) -> None:
+        data = self.storage.read(file.path)
+        if file.name.endswith(".json"):
+            self._read_json(data, file.path)
+        else:
+            self._read_parquet(data, file.path, once=_ONCE)
+
+    def read_sidecars(self, checkpoint: Checkpoint) -> None:
+        top = checkpoint.files[0].path
+        self._check_layout(checkpoint, top)
+        for sidecar in self.few.sidecars:
+            path, size = sidecar.get("path"), sidecar.get("sizeInBytes")
+            if type(path) is not str:
+                raise CorruptFileError("A sidecar of the checkpoint has no path", cause="LogCorrupt", file=top)
+            physical = self._sidecar_path(path, top)
+            data = self.storage.read(physical)
+            if type(size) is int and len(data) < size:
+                raise CorruptFileError(
+                    f"A sidecar of the checkpoint is cut short: {len(data)} bytes, expected {size}",
+                    cause="LogCorrupt",
+                    file=physical,
+                    rule="delta L15",
+                )
+            self._read_parquet(data, physical, once=())
+
+    def content(self, checkpoint: Checkpoint) -> CheckpointContent:
+        self._refuse_repeats(checkpoint.files[0].path)
+        return CheckpointContent(
+            protocol=self.few.protocol,
+            metadata=self.few.only_metadata,
+            adds=tuple(self.adds),
+            transactions=tuple(self.few.transactions),
+            domains=tuple(self.few.domains),
+        )
+
+    def _read_json(self, data: bytes, file: str) -> None:
+        parsed = self.few = parse_actions(data, file=file)
+        if parsed.adds:
+            self.adds.append(file_actions(parsed.adds, ADDS, locator=self.locator, file=file))
+        if parsed.removes:
+            self.remove_ids.append(ids_of(file_actions(parsed.removes, REMOVED, locator=self.locator, file=file)))
+
+    def _read_parquet(self, data: bytes, file: str, *, once: tuple[str, ...]) -> None:
+        try:
+            with pq.ParquetFile(pa.BufferReader(data)) as parquet:
+                _require_paths(parquet.schema_arrow, file)
+                for name, body in _actions(parquet, once):
+                    collect(self.few, name, body, place="of the checkpoint")
+                self.adds += self._read_adds(parquet, file)
+                self.remove_ids += self._read_remove_ids(parquet, file)
+        except (pa.ArrowException, OSError, UnicodeError) as error:
+            raise CorruptFileError(
+                f"Cannot read the checkpoint: {error}", cause="LogCorrupt", file=file, rule="delta L19"
+            ) from error
+
+    def _read_adds(self, parquet: pq.ParquetFile, file: str) -> list[pa.Table]:
+        with_struct = STATS_STRUCT in _children(parquet.schema_arrow, "add") and self.statistics != "none"
+        first = list(self._add_tables(parquet, file, struct=with_struct and self.statistics == "all"))
+        if not with_struct or self.statistics == "all" or not any(t.column("stats").null_count for t in first):
+            return first
+        return list(self._add_tables(parquet, file, struct=True))
+
+    def _add_tables(self, parquet: pq.ParquetFile, file: str, *, struct: bool) -> Iterator[pa.Table]:
+        names = [name for name in ADDS.names if name != "stats" or self.statistics != "none"]
+        for actions in _batches(parquet, "add", names, (STATS_STRUCT,) if struct else ()):
+            table = self._located(actions, ADDS, file)
+            if struct:
+                parsed = _child(actions, (STATS_STRUCT,))
+                table = table if parsed is None else table.append_column(STATS_STRUCT, parsed)
+            yield table
+
+    def _read_remove_ids(self, parquet: pq.ParquetFile, file: str) -> Iterator[pa.Array]:
+        for actions in _batches(parquet, "remove", REMOVED.names, ()):
+            yield ids_of(self._located(actions, REMOVED, file))
+
+    def _located(self, actions: pa.StructArray, schema: pa.Schema, file: str) -> pa.Table:
+        columns = {target.name: _column(actions, target) for target in schema if target.name not in ("key", "physical")}
+        for name, values in columns.items():
+            if values.null_count and not schema.field(name).nullable:
+                raise CorruptFileError(
+                    f"A file of the checkpoint has no {name}", cause="LogCorrupt", file=file, rule="delta L25"
+                )
+        columns["key"] = columns["physical"] = self.locator.locate(columns["path"], file=file)
+        table = pa.table([columns[name] for name in schema.names], schema=schema)
+        check_vectors(table, file=file)
+        return table
+
+    def _sidecar_path(self, recorded: str, top: str) -> str:
+        try:
+            if recorded.startswith("/") or ":" in recorded.split("/", 1)[0]:
+                return self.locator.path_map.physical(self.locator.root.canonical(recorded))
+            return join(self.locator.root.log, "_sidecars", decode(recorded))
+        except HarnessError as error:
+            raise error.within(file=top) from None
+
+    def _check_layout(self, checkpoint: Checkpoint, top: str) -> None:
+        """delta L14."""
+        marks = self.few.checkpoint_metadata
+        if len(marks) > 1:
+            raise _malformed(f"it has {len(marks)} checkpointMetadata actions, expected one", top)
+        if not marks and checkpoint.kind is CheckpointKind.UUID:
+            raise _malformed("it has no checkpointMetadata action, as its name says that it must", top)
+        if not marks and self.few.sidecars:
+            raise _malformed("it has sidecars, but no checkpointMetadata action", top)
+        if marks and marks[0].get("version") != checkpoint.version:
+            version = marks[0].get("version")
+            raise _malformed(f"it says that it is of version {version}, its name says {checkpoint.version}", top)
+
+    def _refuse_repeats(self, top: str) -> None:
+        """delta L18."""
+        keys = pa.chunked_array([chunk for table in self.adds for chunk in table.column("key").chunks], pa.string())
+        repeated = first_repeated(keys)
+        if repeated is not None:
+            raise _malformed(f"it holds the file {repeated} twice", top, rule="delta L18")
+        removed = pa.chunked_array(self.remove_ids, pa.string())
+        if not len(removed):
+            return
+        for table in self.adds:
+            ids = ids_of(table)
+            both = ids.filter(pc.is_in(ids, value_set=removed))
+            if len(both):
+                path = both[0].as_py().partition("\x00")[0]
+                raise _malformed(f"it holds the file {path} both as added and as removed", top, rule="delta L18")
+
+
+def _actions(parquet: pq.ParquetFile, names: Sequence[str]) -> Iterator[tuple[str, Body]]:
+    """The actions of the few kinds `names`."""
+    present = [name for name in names if name in parquet.schema_arrow.names]
+    if not present:
+        return
+    for name, column in zip(present, parquet.read(columns=present).select(present).columns, strict=True):
+        for row in column.filter(pc.is_valid(column)).to_pylist():
+            yield name, _plain(row)
+
+
+def _plain(row: Body) -> Body:
+    """`row` as it would be in JSON: maps as objects."""
+    configuration = row.get("configuration")
+    return {**row, "configuration": dict(configuration)} if isinstance(configuration, list) else row
+
+
+def _require_paths(schema: pa.Schema, file: str) -> None:
+    for name in ("add", "remove"):
+        if name in schema.names and "path" not in _children(schema, name):
+            raise CorruptFileError(
+                f"Cannot read the checkpoint: its column {name} has no path",
+                cause="LogCorrupt",
+                file=file,
+                rule="delta L17",
+            )
+
+
+def _children(schema: pa.Schema, name: str) -> frozenset[str]:
+    index = schema.get_field_index(name)
+    if index < 0 or not pa.types.is_struct(schema.field(index).type):
+        return frozenset()
+    return frozenset(child.name for child in schema.field(index).type)
+
+
+def _batches(
+    parquet: pq.ParquetFile, action: str, columns: Iterable[str], others: Iterable[str]
+) -> Iterator[pa.StructArray]:
+    """The non-null structs of column `action`, with only the fields of `columns` and `others`."""
+    if action not in parquet.schema_arrow.names:
+        return
+    places = [FIELDS[name] for name in columns if name in FIELDS]
+    leaves = [".".join((action, *place)) for place in places] + [f"{action}.{name}" for name in others]
+    for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=leaves):
+        actions = batch.column(action)
+        actions = actions.filter(pc.is_valid(actions)) if actions.null_count else actions
+        if len(actions):
+            yield actions
+
+
+def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
+    """A column of `ADDS` or `REMOVES`; fields that the file lacks are null (delta L17)."""
+    values = _child(actions, FIELDS[target.name])
+    return pa.nulls(len(actions), target.type) if values is None else values.cast(target.type)
+
+
+def _child(parent: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
+    value: Any = parent
+    for name in place:
+        index = value.type.get_field_index(name) if pa.types.is_struct(value.type) else -1
+        if index < 0:
+            return None
+        value = pc.struct_field(value, index)
+    return value
+
+
+def _malformed(reason: str, file: str, *, rule: str = "delta L14") -> InvalidTableError:
+    return InvalidTableError(f"The checkpoint is malformed: {reason}", cause="LogCorrupt", file=file, rule=rule)

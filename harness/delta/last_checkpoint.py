@@ -1,0 +1,131 @@
+"""The hint `_last_checkpoint`: where a checkpoint may be, if the hint is sound (delta L6 to L10).
+
+Only the version is taken from it. Its other fields (`parts`, `numOfAddFiles`, `checkpointSchema`, …) were wrong in
+real tables, and everything that they say can be read from the checkpoint itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from harness.delta.log_files import LOG_DIRECTORY
+from harness.errors import MissingFileError
+from harness.storage import Storage, join
+
+FILE_NAME = "_last_checkpoint"
+_CHECKSUM = "checksum"
+_TRIES = 3  # the file is overwritten in place, so one reading can meet half of it
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What `_last_checkpoint` says: that there was a checkpoint of `version`."""
+
+    version: int
+
+
+def read_hint(storage: Storage, root: str) -> Hint | None:
+    """The hint of the table at `root`; None if there is none, or nothing sound in it. Never fails (delta L6)."""
+    path = join(root, LOG_DIRECTORY, FILE_NAME)
+    for _ in range(_TRIES):
+        try:
+            hint = parse_hint(storage.read(path))
+        except MissingFileError:
+            return None
+        if hint is not None:
+            return hint
+    return None
+
+
+def parse_hint(data: bytes) -> Hint | None:
+    """The hint in a file; None if it is not JSON, has a key twice, wrong types, or a wrong checksum (delta L6, L7)."""
+    try:
+        document = _parse(data)
+        version = document.get("version") if isinstance(document, dict) else None
+        if not isinstance(version, _Number) or not version.text.isdigit():
+            return None
+        recorded = document.get(_CHECKSUM)
+        sound = recorded is None or recorded == _digest(document)
+        return Hint(int(version.text)) if sound else None
+    except (ValueError, RecursionError):  # a lone surrogate and a number of 5,000 digits are ValueErrors, too
+        return None
+
+
+def canonical_text(data: bytes) -> str:
+    """The text that the checksum of a JSON object is taken of (delta L7).
+
+    Raises:
+        ValueError: `data` is not JSON, or has a key twice.
+    """
+    return _canonical(_parse(data))
+
+
+def checksum(data: bytes) -> str:
+    """The MD5 of the canonical text of a JSON object, as hexadecimal digits (delta L7).
+
+    Raises:
+        ValueError: `data` is not JSON, or has a key twice.
+    """
+    return _digest(_parse(data))
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A JSON number as it was written: the checksum is over its digits."""
+
+    text: str
+
+
+def _parse(data: bytes) -> Any:
+    text = data.decode("utf-8")
+    return json.loads(
+        text, parse_int=_Number, parse_float=_Number, parse_constant=_reject_constant, object_pairs_hook=_unique
+    )
+
+
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _digest(document: Any) -> str:
+    return hashlib.md5(_canonical(document).encode(), usedforsecurity=False).hexdigest()
+
+
+def _canonical(document: Any) -> str:
+    if isinstance(document, dict):
+        document = {key: value for key, value in document.items() if key != _CHECKSUM}
+    leaves = sorted(("+".join(path), value) for path, value in _leaves(document, ()))
+    return ",".join(f"{path}={value}" for path, value in leaves)
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    match value:
+        case dict():
+            for key, member in value.items():
+                yield from _leaves(member, (*path, _quoted(key)))
+        case list():
+            for index, member in enumerate(value):
+                yield from _leaves(member, (*path, str(index)))
+        case str():
+            yield path, _quoted(value)
+        case _Number():
+            yield path, value.text
+        case _:
+            yield path, json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    """`text` percent-encoded, but for letters, digits and `-._~`, in quotes."""
+    return f'"{quote(text, safe="")}"'

@@ -1,0 +1,213 @@
+"""Paths in the log: URI references, and the files that they name.
+
+The same file may be recorded as `a%20b`, `a b`, `/table/a%20b` or `file:///table/a%20b`, and a remove must cancel the
+add that spells it differently. So each path gets a *canonical* form, decoded and absolute, which is both the key of
+replay and (before `PathMap`) the place of the bytes: a plain path for local files, a URI without escapes for others.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import InvalidTableError, RequestError, UnsupportedError
+from harness.storage import Storage, is_local, join, local_path
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)")
+_LOCAL_URI = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))", re.IGNORECASE)
+_BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
+# What one concatenation cannot resolve: escapes, schemes, absolute paths, empty and dot segments, NUL.
+_INTRICATE = r"[%\x00]|^[A-Za-z][A-Za-z0-9+.-]*:|^/|(^|/)\.{0,2}(/|$)"
+
+
+@dataclass(frozen=True, slots=True)
+class TableRoot:
+    """The folder that relative paths are relative to.
+
+    path: canonical, without a slash at the end (but for the root of the local file system).
+    """
+
+    path: str
+
+    @staticmethod
+    def of(location: str) -> TableRoot:
+        """The root at `location`, a physical path: nothing in it is an escape (delta L39)."""
+        if is_local(location):
+            return TableRoot(_local_normal(os.path.abspath(local_path(location))))
+        return TableRoot(location.rstrip("/"))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the table is on the local file system."""
+        return is_local(self.path)
+
+    @property
+    def log(self) -> str:
+        """The folder of the log."""
+        return join(self.path, "_delta_log")
+
+    def canonical(self, recorded: str) -> str:
+        """The file that `recorded` names: see the module. Relative paths start at this folder.
+
+        Raises:
+            InvalidTableError: a path that is empty, or has an escape that is none. Rule: delta L38.
+            UnsupportedError: a `file:` URI of another host. Rule: delta L41.
+        """
+        if recorded == "":
+            raise InvalidTableError("A path in the log is empty", cause="LogCorrupt", rule="delta L25")
+        if _LOCAL_URI.match(recorded) is not None:
+            return _local_normal(decode(_LOCAL_URI.sub("", recorded, count=1)))
+        scheme = _SCHEME.match(recorded)
+        if scheme is not None:
+            if scheme.group().lower() == "file":
+                raise UnsupportedError(f"Cannot open {recorded}: it is not a path of this host", rule="delta L41")
+            return _remote_normal(scheme.group().lower() + decode(recorded[scheme.end() :]))
+        path = decode(recorded)
+        if self.is_local:
+            return _local_normal(path if recorded.startswith("/") else join(self.path, path))
+        if recorded.startswith("/"):  # absolute within the store of the table
+            base = _BASE.match(self.path)
+            assert base is not None
+            return _remote_normal(base.group() + path)
+        return _remote_normal(join(self.path, path))
+
+
+def decode(recorded: str) -> str:
+    """`recorded` with its percent-escapes decoded, once, as UTF-8; a plus stays a plus (delta L38).
+
+    Raises:
+        InvalidTableError: an escape without two hexadecimal digits, or bytes that are not UTF-8.
+    """
+    if "\x00" in recorded or "%00" in recorded:
+        raise _bad_path(recorded, "it holds a NUL character")
+    if "%" not in recorded:
+        return recorded
+    if _BAD_ESCAPE.search(recorded) is not None:
+        raise _bad_path(recorded, "a percent sign is not followed by two hexadecimal digits")
+    try:
+        return unquote_to_bytes(recorded).decode("utf-8")
+    except UnicodeError:
+        raise _bad_path(recorded, "its escapes are not UTF-8") from None
+
+
+def canonical_paths(recorded: pa.Array, root: TableRoot) -> pa.Array:
+    """`TableRoot.canonical` of every path of a string array without nulls.
+
+    Plain relative names cost one concatenation for all; of the others, each folder is resolved once.
+
+    Raises:
+        InvalidTableError, UnsupportedError: as for `TableRoot.canonical`.
+    """
+    prefix = root.path if root.path.endswith("/") else root.path + "/"
+    joined = pc.binary_join_element_wise(prefix, recorded, "")
+    intricate = pc.match_substring_regex(recorded, _INTRICATE)
+    if not pc.any(intricate).as_py():
+        return joined
+    folders = _Folders(root, {})
+    resolved = [folders.canonical(path) for path in recorded.filter(intricate).to_pylist()]
+    return pc.replace_with_mask(joined, intricate, pa.array(resolved, pa.string()))
+
+
+def file_ids(keys: pa.Array, storage_type: pa.Array, path_or_inline: pa.Array, offset: pa.Array) -> pa.Array:
+    """What identifies logical files in replay: canonical path and deletion vector (delta R1).
+
+    The arrays are columns `key`, `dv_storage_type`, `dv_path_or_inline` and `dv_offset` of one table. Files without a
+    deletion vector are identified by their key alone.
+    """
+    if storage_type.null_count == len(storage_type):
+        return keys
+    at = pc.binary_join_element_wise("@", pc.cast(offset, pa.string()), "")
+    vector = pc.binary_join_element_wise(storage_type, path_or_inline, pc.fill_null(at, ""), "")
+    return pc.fill_null(pc.binary_join_element_wise(keys, vector, "\x00"), keys)
+
+
+def first_repeated(values: pa.Array | pa.ChunkedArray) -> str | None:
+    """A value of a string array that is there more than once; None if all differ."""
+    if len(pc.unique(values)) == len(values):
+        return None
+    counts = pc.value_counts(values)
+    return str(counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0])
+
+
+def require_readable(physical: pa.Array, root: TableRoot, storage: Storage) -> None:
+    """Refuses files in a store that no installed file system serves; the table's own store is taken to be served.
+
+    Raises:
+        UnsupportedError: names the scheme. Rule: delta L41.
+    """
+    own = _SCHEME.match(root.path)
+    prefix = own.group() + "://" if own is not None else "/"
+    foreign = physical.filter(pc.invert(pc.starts_with(physical, prefix)))
+    prefixes = pc.replace_substring_regex(foreign, pattern=r"(?s)^([A-Za-z0-9+.-]*:(?://)?).*", replacement=r"\1")
+    for scheme in pc.unique(prefixes).to_pylist():
+        if scheme.startswith("/"):
+            continue  # a local file of a remote table
+        example = foreign[int(np.argmax(pc.starts_with(foreign, scheme).to_numpy(zero_copy_only=False)))].as_py()
+        if not _is_served(scheme, example, storage):
+            raise UnsupportedError(
+                f"Cannot read files in {scheme}: no file system for it is installed. Install one, or map the path",
+                file=example,
+                rule="delta L41",
+            )
+
+
+def _is_served(prefix: str, example: str, storage: Storage) -> bool:
+    try:
+        storage.file_system(example)
+    except (RequestError, OSError):  # OSError: pyarrow's Hadoop client does not find Java
+        return False
+    return prefix.endswith("://")  # without, `storage` would take it for a local path
+
+
+@dataclass(frozen=True, slots=True)
+class _Folders:
+    """Resolves paths, folders only once."""
+
+    root: TableRoot
+    known: dict[str, str]
+
+    def canonical(self, recorded: str) -> str:
+        folder, slash, name = recorded.rpartition("/")
+        if slash == "" or "%" in name or "\x00" in name or name in ("", ".", ".."):
+            return self.root.canonical(recorded)
+        found = self.known.get(folder)
+        if found is None:
+            found = self.known[folder] = self.root.canonical(folder + "/x")[:-1]
+        return found + name
+
+
+def _local_normal(path: str) -> str:
+    normal = posixpath.normpath(path)
+    return normal[1:] if normal.startswith("//") else normal
+
+
+def _remote_normal(uri: str) -> str:
+    """`uri` without `.` and `..`; empty segments stay, they are part of an object's name."""
+    if _DOTS.search(uri) is None:
+        return uri
+    base = _BASE.match(uri)
+    start = base.end() if base is not None else uri.index(":") + 1
+    segments: list[str] = []
+    for segment in uri[start:].split("/"):
+        if segment == "..":
+            del segments[max(1, len(segments) - 1) :]  # the first is what stands before the first slash
+        elif segment != ".":
+            segments.append(segment)
+    return uri[:start] + "/".join(segments)
+
+
+def _bad_path(recorded: str, reason: str) -> InvalidTableError:
+    return InvalidTableError(
+        f"Cannot tell which file {recorded!r} is: {reason}. Paths in the log are percent-encoded",
+        cause="LogCorrupt",
+        rule="delta L38",
+    )

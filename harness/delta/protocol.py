@@ -1,0 +1,203 @@
+"""Whether harness may read a table at all, and which parts of its metadata are in force (delta section 3, R12).
+
+A table names what its readers must know. Harness either does all of it or refuses the table by the names of what it
+does not do, before it looks at a single file. What only writers must know never stops a read.
+
+Spec: Delta, "Table Features", "Protocol Evolution", "Valid Feature Names in Table Features".
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+
+from harness.delta.actions import Metadata, Protocol
+from harness.errors import HarnessError, InvalidTableError, UnsupportedError
+
+COLUMN_MAPPING = "columnMapping"
+TYPE_WIDENING = "typeWidening"
+
+_READ: tuple[str, ...] = (
+    COLUMN_MAPPING,
+    "deletionVectors",
+    "timestampNtz",
+    TYPE_WIDENING,
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantType",
+    "variantShredding",
+    "geospatial",  # its columns are refused one by one, when they are read (delta T28)
+)
+
+_ALIASES: dict[str, str] = {
+    "timestampWithoutTimezone": "timestampNtz",
+    "typeWidening-preview": TYPE_WIDENING,
+    "variantType-preview": "variantType",
+    "variantShredding-preview": "variantShredding",
+    "geospatial-dev": "geospatial",
+}
+"""Older names of features, which mean the same to a reader."""
+
+_REFUSED: dict[str, str] = {
+    "catalogManaged": "its catalog alone knows which commits are ratified",
+    "catalogOwned-preview": "its catalog alone knows which commits are ratified",
+    "adaptiveMetadata-preview": "its files are listed in metadata of another kind",
+    "redirectReaderWriter-preview": "its data is at another place",
+    "timestampNanos": "its timestamps have nanoseconds",
+    "intervalType": "it has interval columns",
+}
+"""Reader features that are known and not read, with the reason."""
+
+_CANONICAL = {name.lower(): name for name in (*_READ, *_REFUSED)} | {
+    alias.lower(): name for alias, name in _ALIASES.items()
+}
+
+_NEWEST_READER_VERSION = 3
+
+
+class MappingMode(enum.Enum):
+    """How the columns of a data file are found: by display name, by physical name, or by field id (delta T10)."""
+
+    NONE = "none"
+    NAME = "name"
+    ID = "id"
+
+
+def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None = None) -> None:
+    """Returns if harness can read a table with this protocol and metadata, whatever its writers must know.
+
+    Raises:
+        UnsupportedError: the reader version is above 3 (delta P1), reader features that harness does not have, all of
+            them named (P2, P5), or data files that are not Parquet (R12).
+        InvalidTableError: features and versions contradict each other (P1), or the mode of column mapping is none that
+            exists (P4).
+    """
+    try:
+        _check_version(protocol)
+        _check_features(protocol)
+        _check_provider(metadata)
+        mapping_mode(metadata, protocol)
+    except HarnessError as error:
+        raise error.within(table=table) from None
+
+
+def features(protocol: Protocol) -> frozenset[str]:
+    """The reader features of a table, in the newest spelling of their names; reader version 2 means column mapping.
+
+    A feature says what may occur in the table, not that it does (delta P3).
+    """
+    if protocol.min_reader_version == 2:
+        return frozenset({COLUMN_MAPPING})
+    return frozenset(_canonical(name) for name in protocol.reader_features or ())
+
+
+def has_writer_feature(protocol: Protocol, name: str) -> bool:
+    """Whether the list of writer features has `name`, in any letter case (delta P7)."""
+    return name.lower() in _lowered(protocol.writer_features or ())
+
+
+def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
+    """The mode of column mapping in force: NONE unless the protocol has column mapping, whatever properties say (P4).
+
+    Raises:
+        InvalidTableError: the property has a mode that does not exist, in force or not.
+    """
+    text = metadata.configuration.get("delta.columnMapping.mode", "none")
+    try:
+        mode = MappingMode(text.lower())
+    except ValueError:
+        raise InvalidTableError(
+            f"Invalid table property delta.columnMapping.mode: got {text!r}, expected none, name or id",
+            cause="UnsupportedFeature",
+            rule="delta P4",
+        ) from None
+    return mode if COLUMN_MAPPING in features(protocol) else MappingMode.NONE
+
+
+def is_enabled(configuration: Mapping[str, str], key: str) -> bool:
+    """Whether the table property `key` (exact spelling) is true; false where it is not set (delta R12).
+
+    Raises:
+        InvalidTableError: it is set to something else than true or false, in any letter case.
+    """
+    text = configuration.get(key)
+    match None if text is None else text.lower():
+        case None | "false":
+            return False
+        case "true":
+            return True
+        case _:
+            raise InvalidTableError(
+                f"Invalid table property {key}: got {text!r}, expected true or false",
+                cause="InvalidProperty",
+                rule="delta R12",
+            )
+
+
+def protocol_warnings(protocol: Protocol) -> tuple[str, ...]:
+    """What a reader of the log alone should know about such a table, one sentence each (delta P6)."""
+    if not has_writer_feature(protocol, "coordinatedCommits-preview"):
+        return ()
+    return (
+        "The table's commits are coordinated by a service: the newest of them may not be in its log yet, so this may "
+        "be an older version of the table (delta P6)",
+    )
+
+
+def _check_version(protocol: Protocol) -> None:
+    version = protocol.min_reader_version
+    if version > _NEWEST_READER_VERSION:
+        named = f" and has the reader features {_listed(protocol.reader_features)}" if protocol.reader_features else ""
+        raise UnsupportedError(
+            f"Cannot read a table that needs reader version {version}{named}; harness reads versions 1 to "
+            f"{_NEWEST_READER_VERSION}",
+            cause="UnsupportedProtocol",
+            rule="delta P1",
+        )
+    if version < 1:
+        raise _malformed(f"got minReaderVersion {version}, expected 1, 2 or 3")
+    listed = protocol.reader_features is not None
+    if listed != (version == _NEWEST_READER_VERSION):
+        state = f"a list of readerFeatures with minReaderVersion {version}" if listed else "no list of readerFeatures"
+        raise _malformed(f"got {state}, expected the list with version {_NEWEST_READER_VERSION} and only there")
+
+
+def _check_features(protocol: Protocol) -> None:
+    named = protocol.reader_features or ()
+    unread = [name for name in named if _canonical(name) not in _READ]
+    if unread:
+        reasons = [f"{name!r} ({_REFUSED.get(_canonical(name), 'unknown')})" for name in unread]
+        raise UnsupportedError(
+            f"Cannot read a table with the reader features {', '.join(reasons)}; use a reader that has them",
+            cause="UnsupportedFeature",
+            rule="delta P2",
+        )
+    writers = _lowered(protocol.writer_features or ())
+    missing = [name for name in named if name.lower() not in writers]
+    if missing:
+        raise _malformed(f"got {_listed(missing)} among readerFeatures only, expected each among writerFeatures too")
+
+
+def _check_provider(metadata: Metadata) -> None:
+    if metadata.provider.lower() != "parquet":
+        raise UnsupportedError(
+            f"Cannot read data files in format {metadata.provider!r}; the data files of a Delta table are Parquet",
+            cause="UnsupportedFeature",
+            rule="delta R12",
+        )
+
+
+def _malformed(reason: str) -> InvalidTableError:
+    return InvalidTableError(f"Invalid protocol: {reason}", cause="LogCorrupt", rule="delta P1")
+
+
+def _canonical(name: str) -> str:
+    return _CANONICAL.get(name.lower(), name)
+
+
+def _lowered(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name.lower() for name in names)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names)

@@ -1,0 +1,191 @@
+"""Plans a read of a Delta snapshot: the state of a version to a `ScanPlan` (delta sections 5 to 7 and 9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.binding import bind_columns
+from harness.delta.actions import DeletionVectorDescriptor
+from harness.delta.column_mapping import materialized_columns
+from harness.delta.deletion_vectors import DeletedFile, make_loader, vector_path
+from harness.delta.planned_files import SkippedFiles, planned_files
+from harness.delta.protocol import is_enabled
+from harness.delta.skipping import EMPTY, KEPT, Verdicts, skip_files
+from harness.delta.source import DeltaSnapshot, DeltaSource, Prune
+from harness.delta.statistics import record_counts
+from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError
+from harness.filter_sql import parse_filter
+from harness.plan import Counts, Partition, PositionDelete, ScanPlan
+from harness.predicate import Filter
+from harness.projection import METADATA
+from harness.schema import Field, StructType, UnknownType
+
+_STATISTICS = ("stats", "stats_parsed")
+_ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
+_ROW_TRACKING = {_ROW_ID: ("base_row_id", "baseRowId"), _ROW_COMMIT_VERSION: ("default_row_commit_version",) * 2}
+
+
+def plan_scan(
+    source: DeltaSource, snapshot: DeltaSnapshot, *, columns: tuple[str, ...] | None, where: str | None
+) -> ScanPlan:
+    """The plan of a read.
+
+    Args:
+        source: the table.
+        snapshot: its version.
+        columns: names in the order wanted; None: all columns of the schema.
+        where: a boolean SQL expression, or None.
+
+    Raises:
+        RequestError: a column is unknown or not to be had, or `where` cannot be parsed.
+        InvalidTableError, UnsupportedError: as the message says; it names the table, the version and the file.
+    """
+    try:
+        return _Scan(source, snapshot).plan(columns, where)
+    except HarnessError as error:
+        error.within(table=source.location, snapshot=snapshot.id)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    source: DeltaSource
+    snapshot: DeltaSnapshot
+
+    def plan(self, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
+        schema, state = self.snapshot.columns.schema, self.snapshot.state
+        chosen = schema.fields if columns is None else bind_columns(columns, schema)
+        condition = None if where is None else parse_filter(where, schema)
+        used = {f.name for f in (*chosen, *(condition.columns if condition is not None else ())) if _is_metadata(f)}
+        self._check_metadata_columns(used)
+        counts = record_counts(state.files)
+        verdicts = self._verdicts(condition, counts, shows_deleted="_deleted" in used)
+        kept, left_out = np.flatnonzero(verdicts == KEPT), np.flatnonzero(verdicts != KEPT)
+        files = state.files.drop_columns([name for name in _STATISTICS if name in state.files.column_names])
+        files = files if len(kept) == files.num_rows else files.take(kept)
+        targets = _deleted_files(files, counts[kept])
+        self._check_row_tracking(files, used)
+        names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
+        return ScanPlan(
+            table=self.source.location,
+            format="delta",
+            snapshot=self.snapshot.id,
+            schema=schema,
+            columns=tuple(self._typed(f) for f in chosen),
+            filter=condition,
+            files=planned_files(files, counts[kept], self.snapshot.partitions.indexes[kept]),
+            partitions=tuple(
+                Partition(spec_id=0, values=values, constants=values, names=names)
+                for values in self.snapshot.partitions.tuples
+            ),
+            equality_deletes=(),
+            equality_scopes=((),),
+            position_deletes=self._position_deletes(targets),
+            load_positions=make_loader(
+                targets,
+                storage=self.source.storage,
+                root=self.source.root,
+                path_map=self.source.path_map,
+                table=self.source.location,
+            ),
+            name_mapping=None,
+            skipped=SkippedFiles(state.files, counts, left_out, verdicts[left_out]),
+            counts=Counts(files=state.files.num_rows, files_skipped=len(left_out)),
+            storage=self.source.storage,
+            lookup=self.snapshot.columns.lookup,
+            materialized=self._materialized(used),
+            row_commit_versions=files.column("default_row_commit_version").combine_chunks(),
+        )
+
+    def _verdicts(self, condition: Filter | None, counts: npt.NDArray[np.int64], *, shows_deleted: bool) -> Verdicts:
+        files = self.snapshot.state.files
+        verdicts: Verdicts = np.zeros(files.num_rows, dtype=np.int8)
+        if condition is not None and self.source.prune is not Prune.OFF:
+            schema = self.snapshot.columns.schema
+            verdicts = skip_files(files, self.snapshot.partitions, schema, condition.predicate)
+        gone = pc.fill_null(files.column("dv_cardinality"), 0).to_numpy()
+        empty = (counts == 0) | ((gone == counts) & (counts > 0) & (not shows_deleted))
+        verdicts[empty & (verdicts == KEPT)] = EMPTY  # delta F13
+        return verdicts
+
+    def _check_metadata_columns(self, used: set[str]) -> None:
+        if "_last_updated_sequence_number" in used:
+            raise UnknownColumnError(
+                "Cannot read _last_updated_sequence_number: Delta tables have no sequence numbers; "
+                "read _row_commit_version",
+                field="_last_updated_sequence_number",
+            )
+        wanted = sorted(used & _ROW_TRACKING.keys())
+        if wanted and not is_enabled(self.snapshot.state.metadata.configuration, "delta.enableRowTracking"):
+            raise RequestError(
+                f"Cannot read {wanted[0]}: row tracking is not enabled on this version of the table",
+                cause="RowTrackingDisabled",
+                field=wanted[0],
+                rule="delta W4",
+            )
+
+    def _check_row_tracking(self, files: pa.Table, used: set[str]) -> None:
+        """Every planned file must have what row ids and row commit versions are derived from (delta W4)."""
+        for name in sorted(used & _ROW_TRACKING.keys()):
+            column, recorded = _ROW_TRACKING[name]
+            values = files.column(column)
+            if values.null_count:
+                path = files.column("path").filter(pc.is_null(values))[0].as_py()
+                raise InvalidTableError(
+                    f"Cannot read {name}: row tracking is enabled, and a file has no {recorded} in the log; "
+                    "leave the column out",
+                    cause="LogCorrupt",
+                    file=path,
+                    field=name,
+                    rule="delta W4",
+                )
+
+    def _materialized(self, used: set[str]) -> dict[str, str]:
+        names = materialized_columns(self.snapshot.state.metadata.configuration)
+        known = {_ROW_ID: names.row_id, _ROW_COMMIT_VERSION: names.row_commit_version}
+        return {column: name for column, name in known.items() if name is not None and column in used}
+
+    def _typed(self, column: Field) -> Field:
+        """`_partition` as a struct of the partition columns; null if there are none."""
+        if column.id != METADATA["_partition"].id:
+            return column
+        parts = tuple(replace(f, physical_name=None) for f in self.snapshot.columns.partition_columns)
+        return replace(column, type=StructType(parts) if parts else UnknownType())
+
+    def _position_deletes(self, targets: dict[int, DeletedFile]) -> tuple[PositionDelete, ...]:
+        return tuple(
+            PositionDelete(
+                kind="deletion vector",
+                path=vector_path(target.vector, self.source.root) or "inline",
+                offset=target.vector.offset,
+                length=target.vector.size,
+                record_count=target.vector.cardinality,
+                files=(ordinal,),
+            )
+            for ordinal, target in targets.items()
+        )
+
+
+def _is_metadata(field: Field) -> bool:
+    return field.name in METADATA and METADATA[field.name].id == field.id
+
+
+def _deleted_files(files: pa.Table, counts: npt.NDArray[np.int64]) -> dict[int, DeletedFile]:
+    """The files that have a deletion vector, by their place."""
+    places = np.flatnonzero(pc.is_valid(files.column("dv_storage_type")).to_numpy())
+    rows: list[dict[str, Any]] = files.take(places).drop_columns(["partition_values"]).to_pylist()
+    found: dict[int, DeletedFile] = {}
+    for place, row in zip(places.tolist(), rows, strict=True):
+        vector = DeletionVectorDescriptor.of(row)
+        if vector is not None:
+            rows_known = None if counts[place] < 0 else int(counts[place])
+            found[place] = DeletedFile(
+                path=row["path"], physical=row["physical"], record_count=rows_known, vector=vector
+            )
+    return found

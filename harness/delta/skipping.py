@@ -1,0 +1,118 @@
+"""Which live files of a snapshot may hold a row that a filter wants (delta F1 to F13, V12).
+
+Partition values are exact: the filter is decided once per partition tuple, and what is left of it, on other columns, is
+held against the statistics of the tuple's files. Nothing here says that a row matches; the engine applies all of the
+filter again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from harness.delta.matching import Matching
+from harness.delta.partition_tuples import PartitionTuples
+from harness.delta.statistics import leaves, read_statistics
+from harness.predicate import (
+    And,
+    Constant,
+    Or,
+    Predicate,
+    Undecided,
+    evaluate,
+    fields_of,
+)
+from harness.schema import Schema
+
+KEPT: Final = 0
+BY_PARTITION: Final = 1
+BY_STATISTICS: Final = 2
+EMPTY: Final = 3
+"""Verdicts on a file."""
+
+Verdicts = npt.NDArray[np.int8]
+
+
+def skip_files(
+    files: pa.Table,
+    partitions: PartitionTuples,
+    schema: Schema,
+    predicate: Predicate,
+) -> Verdicts:
+    """A verdict on each file of a `FILES_STATE` table: KEPT, BY_PARTITION or BY_STATISTICS.
+
+    partitions: the partition tuples of these files.
+    """
+    residuals = [bind(predicate, values) for values in partitions.tuples]
+    decided = np.array([_decided(residual) for residual in residuals], dtype=np.int8)
+    verdicts: Verdicts = decided[partitions.indexes] if residuals else np.zeros(files.num_rows, dtype=np.int8)
+    open_ = np.array([not isinstance(residual, Constant) for residual in residuals], dtype=np.bool_)
+    if not open_.any():
+        return verdicts
+    places = np.flatnonzero(open_[partitions.indexes])
+    ids = frozenset[int]().union(*(fields_of(residual) for residual in residuals))
+    wanted = leaves(schema, ids)
+    if not wanted:
+        return verdicts
+    statistics = read_statistics(files, wanted, places=places)
+    matching = Matching(statistics)
+    codes = partitions.indexes[places]
+    for residual, group in _grouped(residuals, codes):
+        dropped = group[~matching.files(residual, group)]
+        verdicts[places[dropped]] = BY_STATISTICS
+    return verdicts
+
+
+def _grouped(
+    residuals: Sequence[Predicate], codes: npt.NDArray[np.int32]
+) -> Iterator[tuple[Predicate, npt.NDArray[np.int64]]]:
+    """Each distinct residual with the places of its files."""
+    numbers: dict[Predicate, int] = {}
+    renumbered = np.array([numbers.setdefault(residual, len(numbers)) for residual in residuals])[codes]
+    order = np.argsort(renumbered, kind="stable")
+    starts = np.searchsorted(renumbered[order], np.arange(len(numbers) + 1))
+    for number, residual in enumerate(numbers):
+        yield residual, order[starts[number] : starts[number + 1]]
+
+
+def bind(predicate: Predicate, values: Mapping[int, Any]) -> Predicate:
+    """What is left of a filter on files whose columns `values`, by field id, are constant; stored form.
+
+    A Constant where nothing is left to decide. Unknown and false are not told apart: there is no NOT above the leaves,
+    and neither keeps a row (V12).
+    """
+    match predicate:
+        case And(parts=parts):
+            left = [part for part in (bind(p, values) for p in parts) if part != Constant(True)]
+            if any(isinstance(part, Constant) for part in left):
+                return Constant(False)
+            return _joined(left, And, empty=True)
+        case Or(parts=parts):
+            bound = [bind(p, values) for p in parts]
+            if Constant(True) in bound:
+                return Constant(True)
+            return _joined([part for part in bound if not isinstance(part, Constant)], Or, empty=False)
+        case Constant(value=value):
+            return Constant(value is True)
+        case Undecided():
+            return predicate
+        case leaf if leaf.field.id in values:
+            return Constant(evaluate(leaf, lambda f: values[f.id]) is True)
+        case _:
+            return predicate
+
+
+def _joined(
+    parts: Sequence[Predicate], kind: Callable[[tuple[Predicate, ...]], Predicate], *, empty: bool
+) -> Predicate:
+    if not parts:
+        return Constant(empty)
+    return parts[0] if len(parts) == 1 else kind(tuple(parts))
+
+
+def _decided(residual: Predicate) -> int:
+    return BY_PARTITION if residual == Constant(False) else KEPT

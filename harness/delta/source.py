@@ -1,0 +1,60 @@
+"""What a scan of a Delta table reads from: where the table is, and one version of it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from harness.delta.actions import State
+from harness.delta.partition_tuples import PartitionTuples, partition_tuples
+from harness.delta.paths import TableRoot
+from harness.delta.types import DeltaSchema
+from harness.storage import PathMap, Storage
+
+
+class Prune(enum.Enum):
+    """What planning may skip: nothing but empty files, or files that cannot hold a wanted row."""
+
+    OFF = "off"
+    FILES = "files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaSource:
+    """Where a table is and how to read it.
+
+    location: as the user gave it, for messages.
+    """
+
+    location: str
+    root: TableRoot
+    storage: Storage
+    path_map: PathMap = field(default_factory=PathMap)
+    prune: Prune = Prune.FILES
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaSnapshot:
+    """One version of a table.
+
+    timestamp_ms: when it was committed, milliseconds since 1970-01-01 UTC; None: no file of the log tells.
+    """
+
+    state: State = field(repr=False)
+    columns: DeltaSchema = field(repr=False)
+    timestamp_ms: int | None = None
+
+    @property
+    def id(self) -> int:
+        """The version."""
+        return self.state.version
+
+    @cached_property
+    def partitions(self) -> PartitionTuples:
+        """The partition tuples of the live files.
+
+        Raises:
+            InvalidTableError: a partition value is none of its column's type.
+        """
+        return partition_tuples(self.state.files, self.columns.partition_columns)

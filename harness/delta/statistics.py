@@ -1,0 +1,355 @@
+"""File statistics from the log, column by column: JSON text, or the structs of a checkpoint, to stored-form values.
+
+Only the columns that a filter mentions are read. What is damaged, of another type or not there is unknown, and nothing
+that is unknown ever drops a file (delta F2).
+
+Spec: Delta, "Per-file Statistics".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from harness.column_stats import ColumnStats
+from harness.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
+from harness.lookup import stored_name
+from harness.schema import DecimalType, Field, FloatType, IntegerType, Schema, StructType, Type, children
+
+Bound: TypeAlias = Literal["minValues", "maxValues"]
+
+_ROWS, _NULLS = "numRecords", "nullCount"
+_BOUNDS: tuple[Bound, Bound] = ("minValues", "maxValues")
+# Spark writes the row count first; anything else goes the long way.
+_LEADING_ROWS = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>[1-9][0-9]{0,17})\s*[,}]'
+_BLOCK_BYTES = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A column that may have statistics: a single value, at the top or in structs (delta F5).
+
+    path: physical names from the top, under which the log knows it (delta T12).
+    """
+
+    field: Field
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Statistics of one column, per file in stored form; None is unknown.
+
+    lower, upper: bounds that all values but nulls and NaN lie within.
+    nulls: rows that are null, at least 0 and at most all; None where the file's row count is unknown.
+    """
+
+    lower: Sequence[Any]
+    upper: Sequence[Any]
+    nulls: Sequence[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class FileStats:
+    """Statistics of some files, by their place in the list that was read.
+
+    rows: physical rows; None is unknown.
+    columns: by field id.
+    """
+
+    rows: Sequence[int | None]
+    columns: Mapping[int, Bounds]
+
+    def of(self, place: int) -> Callable[[Field], ColumnStats | None]:
+        """What is known of each field in one file, as `harness.predicate.may_match` takes it."""
+
+        def stats(field: Field) -> ColumnStats | None:
+            column = self.columns.get(field.id)
+            nulls = None if column is None else column.nulls[place]
+            if column is None or nulls is None:  # bounds of a file that may be all null mean nothing (delta F3)
+                return None
+            return ColumnStats(
+                lower=column.lower[place], upper=column.upper[place], null_count=nulls, value_count=self.rows[place]
+            )
+
+        return stats
+
+
+def leaves(schema: Schema, ids: Iterable[int]) -> tuple[Leaf, ...]:
+    """The columns with these field ids that may have statistics."""
+    wanted = frozenset(ids)
+    return tuple(leaf for f in schema.fields for leaf in _leaves(f, ()) if leaf.field.id in wanted)
+
+
+def record_counts(files: pa.Table) -> npt.NDArray[np.int64]:
+    """Physical rows per file of a `FILES_STATE` table; -1 is unknown. A count of 0 has been looked at twice."""
+    counts = np.full(files.num_rows, -1, dtype=np.int64)
+    if "stats" in files.column_names and files.num_rows:
+        found = pc.struct_field(pc.extract_regex(files.column("stats"), _LEADING_ROWS), "rows").cast(pa.int64())
+        counts = found.fill_null(-1).to_numpy().copy()
+    unknown = np.flatnonzero(counts < 0)
+    if unknown.size:
+        rows = read_statistics(files, (), places=unknown).rows
+        counts[unknown] = [-1 if count is None else count for count in rows]
+    return counts
+
+
+def read_statistics(
+    files: pa.Table, wanted: Sequence[Leaf], *, places: npt.NDArray[np.int64] | None = None
+) -> FileStats:
+    """Statistics of files of a `FILES_STATE` table: the JSON text, where there is none the struct (delta F10).
+
+    places: the files; None: all of them.
+    """
+    files = files.select([name for name in ("path", "stats", "stats_parsed") if name in files.column_names])
+    if places is not None and len(places) < files.num_rows:
+        files = files.take(places)
+    raw = _read_texts(files, wanted)
+    if "stats_parsed" in files.column_names and not all(raw.known):
+        raw = raw.completed(_read_structs(files.column("stats_parsed"), wanted))
+    rows = [count if count is not None and count >= 0 else None for count in raw.rows]
+    return FileStats(
+        rows,
+        {
+            leaf.field.id: Bounds(
+                lower_bounds(lower, leaf.field.type), upper_bounds(upper, leaf.field.type), _null_counts(nulls, rows)
+            )
+            for leaf, (lower, upper, nulls) in zip(wanted, raw.columns, strict=True)
+        },
+    )
+
+
+def _null_counts(nulls: Sequence[int | None], rows: Sequence[int | None]) -> list[int | None]:
+    return [
+        null if null is not None and count is not None and 0 <= null <= count else None
+        for null, count in zip(nulls, rows, strict=True)
+    ]
+
+
+_Values: TypeAlias = list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    """Per file the row count, and per wanted column lower bounds, upper bounds and null counts, stored form."""
+
+    rows: _Values
+    columns: list[tuple[_Values, _Values, _Values]]
+    known: list[bool]
+
+    def completed(self, other: _Raw) -> _Raw:
+        """These values, and those of `other` for the files of which nothing is known."""
+
+        def merged(mine: _Values, others: _Values) -> _Values:
+            return [m if known else o for m, o, known in zip(mine, others, self.known, strict=True)]
+
+        columns = [
+            (merged(mine[0], others[0]), merged(mine[1], others[1]), merged(mine[2], others[2]))
+            for mine, others in zip(self.columns, other.columns, strict=True)
+        ]
+        known = [mine or others for mine, others in zip(self.known, other.known, strict=True)]
+        return _Raw(merged(self.rows, other.rows), columns, known)
+
+
+def _leaves(field: Field, above: tuple[str, ...]) -> Iterable[Leaf]:
+    path = (*above, stored_name(field))
+    if isinstance(field.type, StructType):
+        for inner in field.type.fields:
+            yield from _leaves(inner, path)
+    elif not children(field.type):
+        yield Leaf(field, path)
+
+
+def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
+    """What the JSON texts say. Damaged texts are as good as none."""
+    size = files.num_rows
+    texts = files.column("stats").combine_chunks() if "stats" in files.column_names else pa.nulls(size, pa.string())
+    if isinstance(texts, pa.ChunkedArray):  # no rows
+        texts = pa.array([], pa.string())
+    # A line each: line breaks are only white space in JSON, and a line without text would be passed over.
+    lines = texts
+    for separator in "\n\r":
+        if pc.any(pc.match_substring(lines, separator)).as_py():
+            lines = pc.replace_substring(lines, pattern=separator, replacement=" ")
+    present = pc.fill_null(pc.starts_with(lines, "{"), False)
+    if pc.sum(present).as_py() != size - lines.null_count:
+        # What is no object says nothing; pyarrow 26 also crashes on texts that are all `null`.
+        lines = pc.utf8_ltrim_whitespace(lines)
+        present = pc.fill_null(pc.starts_with(lines, "{"), False)
+    places = np.flatnonzero(present.to_numpy(zero_copy_only=False))
+    if not places.size:
+        return _nothing(size, len(wanted))
+    compact = lines if places.size == size else lines.filter(present)
+    parsed = _parse_all(compact, wanted)
+    found = _parse_each(compact.to_pylist(), wanted) if parsed is None else parsed
+    return found if places.size == size else _spread(found, places, size)
+
+
+def _nothing(size: int, columns: int) -> _Raw:
+    nothing: _Values = [None] * size
+    return _Raw(nothing, [(nothing, nothing, nothing)] * columns, [False] * size)
+
+
+def _spread(found: _Raw, places: npt.NDArray[np.int64], size: int) -> _Raw:
+    """Values of some files at their places among all."""
+    index = places.tolist()
+
+    def spread(values: _Values, empty: Any = None) -> _Values:
+        result = [empty] * size
+        for place, value in zip(index, values, strict=True):
+            result[place] = value
+        return result
+
+    columns = [(spread(lower), spread(upper), spread(nulls)) for lower, upper, nulls in found.columns]
+    return _Raw(spread(found.rows), columns, spread(found.known, False))
+
+
+def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
+    """All texts in one go; None if any of them is not as expected."""
+    text = pa.BufferReader(_joined(lines))
+    blocks = pyarrow.json.ReadOptions(block_size=max(_BLOCK_BYTES, _longest(lines)))
+    parsing = pyarrow.json.ParseOptions(explicit_schema=_json_schema(wanted), unexpected_field_behavior="ignore")
+    try:
+        table = pyarrow.json.read_json(text, read_options=blocks, parse_options=parsing)
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != len(lines):
+        return None
+    columns = []
+    for leaf in wanted:
+        bounds = [
+            from_json(_at(table.column(bound), leaf.path), leaf.field.type)
+            if has_bounds(leaf.field.type)
+            else [None] * len(lines)
+            for bound in _BOUNDS
+        ]
+        columns.append((bounds[0], bounds[1], _at(table.column(_NULLS), leaf.path).to_pylist()))
+    return _Raw(table.column(_ROWS).to_pylist(), columns, [True] * len(lines))
+
+
+def _joined(lines: pa.Array) -> pa.Buffer:
+    """The texts with a line break after each; string arrays hold their text in one piece."""
+    text = pa.large_string()
+    ended = pc.binary_join_element_wise(lines.cast(text), pa.scalar("", text), pa.scalar("\n", text))
+    _, offsets, data = ended.buffers()
+    bounds = np.frombuffer(offsets, np.int64)
+    start, end = int(bounds[ended.offset]), int(bounds[ended.offset + len(ended)])
+    return data.slice(start, end - start)
+
+
+def _longest(lines: pa.Array) -> int:
+    return 2 * int(pc.max(pc.binary_length(lines)).as_py()) + 2
+
+
+def _json_schema(wanted: Sequence[Leaf]) -> pa.Schema:
+    """What pyarrow shall look for: other fields are passed over without a look at their values."""
+    bounds = [(leaf.path, _json_type(leaf.field.type)) for leaf in wanted if has_bounds(leaf.field.type)]
+    counts = [(leaf.path, pa.int64()) for leaf in wanted]
+    fields = [pa.field(_ROWS, pa.int64())]
+    for name, columns in ((_BOUNDS[0], bounds), (_BOUNDS[1], bounds), (_NULLS, counts)):
+        fields.append(pa.field(name, _nested(columns)))
+    return pa.schema(fields)
+
+
+def _nested(columns: Sequence[tuple[tuple[str, ...], pa.DataType]]) -> pa.DataType:
+    groups: dict[str, list[tuple[tuple[str, ...], pa.DataType]]] = {}
+    for path, type_ in columns:
+        groups.setdefault(path[0], []).append((path[1:], type_))
+    return pa.struct(
+        [pa.field(name, members[0][1] if members[0][0] == () else _nested(members)) for name, members in groups.items()]
+    )
+
+
+def _json_type(type_: Type) -> pa.DataType:
+    match type_:
+        case IntegerType():
+            return pa.int64()
+        case FloatType():
+            return pa.float64()
+        case DecimalType(scale=scale):
+            return pa.decimal128(38, scale)
+        case _:
+            return pa.string()
+
+
+def _at(column: pa.ChunkedArray, path: tuple[str, ...]) -> pa.Array:
+    """The values at a path of struct fields."""
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    for name in path:
+        array = pc.struct_field(array, [array.type.get_field_index(name)])
+    return array
+
+
+def _parse_each(lines: Sequence[str], wanted: Sequence[Leaf]) -> _Raw:
+    """Text by text, each value for itself: one that is damaged costs only what it says."""
+    found = _Raw([], [([], [], []) for _ in wanted], [])
+    for line in lines:
+        stats = _document(line)
+        found.known.append(stats is not None)
+        found.rows.append(_count(stats, (_ROWS,)))
+        for leaf, (lower, upper, nulls) in zip(wanted, found.columns, strict=True):
+            lower.append(_dig(stats, ("minValues", *leaf.path)))
+            upper.append(_dig(stats, ("maxValues", *leaf.path)))
+            nulls.append(_count(stats, (_NULLS, *leaf.path)))
+    columns = [
+        (from_json(lower, leaf.field.type), from_json(upper, leaf.field.type), nulls)
+        for leaf, (lower, upper, nulls) in zip(wanted, found.columns, strict=True)
+    ]
+    return _Raw(found.rows, columns, found.known)
+
+
+def _document(line: str) -> Any:
+    try:
+        found = json.loads(line, parse_float=Decimal, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _dig(value: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _count(stats: Any, path: tuple[str, ...]) -> int | None:
+    value = _dig(stats, path)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _read_structs(column: pa.ChunkedArray, wanted: Sequence[Leaf]) -> _Raw:
+    """What the structs say; they may lag behind the schema, or have other types (delta F10)."""
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    known = pc.is_valid(array).to_pylist()
+
+    def values(path: tuple[str, ...], type_: Type) -> _Values:
+        return from_struct(_below(array, path), type_)
+
+    columns = [
+        (
+            values(("minValues", *leaf.path), leaf.field.type) if has_bounds(leaf.field.type) else [None] * len(array),
+            values(("maxValues", *leaf.path), leaf.field.type) if has_bounds(leaf.field.type) else [None] * len(array),
+            values((_NULLS, *leaf.path), IntegerType(64)),
+        )
+        for leaf in wanted
+    ]
+    return _Raw(values((_ROWS,), IntegerType(64)), columns, known)
+
+
+def _below(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
+    """The values at a path; nulls where a struct on the way is null or has no such field."""
+    for name in path:
+        index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
+        if index < 0:
+            return pa.nulls(len(array))
+        array = pc.struct_field(array, [index])
+    return array

@@ -1,0 +1,267 @@
+"""An opened Delta table: its log, the versions that the log still gives, and the facts that `harness info` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import pyarrow.compute as pc
+
+from harness.delta.change_range import ChangeRequest
+from harness.delta.changes import plan_changes
+from harness.delta.commit_times import CommitHistory, in_commit_timestamps
+from harness.delta.commits import CommitReader
+from harness.delta.last_checkpoint import read_hint
+from harness.delta.log_files import LogListing
+from harness.delta.paths import TableRoot
+from harness.delta.protocol import check_protocol, protocol_warnings
+from harness.delta.replay import load_state
+from harness.delta.scan import plan_scan
+from harness.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
+from harness.delta.source import DeltaSnapshot, DeltaSource, Prune
+from harness.delta.types import table_schema
+from harness.errors import HarnessError, MissingFileError, RequestError
+from harness.plan import ScanPlan
+from harness.schema import Field, Schema, children
+from harness.storage import PathMap, Storage
+from harness.times import timestamp_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A version of the table, and the schema that it had."""
+
+    snapshot: DeltaSnapshot
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the version."""
+        return self.snapshot.columns.schema
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaTable:
+    """A table as its log was when it was opened.
+
+    location: as the user gave it.
+    latest: the latest version.
+    """
+
+    location: str
+    source: DeltaSource = field(repr=False)
+    log: LogListing = field(repr=False)
+    latest: DeltaSnapshot = field(repr=False)
+    allow_checkpoint_only: bool = False
+    format: Literal["delta"] = field(default="delta", init=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the latest version."""
+        return self.latest.columns.schema
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the log but harmless to a reader, one sentence each."""
+        return (*self.latest.state.warnings, *protocol_warnings(self.latest.state.protocol))
+
+    def select(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
+        """The asked version (delta L32 to L36); the latest one without a selector.
+
+        Raises:
+            RequestError: two selectors, a `ref` (Delta has none), or a text that is no time.
+            SnapshotNotFoundError: the log does not hold such a version; says what it holds.
+            InvalidTableError, UnsupportedError: the version cannot be read.
+        """
+        try:
+            return Selection(self._snapshot(self._version(version, timestamp, ref)))
+        except HarnessError as error:
+            raise error.within(table=self.location) from error.__cause__
+
+    def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
+        """The plan of a read, see `harness.delta.scan.plan_scan`."""
+        return plan_scan(self.source, selection.snapshot, columns=columns, where=where)
+
+    def changes(self, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:
+        """The plan of a read of changes, see `harness.delta.changes.plan_changes`."""
+        return plan_changes(self.source, self._commit_history(), request, columns=columns)
+
+    def snapshots(self) -> list[dict[str, Any]]:
+        """The versions that can be read, ascending: id, parent_id, timestamp_ms, operation and the commit's own words.
+
+        Raises:
+            CorruptFileError, InvalidTableError: a commit cannot be read.
+        """
+        versions = [version for part in self._readable() for version in part]
+        return [self._history_entry(version) for version in versions]
+
+    def refs(self) -> dict[str, dict[str, Any]]:
+        """Branches and tags: Delta has none."""
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        """What the log says of the latest version, as plain values: for `harness info`."""
+        state, columns = self.latest.state, self.latest.columns
+        files, metadata, protocol = state.files, state.metadata, state.protocol
+        return {
+            "format": self.format,
+            "location": self.location,
+            "version": state.version,
+            "readable_versions": [[part.start, part.stop - 1] for part in self._readable()],
+            "timestamp_ms": self.latest.timestamp_ms,
+            "uuid": metadata.id,
+            "name": metadata.name,
+            "description": metadata.description,
+            "created_time_ms": metadata.created_time_ms,
+            "protocol": {
+                "min_reader_version": protocol.min_reader_version,
+                "min_writer_version": protocol.min_writer_version,
+                "reader_features": None if protocol.reader_features is None else list(protocol.reader_features),
+                "writer_features": None if protocol.writer_features is None else list(protocol.writer_features),
+            },
+            "column_mapping_mode": columns.mode.value,
+            "schema": [_field(f) for f in columns.schema.fields],
+            "partition_columns": [f.name for f in columns.partition_columns],
+            "files": files.num_rows,
+            "bytes": pc.sum(files.column("size")).as_py() or 0,
+            "files_with_deletion_vectors": files.num_rows - files.column("dv_storage_type").null_count,
+            "transactions": {t.app_id: t.version for t in state.transactions.values()},
+            "domains": {d.domain: d.configuration for d in state.domains.values()},
+            "history": self.snapshots(),
+            "properties": dict(metadata.configuration),
+            "warnings": list(self.warnings),
+        }
+
+    def _readable(self) -> tuple[range, ...]:
+        return readable_ranges(self.log, allow_checkpoint_only=self.allow_checkpoint_only)
+
+    def _version(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> int:
+        if ref is not None:
+            raise RequestError(
+                f"Cannot select {ref!r}: Delta tables have no branches and tags; give a version or a timestamp"
+            )
+        if version is not None and timestamp is not None:
+            raise RequestError(
+                "Cannot select by version and timestamp at once: give one of them", cause="ExclusiveSelectors"
+            )
+        if timestamp is None:
+            return self.latest.id if version is None else version
+        return self._commit_history().version_at(timestamp_ms(timestamp))
+
+    def _commit_history(self) -> CommitHistory:
+        return CommitHistory(
+            listing=self.log,
+            in_commit=in_commit_timestamps(self.latest.state.metadata.configuration),
+            read_in_commit_timestamp=self._in_commit_timestamp,
+            allow_checkpoint_only=self.allow_checkpoint_only,
+        )
+
+    def _snapshot(self, version: int) -> DeltaSnapshot:
+        if version == self.latest.id:
+            return self.latest
+        segment = choose_segment(self.log, version, allow_checkpoint_only=self.allow_checkpoint_only)
+        return read_snapshot(self.source, segment)
+
+    def _in_commit_timestamp(self, version: int) -> int | None:
+        return in_commit_timestamp(self.source, self.log, version)
+
+    def _history_entry(self, version: int) -> dict[str, Any]:
+        file = self.log.commits.get(version)
+        entry: dict[str, Any] = {"id": version, "parent_id": version - 1 if version > 0 else None}
+        if file is None:
+            return entry | {"timestamp_ms": None, "operation": None, "commit_info": {}}
+        info = reader_of(self.source).read_commit(file).info
+        time_ms = file.modified_ms if info is None or not info.is_first else info.in_commit_timestamp_ms
+        return entry | {
+            "timestamp_ms": time_ms if time_ms is not None else file.modified_ms,
+            "operation": None if info is None else info.operation,
+            "commit_info": {} if info is None else dict(info.values),
+        }
+
+
+def load(
+    location: str,
+    storage: Storage,
+    *,
+    path_map: Mapping[str, str] | None = None,
+    prune: str = "files",
+    allow_checkpoint_only: bool = False,
+) -> DeltaTable:
+    """The Delta table at a location, see `harness.table.open_table` for the options.
+
+    Raises:
+        TableNotFoundError: there is no log, or an empty one (delta L4).
+        InvalidTableError, UnsupportedError: the latest version cannot be read.
+    """
+    if prune == "all":
+        raise RequestError("Invalid option prune='all': Delta tables have no manifests to skip; use 'files' or 'off'")
+    root = TableRoot.of(location)
+    source = DeltaSource(
+        location=location,
+        root=root,
+        storage=storage,
+        path_map=PathMap(tuple((path_map or {}).items())),
+        prune=Prune(prune),
+    )
+
+    def opened(listing: LogListing) -> DeltaTable:
+        hint = read_hint(storage, root.path)
+        segment = choose_segment(listing, hint=hint, allow_checkpoint_only=allow_checkpoint_only)
+        return DeltaTable(location, source, listing, read_snapshot(source, segment), allow_checkpoint_only)
+
+    try:
+        return with_listing(storage, root.path, opened)
+    except HarnessError as error:
+        raise error.within(table=location) from error.__cause__
+
+
+def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
+    """The version that a segment makes, once its protocol is known to be readable (delta P2).
+
+    Raises:
+        InvalidTableError, UnsupportedError, MissingFileError: it cannot be read.
+    """
+    try:
+        state = load_state(segment, source.storage, source.root.path, path_map=source.path_map)
+        check_protocol(state.protocol, state.metadata, table=source.location)
+        columns = table_schema(state.protocol, state.metadata, table=source.location)
+        in_commit = in_commit_timestamps(state.metadata.configuration, table=source.location)
+    except HarnessError as error:
+        raise error.within(table=source.location, snapshot=segment.version) from error.__cause__
+    file = segment.listing.commits.get(segment.version)
+    time_ms: int | None = None
+    if file is not None:
+        time_ms = file.modified_ms
+        if in_commit is not None and segment.version >= in_commit.version:
+            time_ms = in_commit_timestamp(source, segment.listing, segment.version)
+    return DeltaSnapshot(state=state, columns=columns, timestamp_ms=time_ms)
+
+
+def reader_of(source: DeltaSource) -> CommitReader:
+    """The reader of single commits of a table."""
+    return CommitReader.of(source.storage, source.root.path, path_map=source.path_map)
+
+
+def in_commit_timestamp(source: DeltaSource, log: LogListing, version: int) -> int | None:
+    """The timestamp in the commit of a version; None if it has none, or not in a first action (delta L35)."""
+    try:
+        info = reader_of(source).read_commit(log.commits[version]).info
+    except MissingFileError:
+        return None
+    return None if info is None or not info.is_first else info.in_commit_timestamp_ms
+
+
+def _field(field_: Field) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "id": field_.id,
+        "name": field_.name,
+        "type": str(field_.type),
+        "required": field_.required,
+    }
+    if field_.physical_name is not None:
+        described["physical_name"] = field_.physical_name
+    if field_.doc is not None:
+        described["doc"] = field_.doc
+    parts = children(field_.type)
+    return described | ({"fields": [_field(part) for part in parts]} if parts else {})

@@ -1,0 +1,277 @@
+"""A Delta table's schema string to `harness.schema` (delta T1 to T5, T10 to T13, T26 to T28, V8).
+
+No reader enforces what a schema promises (delta T3): files may hold nulls in fields that are not nullable. So only
+top-level columns carry the promise on, as information; below them every field may be null.
+
+Spec: Delta, "Schema Serialization Format".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.delta.actions import Metadata, Protocol
+from harness.delta.column_mapping import Ids, ids_for, lookup_of
+from harness.delta.protocol import TYPE_WIDENING, MappingMode, features, mapping_mode
+from harness.delta.type_changes import check_type_changes
+from harness.errors import HarnessError, InvalidTableError, UnsupportedError
+from harness.lookup import ColumnLookup, stored_name
+from harness.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    PrimitiveType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    Type,
+    UnknownType,
+    VariantType,
+)
+
+_NAMED: dict[str, PrimitiveType] = {
+    "byte": IntegerType(8),
+    "short": IntegerType(16),
+    "integer": IntegerType(32),
+    "long": IntegerType(64),
+    "float": FloatType(32),
+    "double": FloatType(64),
+    "boolean": BooleanType(),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "date": DateType(),
+    "timestamp": TimestampType(utc=True),
+    "timestamp_ntz": TimestampType(),
+    "variant": VariantType(),
+    "void": UnknownType(),
+    "null": UnknownType(),  # how Spark wrote void before 3.1
+    "decimal": DecimalType(10, 0),
+}
+_DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)")
+# Schemas say `string` and keep lengths and collations in metadata (delta T4, T27); some writers say it here instead.
+_TEXT = re.compile(r"(?:char|varchar)\(\s*[0-9]{1,10}\s*\)|string collate [\w.]+", re.IGNORECASE)
+_OPAQUE = re.compile(r"(?:calendar)?\s*interval\b.*|geometry\b.*|geography\b.*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaSchema:
+    """A table's columns at one version.
+
+    schema: columns in the table's order, partition columns in their places (delta T2). Field ids are those of column
+        mapping where it is in force, else positions; physical names are set only where it is in force.
+    partition_columns: the partition columns, in partition order.
+    mode: the mode of column mapping in force.
+    """
+
+    schema: Schema
+    partition_columns: tuple[Field, ...] = ()
+    mode: MappingMode = MappingMode.NONE
+
+    @property
+    def lookup(self) -> ColumnLookup:
+        """How columns are found in the table's data files (delta T10)."""
+        return lookup_of(self.mode)
+
+
+def table_schema(protocol: Protocol, metadata: Metadata, *, table: str | None = None) -> DeltaSchema:
+    """The schema that a protocol and a metadata action give, after `check_protocol`.
+
+    Raises:
+        InvalidTableError, UnsupportedError: as `parse_schema`.
+    """
+    try:
+        return parse_schema(
+            metadata.schema_string,
+            partition_columns=metadata.partition_columns,
+            mode=mapping_mode(metadata, protocol),
+            features=features(protocol),
+        )
+    except HarnessError as error:
+        raise error.within(table=table) from error.__cause__
+
+
+def parse_schema(
+    text: str | None,
+    *,
+    partition_columns: Iterable[str] = (),
+    mode: MappingMode = MappingMode.NONE,
+    features: frozenset[str] = frozenset(),
+) -> DeltaSchema:
+    """The schema of a schema string.
+
+    Args:
+        text: JSON of a struct; empty or None where the metadata has none.
+        partition_columns: their logical names, in any letter case (delta V8).
+        mode: the mode of column mapping in force.
+        features: the table's reader features; with `typeWidening`, recorded type changes are checked (delta T23).
+
+    Raises:
+        InvalidTableError: no schema, no JSON, a part is missing or of the wrong kind, names that differ in letter case
+            at most (delta T1), broken column mapping (T13), an unknown partition column (V8), or a nested one (V7).
+        UnsupportedError: a type whose name is not known (T1), or a change of type that no reader knows (T23).
+    """
+    document = _load(text)
+    parser = _Parser(ids_for(mode, document), TYPE_WIDENING in features)
+    try:
+        fields = parser.fields(document, ())
+    except RecursionError:
+        raise _invalid("it nests too deeply", ()) from None
+    if not fields:
+        raise _invalid("it has no columns; write data to the table first", ())
+    schema = Schema(fields=fields)
+    return DeltaSchema(schema=schema, partition_columns=_partition_columns(fields, partition_columns), mode=mode)
+
+
+def parse_type_name(text: str) -> PrimitiveType | None:
+    """The primitive type called `text`; None if no such type is known.
+
+    Intervals and geometries become an `OpaqueType`, so that only a read of the column is refused (delta T28).
+    """
+    known = _NAMED.get(text)
+    if known is not None:
+        return known
+    if match := _DECIMAL.fullmatch(text):
+        precision, scale = int(match[1]), int(match[2])
+        return DecimalType(precision, scale) if 1 <= precision <= 38 and scale <= precision else None
+    if _TEXT.fullmatch(text):
+        return StringType()
+    return OpaqueType(text) if _OPAQUE.fullmatch(text) else None
+
+
+def _load(text: str | None) -> Any:
+    if text is None or not text.strip():
+        raise _invalid("the metadata has no schema string", ())
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _invalid(f"its text is no JSON ({error})", ()) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Parser:
+    """Goes through a schema's JSON in its order; `ids` gives every field its id, so each is asked once."""
+
+    ids: Ids
+    check_changes: bool
+
+    def fields(self, document: Any, path: tuple[str, ...]) -> tuple[Field, ...]:
+        """The fields of a struct's JSON."""
+        if not isinstance(document, dict) or document.get("type") != "struct":
+            raise _invalid(f"got {_show(document)}, expected a struct", path)
+        listed = document.get("fields")
+        if not isinstance(listed, list):
+            raise _invalid(f"got fields {_show(listed)}, expected a list", path)
+        fields = tuple(self.field(item, path) for item in listed)
+        _check_names((f.name for f in fields), "columns", path, "delta T1")
+        # Columns whose names are equal but for letter case cannot be told apart in files that others wrote.
+        _check_names(map(stored_name, fields), "physical names", path, "delta T12")
+        return fields
+
+    def field(self, document: Any, parent: tuple[str, ...]) -> Field:
+        if not isinstance(document, dict) or not isinstance(document.get("name"), str):
+            raise _invalid(f"got {_show(document)}, expected a field with a name", parent)
+        path = (*parent, document["name"])
+        annotations = document.get("metadata") or {}
+        if not isinstance(annotations, dict):
+            raise _invalid(f"got metadata {_show(annotations)}, expected an object", path)
+        nullable = _flag(document, "nullable", path)
+        id_, physical_name = self.ids.identify(annotations, ".".join(path))
+        type_ = self.type(document.get("type"), path)
+        if self.check_changes:
+            check_type_changes(annotations, parse_type_name, field=".".join(path))
+        comment = annotations.get("comment")
+        return Field(
+            id=id_,
+            name=document["name"],
+            type=type_,
+            required=not nullable and not parent,
+            physical_name=physical_name,
+            doc=comment if isinstance(comment, str) else None,
+        )
+
+    def type(self, document: Any, path: tuple[str, ...]) -> Type:
+        if isinstance(document, str):
+            known = parse_type_name(document)
+            if known is None:
+                raise _unknown_type(document, path)
+            return known
+        match document.get("type") if isinstance(document, dict) else None:
+            case "struct":
+                return StructType(self.fields(document, path))
+            case "array":
+                _flag(document, "containsNull", path)
+                return ListType(self.part("element", document.get("elementType"), path))
+            case "map":
+                _flag(document, "valueContainsNull", path)
+                key = self.part("key", document.get("keyType"), path)
+                return MapType(key, self.part("value", document.get("valueType"), path))
+            case str(kind):
+                raise _unknown_type(kind, path)
+            case _:
+                raise _invalid(f"got type {_show(document)}, expected a name or an object", path)
+
+    def part(self, name: str, document: Any, parent: tuple[str, ...]) -> Field:
+        id_ = self.ids.part()
+        return Field(id=id_, name=name, type=self.type(document, (*parent, name)), required=name == "key")
+
+
+def _flag(document: Mapping[str, Any], key: str, path: tuple[str, ...]) -> bool:
+    """A promise about nulls, which may be missing: then there is none."""
+    value = document.get(key, True)
+    if not isinstance(value, bool):
+        raise _invalid(f"got {key} {_show(value)}, expected true or false", path)
+    return value
+
+
+def _check_names(names: Iterable[str], what: str, path: tuple[str, ...], rule: str) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            alike = f"{seen[name.lower()]!r} and {name!r}"
+            raise _invalid(f"got {what} {alike}, expected names that differ in more than letter case", path, rule)
+        seen[name.lower()] = name
+
+
+def _partition_columns(fields: tuple[Field, ...], names: Iterable[str]) -> tuple[Field, ...]:
+    by_name = {f.name.lower(): f for f in fields}
+    found: dict[str, Field] = {}
+    for name in names:
+        column = by_name.get(name.lower())
+        if column is None:
+            raise _invalid("a partition column is not in the schema", (name,), "delta V8")
+        if column.name in found:
+            raise _invalid("a partition column is named twice", (name,), "delta V8")
+        if isinstance(column.type, StructType | ListType | MapType | VariantType):
+            raise _invalid(f"a partition column has type {column.type}, expected a primitive one", (name,), "delta V7")
+        found[column.name] = column
+    return tuple(found.values())
+
+
+def _unknown_type(text: str, path: tuple[str, ...]) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot read a table with a column of type {text!r}, which is not known",
+        cause="UnsupportedType",
+        field=".".join(path),
+        rule="delta T1",
+    )
+
+
+def _invalid(reason: str, path: tuple[str, ...], rule: str = "delta T1") -> InvalidTableError:
+    return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", field=".".join(path) or None, rule=rule)
+
+
+def _show(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}..."

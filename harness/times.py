@@ -1,0 +1,61 @@
+"""Points in time as users write them, and as messages show them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from harness.errors import RequestError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLIS = re.compile(r"[0-9]{12,18}")
+_INSTANT = re.compile(
+    r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[T ](?P<time>[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)"
+    r" ?(?P<zone>Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?)?",
+    re.IGNORECASE,
+)
+
+
+def timestamp_ms(value: int | str | datetime, *, rounding: Literal["down", "up"] = "down") -> int:
+    """A point in time as milliseconds since 1970-01-01 UTC; what is finer (down to microseconds) is rounded.
+
+    An int is milliseconds already, and so is a text of 12 to 18 digits. Other texts are ISO dates, `2024-12-31` (its
+    first instant), or times, `2024-12-31 23:59:59.999`, with an offset or without (then UTC). A naive datetime is UTC.
+
+    Raises:
+        RequestError: the value is none of these.
+    """
+    if isinstance(value, datetime):
+        return _to_ms(value, rounding)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        text = value.strip()
+        if _MILLIS.fullmatch(text):
+            return int(text)
+        if (match := _INSTANT.fullmatch(text)) is not None:
+            zone = (match["zone"] or "Z").upper().replace("UTC", "Z")
+            try:
+                return _to_ms(datetime.fromisoformat(f"{match['date']}T{match['time'] or '00:00'}{zone}"), rounding)
+            except (ValueError, OverflowError) as error:
+                raise RequestError(f"Invalid timestamp: got {value!r}, {error}") from error
+    raise RequestError(
+        f"Invalid timestamp: got {value!r}, expected a time such as '2024-12-31 23:59:59' (UTC) "
+        "or '2024-12-31T23:59:59+01:00', or milliseconds since 1970"
+    )
+
+
+def show_ms(time_ms: int) -> str:
+    """A time in milliseconds since 1970-01-01 UTC as ISO text, or as that number outside the years 1 to 9999."""
+    try:
+        return (_EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except OverflowError:
+        return f"{time_ms} ms"
+
+
+def _to_ms(instant: datetime, rounding: Literal["down", "up"]) -> int:
+    aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
+    passed, unit = aware - _EPOCH, timedelta(milliseconds=1)
+    return passed // unit if rounding == "down" else -(-passed // unit)

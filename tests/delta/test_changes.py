@@ -1,0 +1,528 @@
+"""The change data feed: which rows, in which schema, and what is refused (delta C1 to C12)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.testing.delta import DeltaTable
+from harness.testing.iceberg import IcebergTable
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+SCHEMA = {"id": "long", "part": "string"}
+START = 1_704_067_200_000  # 2024-01-01 00:00:00 UTC; each commit of these tests is a second later
+
+
+def create(folder: Path, schema: dict[str, str] = SCHEMA, **more: Any) -> DeltaTable:
+    configuration = {**FEED, **more.pop("configuration", {})}
+    return DeltaTable.create(folder / "t", schema, configuration=configuration, timestamp=START, **more)
+
+
+def numbered(*ids: int, part: str = "p") -> list[dict[str, Any]]:
+    return [{"id": i, "part": part} for i in ids]
+
+
+def changes(table: DeltaTable, *arguments: Any, **more: Any) -> list[tuple[Any, ...]]:
+    """(version, change type, id, …) of each change, sorted; times are tested apart."""
+    read = harness.open_table(str(table.directory)).changes(*arguments, **more).to_arrow()
+    rows = [{k: v for k, v in row.items() if k != "_commit_timestamp"} for row in read.to_pylist()]
+    return sorted((row.pop("_commit_version"), row.pop("_change_type"), *row.values()) for row in rows)
+
+
+def ids(table: DeltaTable, version: int) -> dict[str, list[int]]:
+    """The ids of one version's changes, by change type."""
+    found: dict[str, list[int]] = {}
+    for _, kind, key, *_ in changes(table, version, version):
+        found.setdefault(kind, []).append(key)
+    return found
+
+
+# -- which rows -------------------------------------------------------------------------------------------------------
+
+
+def test_adds_and_removes_are_inserts_and_deletes(tmp_path):
+    """delta C5"""
+    table = create(tmp_path)
+    a, b = table.write_data(numbered(1, 2)), table.write_data(numbered(3))
+    table.append(a, b)
+    table.remove(a)
+    table.overwrite(table.write_data(numbered(4)))
+    assert changes(table, 0) == [
+        (1, "insert", 1, "p"),
+        (1, "insert", 2, "p"),
+        (1, "insert", 3, "p"),
+        (2, "delete", 1, "p"),
+        (2, "delete", 2, "p"),
+        (3, "delete", 3, "p"),
+        (3, "insert", 4, "p"),
+    ]
+
+
+def test_columns_types_and_times(tmp_path):
+    """delta C10"""
+    table = create(tmp_path)
+    table.append(table.write_data(numbered(1)), timestamp=START + 1234)
+    read = harness.open_table(str(table.directory)).changes(1).to_arrow()
+    assert read.schema == pa.schema(
+        [
+            ("id", pa.int64()),
+            ("part", pa.string()),
+            ("_change_type", pa.string()),
+            ("_commit_version", pa.int64()),
+            ("_commit_timestamp", pa.timestamp("us", "UTC")),
+        ]
+    )
+    assert read.to_pylist() == [
+        {
+            "id": 1,
+            "part": "p",
+            "_change_type": "insert",
+            "_commit_version": 1,
+            "_commit_timestamp": datetime(2024, 1, 1, 0, 0, 1, 234_000, tzinfo=UTC),
+        }
+    ]
+
+
+def test_rearrangements_are_no_changes(tmp_path):
+    """delta C5"""
+    table = create(tmp_path)
+    a, b = table.write_data(numbered(1)), table.write_data(numbered(2))
+    table.append(a, b)
+    table.commit(add=[table.write_data(numbered(1, 2))], remove=[a, b], operation="OPTIMIZE", data_change=False)
+    table.set_configuration({"note": "metadata only"})
+    assert changes(table, 2) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param([], [1, 3], {"delete": [1, 3]}, id="none-to-d1"),
+        pytest.param([1, 3], [], {"insert": [1, 3]}, id="d1-to-none"),
+        pytest.param([1, 3], [0, 1], {"delete": [0], "insert": [3]}, id="d1-to-d2-both-ways"),
+        pytest.param([1], [1, 2], {"delete": [2]}, id="grown"),
+        pytest.param([1, 2], [2], {"insert": [1]}, id="shrunk"),
+        pytest.param([], [0, 1, 2, 3], {"delete": [0, 1, 2, 3]}, id="all-rows"),
+    ],
+)
+@pytest.mark.parametrize("statistics", ["all", "none"])
+@pytest.mark.parametrize("storage", ["u", "i"])
+def test_deletion_vectors_are_compared(tmp_path, first, second, expected, statistics, storage):
+    """delta C6; rows are 0 to 3, so positions are ids."""
+    table = create(tmp_path, features=["deletionVectors"])
+    more = {} if statistics == "all" else {"statistics": "none"}
+    file = table.write_data(numbered(0, 1, 2, 3), **more)
+    vectors = {name: dict(file.add) for name in ("first", "second")}
+    for name, positions in (("first", first), ("second", second)):
+        if positions:
+            vectors[name]["deletionVector"] = table.write_vectors({file: positions}, storage=storage)[file]
+    table.commit(add=[vectors["first"]])
+    recorded = ("path", "partitionValues", "deletionVector")
+    removed = {key: value for key, value in vectors["first"].items() if key in recorded}
+    table.commit(add=[vectors["second"]], remove=[{**removed, "dataChange": True}])
+    assert ids(table, 1) == {"insert": [i for i in range(4) if i not in first]}
+    assert ids(table, 2) == expected
+
+
+def test_a_file_with_two_vectors_in_one_range(tmp_path):
+    """delta C12: vectors go by version and path, not by path."""
+    table = create(tmp_path)
+    file = table.write_data(numbered(0, 1, 2, 3))
+    table.append(file)
+    table.delete(file, [0])
+    table.delete(file, [2])
+    table.remove(file)
+    assert changes(table, 2, columns=["_commit_version", "_change_type", "id"]) == [
+        (2, "delete", 0),
+        (3, "delete", 2),
+        (4, "delete", 1),
+        (4, "delete", 3),
+    ]
+
+
+def test_one_file_removed_and_added_unchanged_is_refused(tmp_path):
+    """delta C6, L25"""
+    table = create(tmp_path)
+    file = table.write_data(numbered(0))
+    table.append(file)
+    table.commit(add=[file], remove=[file])
+    with pytest.raises(harness.InvalidTableError, match="both adds and removes the same file"):
+        changes(table, 1)
+
+
+def test_a_file_removed_twice_in_one_commit_is_refused(tmp_path):
+    table = create(tmp_path)
+    file = table.write_data(numbered(0, 1))
+    table.append(file)
+    table.delete(file, [0])
+    remove = {"path": file.path, "partitionValues": {}, "dataChange": True}
+    table.commit(remove=[file, remove])
+    with pytest.raises(harness.InvalidTableError, match="removes a file twice, with two deletion vectors"):
+        changes(table, 3)
+
+
+def test_change_files_are_all_there_is_to_a_version(tmp_path):
+    """delta C4"""
+    table = create(tmp_path, partition_columns=["part"])
+    old = table.write_data(numbered(1, 2, part="a b"))
+    table.append(old)
+    new = table.write_data(numbered(1, 20, part="a b"))
+    feed = table.write_changes(numbered(2, 20, part="a b"), ["update_preimage", "update_postimage"])
+    other = table.write_changes(numbered(9, part="c"), "delete")
+    table.commit(add=[new], remove=[old], cdc=[feed, other], operation="MERGE")
+    assert changes(table, 2) == [
+        (2, "delete", 9, "c"),
+        (2, "update_postimage", 20, "a b"),
+        (2, "update_preimage", 2, "a b"),
+    ]
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_column_mapping_holds_in_change_files(tmp_path, mode):
+    """delta C11: `_change_type` has no id, and is found by its name."""
+    table = create(tmp_path, partition_columns=["part"], column_mapping=mode)
+    table.append(table.write_data(numbered(1, 2)))
+    table.commit(cdc=[table.write_changes(numbered(1), "delete")])
+    assert changes(table, 1) == [(1, "insert", 1, "p"), (1, "insert", 2, "p"), (2, "delete", 1, "p")]
+
+
+def test_partition_values_are_those_of_each_file(tmp_path):
+    """delta C4, C5"""
+    table = create(tmp_path, partition_columns=["part"])
+    a, b, c = (table.write_data(numbered(i, part=part)) for i, part in ((1, "x"), (2, "x"), (3, None)))
+    table.append(a, b, c)
+    table.remove(a)
+    assert changes(table, 1) == [
+        (1, "insert", 1, "x"),
+        (1, "insert", 2, "x"),
+        (1, "insert", 3, None),
+        (2, "delete", 1, "x"),
+    ]
+
+
+def merge(table: DeltaTable, inserted: str, updated: str, deleted: str) -> None:
+    old = table.write_data(numbered(1))
+    table.append(old)
+    metrics = {
+        "numTargetRowsInserted": inserted,
+        "numTargetRowsUpdated": updated,
+        "numTargetRowsDeleted": deleted,
+    }
+    new = table.write_data(numbered(1))
+    table.commit(add=[new], remove=[old], operation="MERGE", info={"operationMetrics": metrics})
+
+
+@pytest.mark.parametrize(
+    ("metrics", "expected"),
+    [
+        pytest.param(("0", "0", "0"), {}, id="nothing"),
+        pytest.param(("0", "1", "0"), {"delete": [1], "insert": [1]}, id="an-update"),
+    ],
+)
+def test_a_merge_that_changed_nothing_has_no_rows(tmp_path, metrics, expected):
+    """delta C9"""
+    table = create(tmp_path)
+    merge(table, *metrics)
+    assert ids(table, 2) == expected
+
+
+@pytest.mark.parametrize("vector", [False, True], ids=["whole", "with-vector"])
+def test_a_bare_remove_is_looked_up(tmp_path, vector):
+    """delta C8"""
+    table = create(tmp_path, partition_columns=["part"])
+    file = table.write_data(numbered(1, 2, part="x"))
+    table.append(file)
+    remove = {"path": file.path, "dataChange": True}
+    if vector:
+        table.delete(file, [0])
+        remove["deletionVector"] = file.add["deletionVector"]
+    table.commit(remove=[remove])
+    expected = [(table.version, "delete", 2, "x")]
+    assert changes(table, table.version) == (expected if vector else [(2, "delete", 1, "x"), *expected])
+
+
+def test_a_bare_remove_of_an_unknown_file_is_refused(tmp_path):
+    """delta C8"""
+    table = create(tmp_path)
+    table.commit(remove=[{"path": "gone.parquet", "dataChange": True}])
+    with pytest.raises(harness.InvalidTableError) as caught:
+        changes(table, 1)
+    assert str(caught.value) == (
+        "Cannot read the changes of version 1: it removes a file without its partition values, and the version before "
+        f"does not have that file [ChangeFeedError; table {table.directory}, snapshot 1, file gone.parquet, "
+        "rule delta C8]"
+    )
+
+
+def test_a_vacuumed_file_is_missed(tmp_path):
+    """delta C12"""
+    table = create(tmp_path)
+    file = table.write_data(numbered(1))
+    table.append(file)
+    table.remove(file)
+    table.vacuum()
+    with pytest.raises(harness.MissingFileError, match=r"part-00001\.parquet"):
+        changes(table, 1)
+
+
+def test_checkpoints_and_compactions_change_nothing(tmp_path):
+    """delta C3: changes come from the commits."""
+    table = create(tmp_path)
+    for i in range(4):
+        table.append(table.write_data(numbered(i)))
+    expected = changes(table, 0)
+    table.compact(1, 3)
+    table.checkpoint(version=2)
+    assert changes(table, 0) == expected
+    assert len(expected) == 4
+
+
+# -- which versions ---------------------------------------------------------------------------------------------------
+
+
+def history(folder: Path, **more: Any) -> DeltaTable:
+    """Versions 1 to 3, each with one row whose id is the version, 10 seconds apart."""
+    table = create(folder, **more)
+    for version in (1, 2, 3):
+        table.append(table.write_data(numbered(version)), timestamp=START + 10_000 * version)
+    return table
+
+
+@pytest.mark.parametrize("clock", ["files", "in-commit"])
+@pytest.mark.parametrize(
+    ("selectors", "expected"),
+    [
+        pytest.param({"from_version": 0}, [1, 2, 3], id="from-version"),
+        pytest.param({"from_version": 2, "to_version": 2}, [2], id="one-version"),
+        pytest.param({"from_version": 2, "to_version": 99}, [2, 3], id="end-is-clamped"),
+        pytest.param({"from_timestamp": "2024-01-01 00:00:10"}, [1, 2, 3], id="start-is-inclusive"),
+        pytest.param({"from_timestamp": "2024-01-01 00:00:10.001"}, [2, 3], id="start-rounds-up"),
+        pytest.param({"from_timestamp": "2024-01-01 00:00:10.0001"}, [2, 3], id="start-finer-than-a-millisecond"),
+        pytest.param({"from_timestamp": "2000-01-01"}, [1, 2, 3], id="start-before-the-table"),
+        pytest.param({"from_timestamp": START, "to_timestamp": START + 20_000}, [1, 2], id="end-is-inclusive"),
+        pytest.param({"from_timestamp": START, "to_timestamp": START + 19_999}, [1], id="end-rounds-down"),
+        pytest.param({"from_timestamp": START, "to_timestamp": "2100-01-01"}, [1, 2, 3], id="end-time-is-clamped"),
+        pytest.param({"from_timestamp": START + 11_000, "to_timestamp": START + 12_000}, [], id="between-commits"),
+        pytest.param({"from_version": 2, "to_timestamp": START + 20_000}, [2], id="mixed"),
+    ],
+)
+def test_ranges(tmp_path, clock, selectors, expected):
+    """delta C1, C2"""
+    ict = {"delta.enableInCommitTimestamps": "true"} if clock == "in-commit" else {}
+    table = history(tmp_path, configuration=ict)
+    assert [row[2] for row in changes(table, **selectors)] == expected
+
+
+@pytest.mark.parametrize(
+    ("selectors", "error", "message"),
+    [
+        pytest.param({}, harness.RequestError, "without a start: give from_version or from_timestamp", id="no-start"),
+        pytest.param({"to_version": 1}, harness.RequestError, "without a start", id="only-an-end"),
+        pytest.param(
+            {"from_version": 1, "from_timestamp": START},
+            harness.RequestError,
+            "from_version and from_timestamp exclude each other",
+            id="two-starts",
+        ),
+        pytest.param(
+            {"from_version": 1, "to_version": 1, "to_timestamp": START},
+            harness.RequestError,
+            "to_version and to_timestamp exclude each other",
+            id="two-ends",
+        ),
+        pytest.param({"from_version": -1}, harness.RequestError, "from_version is -1", id="negative"),
+        pytest.param(
+            {"from_version": 2, "to_version": 1},
+            harness.RequestError,
+            "starts at version 2, after its end at version 1",
+            id="reversed",
+        ),
+        pytest.param(
+            {"from_timestamp": START + 2, "to_timestamp": START + 1},
+            harness.RequestError,
+            "after its end at 2024-01-01T00:00:00.001Z",
+            id="reversed-times",
+        ),
+        pytest.param({"from_version": 4}, harness.RequestError, "after the latest version, 3", id="after-the-latest"),
+        pytest.param(
+            {"from_timestamp": "2100-01-01"},
+            harness.RequestError,
+            "after the latest version, 3",
+            id="time-after-latest",
+        ),
+        pytest.param(
+            {"from_version": 0, "to_timestamp": "2000-01-01"},
+            harness.SnapshotNotFoundError,
+            "the oldest version left, 0",
+            id="end-before-the-table",
+        ),
+    ],
+)
+def test_bad_ranges(tmp_path, selectors, error, message):
+    """delta C1, C2"""
+    table = history(tmp_path)
+    with pytest.raises(error, match=message):
+        changes(table, **selectors)
+
+
+@pytest.mark.parametrize(
+    "selectors",
+    [
+        pytest.param({"from_version": 4}, id="version-after-latest"),
+        pytest.param({"from_timestamp": "2100-01-01"}, id="time-after-latest"),
+        pytest.param({"from_timestamp": "2000-01-01", "to_timestamp": "2000-01-02"}, id="times-before-the-table"),
+    ],
+)
+def test_out_of_range_may_be_empty(tmp_path, selectors):
+    """delta C2"""
+    table = history(tmp_path)
+    read = harness.open_table(str(table.directory)).changes(**selectors, allow_out_of_range=True).to_arrow()
+    assert read.num_rows == 0
+    assert read.column_names == ["id", "part", "_change_type", "_commit_version", "_commit_timestamp"]
+
+
+def test_cleaned_up_versions_are_refused(tmp_path):
+    """delta C2: a range that may have lost commits gives no rows at all."""
+    table = history(tmp_path)
+    table.checkpoint(version=2)
+    table.expire_log(2)
+    assert [row[2] for row in changes(table, 2)] == [2, 3]
+    assert [row[2] for row in changes(table, from_timestamp=START + 20_000)] == [2, 3]
+    with pytest.raises(harness.InvalidTableError, match="lacks the commits of 1"):
+        changes(table, 1)
+    with pytest.raises(harness.SnapshotNotFoundError, match="the oldest version left, 2"):
+        changes(table, from_timestamp=START)
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_a_table_without_a_feed_is_refused(tmp_path):
+    """delta C3"""
+    table = DeltaTable.create(tmp_path / "t", SCHEMA)
+    table.append(table.write_data(numbered(1)))
+    with pytest.raises(harness.RequestError) as caught:
+        changes(table, 0)
+    assert str(caught.value) == (
+        "Cannot read changes of version 0: delta.enableChangeDataFeed is not true as of that version; start after the "
+        f"version that sets it [ChangeFeedError; table {table.directory}, snapshot 0, rule delta C3]"
+    )
+
+
+def test_a_feed_counts_from_the_version_that_turns_it_on(tmp_path):
+    """delta C3"""
+    table = DeltaTable.create(tmp_path / "t", SCHEMA)
+    table.append(table.write_data(numbered(1)))
+    table.set_configuration(FEED)
+    table.append(table.write_data(numbered(3)))
+    assert changes(table, 2) == [(3, "insert", 3, "p")]
+    with pytest.raises(harness.RequestError, match="changes of version 1: "):
+        changes(table, 1)
+    table.set_configuration({"delta.enableChangeDataFeed": "false"})
+    assert changes(table, 2, 3) == [(3, "insert", 3, "p")]
+    with pytest.raises(harness.RequestError, match="changes of version 4: "):
+        changes(table, 2)
+
+
+def test_a_column_called_like_one_of_the_feed_is_refused(tmp_path):
+    """delta C10"""
+    table = create(tmp_path, {"id": "long", "_Commit_Version": "long"})
+    with pytest.raises(harness.InvalidTableError, match="has a column '_Commit_Version'"):
+        changes(table, 0)
+
+
+def test_added_columns_are_null_before(tmp_path):
+    """delta C11: the schema is that of the end of the range, not the latest."""
+    table = create(tmp_path)
+    table.append(table.write_data(numbered(1)))
+    table.add_column("note", "string")
+    table.append(table.write_data([{"id": 2, "part": "p", "note": "n"}]))
+    table.add_column("later", "string")
+    assert changes(table, 0, 3) == [(1, "insert", 1, "p", None), (3, "insert", 2, "p", "n")]
+
+
+@pytest.mark.parametrize(
+    ("evolve", "reason"),
+    [
+        pytest.param(lambda t: t.rename_column("n", "m"), "column n was renamed to m", id="renamed"),
+        pytest.param(lambda t: t.rename_column("s.a", "b"), "column s.a was renamed to s.b", id="nested-renamed"),
+        pytest.param(lambda t: t.drop_column("n"), "column n was dropped or renamed", id="dropped"),
+        pytest.param(lambda t: t.widen_column("n", "long"), "column n changed from int to long", id="widened"),
+    ],
+)
+def test_other_schema_changes_are_refused(tmp_path, evolve, reason):
+    """delta C11"""
+    schema = {"id": "long", "n": "int", "s": "struct<a: int>"}
+    table = create(tmp_path, schema, column_mapping="name")
+    table.append(table.write_data([{"id": 1, "n": 1, "s": {"a": 1}}]))
+    evolve(table)
+    with pytest.raises(harness.RequestError, match=f"changes of version 1 in the schema of version 2: {reason}"):
+        changes(table, 1)
+    assert len(changes(table, 1, 1)) == 1  # each side of the change can be read
+    assert changes(table, 2) == []
+
+
+def test_changed_partitioning_is_refused(tmp_path):
+    """delta C11"""
+    table = create(tmp_path)
+    table.append(table.write_data(numbered(1)))
+    table.change("WRITE", lambda document: document.metadata.update(partitionColumns=["part"]))
+    with pytest.raises(harness.RequestError, match=r"partition columns changed from \[\] to \['part'\]"):
+        changes(table, 1)
+
+
+def test_the_protocol_of_every_version_counts(tmp_path):
+    """delta C12: a feature that came and went."""
+    table = create(tmp_path)
+    table.append(table.write_data(numbered(1)))
+    readable = dict(table.document.protocol)
+    odd = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["odd"], "writerFeatures": ["odd"]}
+    table.set_protocol(odd)
+    table.set_protocol(readable)
+    table.append(table.write_data(numbered(2)))
+    assert changes(table, 3) == [(4, "insert", 2, "p")]
+    with pytest.raises(harness.UnsupportedError, match="odd"):
+        changes(table, 1)
+
+
+def test_iceberg_tables_have_no_feed(tmp_path):
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    with pytest.raises(harness.UnsupportedError, match="iceberg tables have no change data feed"):
+        harness.open_table(table.location).changes(0)
+
+
+# -- how it is read ---------------------------------------------------------------------------------------------------
+
+
+def test_columns_are_chosen(tmp_path):
+    table = create(tmp_path)
+    file = table.write_data(numbered(5, 6))
+    table.append(file)
+    read = harness.open_table(str(table.directory)).changes(1, columns=["_change_type", "_pos", "_file", "id"])
+    assert sorted(map(tuple, (row.values() for row in read.to_arrow().to_pylist()))) == [
+        ("insert", 0, file.path, 5),
+        ("insert", 1, file.path, 6),
+    ]
+
+
+@pytest.mark.parametrize("column", ["_row_id", "_deleted", "nothing"])
+def test_columns_that_a_feed_does_not_have(tmp_path, column):
+    """delta C12"""
+    with pytest.raises(harness.UnknownColumnError, match=column):
+        harness.open_table(str(history(tmp_path).directory)).changes(1, columns=[column])
+
+
+def test_duckdb_and_arrow_streams(tmp_path):
+    table = history(tmp_path)
+    feed = harness.open_table(str(table.directory)).changes(0)
+    with duckdb.connect() as connection:
+        relation = feed.to_duckdb(connection, name="feed")
+        assert relation.filter("id > 1").aggregate("count(*)").fetchall() == [(2,)]
+        assert connection.sql("SELECT max(_commit_version) FROM feed").fetchall() == [(3,)]
+    assert pa.table(feed).num_rows == 3
+    assert feed.plan.files.num_rows == 3

@@ -1,0 +1,355 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.delta.actions import DomainMetadata, Protocol, Transaction
+from harness.delta.checkpoints import CheckpointContent, UnreadableCheckpoint, read_checkpoint
+from harness.delta.commits import Locator
+from harness.delta.log_files import Checkpoint, CheckpointKind, LogFile
+from harness.delta.paths import TableRoot
+from harness.delta.stats_structs import concat_files
+from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
+from harness.storage import Storage
+
+TEXT_MAP = pa.map_(pa.string(), pa.string())
+PROTOCOL_TYPE = pa.struct({"minReaderVersion": pa.int32(), "minWriterVersion": pa.int32()})
+METADATA_TYPE = pa.struct(
+    {
+        "id": pa.string(),
+        "schemaString": pa.string(),
+        "partitionColumns": pa.list_(pa.string()),
+        "configuration": TEXT_MAP,
+    }
+)
+VECTOR_TYPE = pa.struct(
+    {
+        "storageType": pa.string(),
+        "pathOrInlineDv": pa.string(),
+        "offset": pa.int32(),
+        "sizeInBytes": pa.int32(),
+        "cardinality": pa.int64(),
+    }
+)
+ADD_TYPE = pa.struct(
+    {
+        "path": pa.string(),
+        "partitionValues": TEXT_MAP,
+        "size": pa.int64(),
+        "stats": pa.string(),
+        "deletionVector": VECTOR_TYPE,
+    }
+)
+TYPES = {
+    "protocol": PROTOCOL_TYPE,
+    "metaData": METADATA_TYPE,
+    "add": ADD_TYPE,
+    "remove": pa.struct({"path": pa.string(), "deletionVector": VECTOR_TYPE}),
+    "txn": pa.struct({"appId": pa.string(), "version": pa.int64(), "lastUpdated": pa.int64()}),
+    "domainMetadata": pa.struct({"domain": pa.string(), "configuration": pa.string(), "removed": pa.bool_()}),
+    "sidecar": pa.struct({"path": pa.string(), "sizeInBytes": pa.int64()}),
+    "checkpointMetadata": pa.struct({"version": pa.int64()}),
+}
+PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+METADATA = {"metaData": {"id": "i", "schemaString": "{}", "partitionColumns": [], "configuration": {"k": "v"}}}
+VERSION = {"checkpointMetadata": {"version": 5}}
+MAPS = ("partitionValues", "configuration")
+UUID_NAME = "checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11"
+
+
+def add(path, **fields):
+    return {"add": {"path": path, "partitionValues": {}, "size": 1, **fields}}
+
+
+def vector(name):
+    return {"storageType": "u", "pathOrInlineDv": name, "offset": 1, "sizeInBytes": 3, "cardinality": 2}
+
+
+def table(rows, types=TYPES):
+    names = [name for name in types if any(name in row for row in rows)]
+    columns = {name: pa.array([_maps(row.get(name)) for row in rows], types[name]) for name in names}
+    return pa.table(columns)
+
+
+def _maps(body):
+    if not isinstance(body, dict):
+        return body
+    return {key: list(v.items()) if key in MAPS and isinstance(v, dict) else v for key, v in body.items()}
+
+
+def write(root: Path, name: str, rows, types=TYPES) -> LogFile:
+    path = root / "_delta_log" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if name.endswith(".json"):
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+    else:
+        pq.write_table(rows if isinstance(rows, pa.Table) else table(rows, types), path)
+    return LogFile(str(path), 5, path.stat().st_size, None)
+
+
+def classic(*files: LogFile) -> Checkpoint:
+    kind = CheckpointKind.CLASSIC if len(files) == 1 else CheckpointKind.MULTI_PART
+    return Checkpoint(5, kind, files)
+
+
+def read(root: Path, checkpoint: Checkpoint, statistics="any"):
+    return read_checkpoint(checkpoint, Storage(), Locator(TableRoot.of(str(root))), statistics=statistics)
+
+
+def content(root: Path, checkpoint: Checkpoint, statistics="any") -> CheckpointContent:
+    got = read(root, checkpoint, statistics)
+    assert isinstance(got, CheckpointContent), got
+    return got
+
+
+def paths(got: CheckpointContent) -> list[str]:
+    return sorted(path for part in got.adds for path in part.column("path").to_pylist())
+
+
+def test_classic_checkpoint(tmp_path):
+    rows = [
+        {"txn": {"appId": "a", "version": 3}},
+        PROTOCOL,
+        add("x%20y", partitionValues={"p": None, "q": "1"}, size=2**53 + 1, stats="{}", deletionVector=vector("d")),
+        METADATA,
+        {"remove": {"path": "x%20y"}},
+        {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+    ]
+    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
+    assert got.protocol == Protocol(min_reader_version=1, min_writer_version=2)
+    assert got.metadata is not None
+    assert got.metadata.configuration == {"k": "v"}
+    assert got.transactions == (Transaction(app_id="a", version=3),)
+    assert got.domains == (DomainMetadata(domain="d", configuration="{}", removed=False),)
+    (row,) = got.adds[0].to_pylist()
+    assert row["key"] == f"{tmp_path}/x y"
+    assert row["partition_values"] == [("p", None), ("q", "1")]
+    assert (row["size"], row["stats"]) == (2**53 + 1, "{}")
+    assert (row["dv_storage_type"], row["dv_path_or_inline"], row["dv_offset"]) == ("u", "d", 1)
+    assert row["base_row_id"] is None
+
+
+def test_statistics_are_left_out_if_not_wanted(tmp_path):
+    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", [add("x", stats="{}")])), "none")
+    assert got.adds[0].column("stats").to_pylist() == [None]
+
+
+def test_missing_extra_and_reordered_columns(tmp_path):
+    odd = {
+        "surprise": pa.int64(),
+        "add": pa.struct(
+            {
+                "future": pa.struct({"path": pa.string()}),
+                "size": pa.int32(),
+                "path": pa.large_string(),
+                "partitionValues": pa.map_(pa.large_string(), pa.large_string()),
+            }
+        ),
+        "metaData": pa.struct({"schemaString": pa.string(), "future": pa.int64()}),
+    }
+    rows = [{"metaData": {"schemaString": "{}", "future": 1}, "surprise": 3}, add("x", partitionValues={"p": "1"})]
+    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows, odd)))
+    assert got.protocol is None
+    assert got.metadata is not None
+    assert got.metadata.schema_string == "{}"
+    (row,) = got.adds[0].to_pylist()
+    assert (row["path"], row["size"], row["partition_values"]) == ("x", 1, [("p", "1")])
+
+
+def test_checkpoint_without_files(tmp_path):
+    assert content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", [PROTOCOL, METADATA]))).adds == ()
+
+
+def test_dictionary_encoded_and_many_row_groups(tmp_path):
+    rows = table([add(f"f{i}") for i in range(10)])
+    path = tmp_path / "_delta_log" / "5.checkpoint.parquet"
+    path.parent.mkdir()
+    pq.write_table(rows, path, row_group_size=3)
+    got = content(tmp_path, classic(LogFile(str(path), 5, 1, None)))
+    assert paths(got) == sorted(f"f{i}" for i in range(10))
+
+
+def test_parts_are_read_together(tmp_path):
+    parts = [
+        write(tmp_path, "5.checkpoint.0000000001.0000000002.parquet", [PROTOCOL, add("a")]),
+        write(tmp_path, "5.checkpoint.0000000002.0000000002.parquet", [METADATA, add("b")]),
+    ]
+    got = content(tmp_path, classic(*parts))
+    assert paths(got) == ["a", "b"]
+    assert got.protocol is not None
+    assert got.metadata is not None
+
+
+@pytest.mark.parametrize("form", ["json", "parquet"])
+@pytest.mark.parametrize("kind", [CheckpointKind.UUID, CheckpointKind.CLASSIC])
+def test_sidecars(tmp_path, form, kind):
+    write(tmp_path, "_sidecars/one 1.parquet", [add("a"), {"remove": {"path": "gone"}}])
+    write(tmp_path, "_sidecars/two.parquet", [add("b")])
+    rows = [
+        PROTOCOL,
+        METADATA,
+        VERSION,
+        {"sidecar": {"path": "one%201.parquet", "sizeInBytes": 10}},
+        {"sidecar": {"path": f"file://{tmp_path}/_delta_log/_sidecars/two.parquet", "sizeInBytes": 10}},
+    ]
+    top = write(tmp_path, f"5.{UUID_NAME}.{form}", rows)
+    assert paths(content(tmp_path, Checkpoint(5, kind, (top,)))) == ["a", "b"]
+
+
+@pytest.mark.parametrize("form", ["json", "parquet"])
+def test_named_checkpoint_with_inline_files(tmp_path, form):
+    top = write(tmp_path, f"5.{UUID_NAME}.{form}", [PROTOCOL, METADATA, VERSION, add("a"), {"remove": {"path": "b"}}])
+    assert paths(content(tmp_path, Checkpoint(5, CheckpointKind.UUID, (top,)))) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "reason"),
+    [
+        pytest.param(
+            [PROTOCOL], CheckpointKind.UUID, "no checkpointMetadata action, as its name", id="named, unmarked"
+        ),
+        pytest.param([VERSION, VERSION], CheckpointKind.UUID, "has 2 checkpointMetadata", id="marked twice"),
+        pytest.param(
+            [{"sidecar": {"path": "a"}}], CheckpointKind.CLASSIC, "has sidecars, but", id="sidecars, unmarked"
+        ),
+        pytest.param([{"checkpointMetadata": {"version": 4}}], CheckpointKind.UUID, "of version 4", id="wrong version"),
+        pytest.param([PROTOCOL, PROTOCOL], CheckpointKind.CLASSIC, "2 protocol actions", id="two protocols"),
+        pytest.param([METADATA, METADATA], CheckpointKind.CLASSIC, "2 metaData actions", id="two metaData"),
+        pytest.param([add("a b"), add("a%20b")], CheckpointKind.CLASSIC, "/a b twice", id="file twice"),
+        pytest.param(
+            [add("a"), add("a", deletionVector=vector("x"))], CheckpointKind.CLASSIC, "/a twice", id="two vectors"
+        ),
+        pytest.param(
+            [add("a"), {"remove": {"path": "./a"}}],
+            CheckpointKind.CLASSIC,
+            "as added and as removed",
+            id="add and remove",
+        ),
+    ],
+)
+def test_contradiction_is_refused(tmp_path, rows, kind, reason):
+    top = write(tmp_path, "5.checkpoint.parquet", rows)
+    with pytest.raises(InvalidTableError, match=reason) as caught:
+        read(tmp_path, Checkpoint(5, kind, (top,)))
+    assert caught.value.file == top.path
+
+
+def test_tombstone_with_another_vector_is_no_contradiction(tmp_path):
+    rows = [add("a", deletionVector=vector("y")), {"remove": {"path": "a", "deletionVector": vector("x")}}]
+    assert paths(content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))) == ["a"]
+
+
+def _truncated(root: Path) -> Checkpoint:
+    file = write(root, "5.checkpoint.parquet", [PROTOCOL, METADATA])
+    path = Path(file.path)
+    path.write_bytes(path.read_bytes()[:-20])
+    return classic(file)
+
+
+def _half_json(root: Path) -> Checkpoint:
+    file = write(root, f"5.{UUID_NAME}.json", [VERSION, PROTOCOL])
+    path = Path(file.path)
+    path.write_bytes(path.read_bytes()[:-5])
+    return Checkpoint(5, CheckpointKind.UUID, (file,))
+
+
+def _no_sidecar(root: Path) -> Checkpoint:
+    rows = [VERSION, {"sidecar": {"path": "none.parquet", "sizeInBytes": 1}}]
+    return Checkpoint(5, CheckpointKind.UUID, (write(root, f"5.{UUID_NAME}.json", rows),))
+
+
+def _short_sidecar(root: Path) -> Checkpoint:
+    write(root, "_sidecars/s.parquet", [add("a")])
+    rows = [VERSION, {"sidecar": {"path": "s.parquet", "sizeInBytes": 10**6}}]
+    return Checkpoint(5, CheckpointKind.UUID, (write(root, f"5.{UUID_NAME}.json", rows),))
+
+
+def _no_path(root: Path) -> Checkpoint:
+    types = {"add": pa.struct({"size": pa.int64()})}
+    return classic(write(root, "5.checkpoint.parquet", [{"add": {"size": 1}}], types))
+
+
+def _no_size(root: Path) -> Checkpoint:
+    return classic(write(root, "5.checkpoint.parquet", [add("x", size=None)]))
+
+
+def _size_is_text(root: Path) -> Checkpoint:
+    types = {"add": pa.struct({"path": pa.string(), "size": pa.string()})}
+    return classic(write(root, "5.checkpoint.parquet", [{"add": {"path": "x", "size": "many"}}], types))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "reason"),
+    [
+        (_truncated, CorruptFileError, "Cannot read the checkpoint"),
+        (_half_json, CorruptFileError, "line 2 is not JSON"),
+        (_no_sidecar, MissingFileError, "does not exist"),
+        (_short_sidecar, CorruptFileError, "is cut short"),
+        (_no_path, CorruptFileError, "column add has no path"),
+        (_no_size, CorruptFileError, "has no size"),
+        (_size_is_text, CorruptFileError, "Cannot read the checkpoint"),
+    ],
+)
+def test_unreadable_checkpoint_says_why(tmp_path, make, error, reason):
+    got = read(tmp_path, make(tmp_path))
+    assert isinstance(got, UnreadableCheckpoint)
+    assert isinstance(got.error, error)
+    assert reason in str(got.error)
+    assert got.error.file is not None
+
+
+def struct_stats(fields):
+    return {"add": pa.struct({"path": pa.string(), "size": pa.int64(), "stats_parsed": pa.struct(fields)})}
+
+
+def both_stats(fields):
+    return {"add": pa.struct([*struct_stats(fields)["add"], pa.field("stats", pa.string())])}
+
+
+def test_statistics_as_structs_where_json_is_missing(tmp_path):
+    types = both_stats({"numRecords": pa.int64()})
+    rows = [
+        {"add": {"path": "x", "size": 1, "stats_parsed": {"numRecords": 7}, "stats": None}},
+        {"add": {"path": "y", "size": 1, "stats_parsed": None, "stats": "{}"}},
+    ]
+    checkpoint = classic(write(tmp_path, "5.checkpoint.parquet", rows, types))
+    assert content(tmp_path, checkpoint).adds[0].column("stats_parsed").to_pylist() == [{"numRecords": 7}, None]
+    assert "stats_parsed" not in content(tmp_path, checkpoint, "none").adds[0].schema.names
+
+
+def test_statistics_as_structs_only_on_request_if_json_is_complete(tmp_path):
+    row = {"add": {"path": "x", "size": 1, "stats_parsed": {"numRecords": 7}, "stats": "{}"}}
+    checkpoint = classic(write(tmp_path, "5.checkpoint.parquet", [row], both_stats({"numRecords": pa.int64()})))
+    assert "stats_parsed" not in content(tmp_path, checkpoint).adds[0].schema.names
+    assert content(tmp_path, checkpoint, "all").adds[0].column("stats_parsed").to_pylist() == [{"numRecords": 7}]
+
+
+def test_structs_of_different_age_are_united(tmp_path):
+    old = {"numRecords": pa.int32(), "minValues": pa.struct({"a": pa.int32(), "b": pa.string(), "c": pa.int64()})}
+    new = {"numRecords": pa.int64(), "minValues": pa.struct({"a": pa.int64(), "b": pa.date32(), "d": pa.float32()})}
+    adds = []
+    for name, fields, low in (("x", old, {"a": 1, "b": "t", "c": 5}), ("y", new, {"a": 2**40, "b": None, "d": 0.5})):
+        rows = [{"add": {"path": name, "size": 1, "stats_parsed": {"numRecords": 3, "minValues": low}}}]
+        file = write(tmp_path, f"{name}.parquet", rows, struct_stats(fields))
+        adds += content(tmp_path, classic(file)).adds
+    plain = content(tmp_path, classic(write(tmp_path, "z.parquet", [add("z", stats="{}")]))).adds
+    got = concat_files([*adds, *plain])
+    assert got.column("stats_parsed").to_pylist() == [
+        {"numRecords": 3, "minValues": {"a": 1, "c": 5, "d": None}},
+        {"numRecords": 3, "minValues": {"a": 2**40, "c": None, "d": 0.5}},
+        None,
+    ]
+
+
+def test_null_struct_stays_null_when_conformed(tmp_path):
+    adds = []
+    for name, type_ in (("x", pa.int32()), ("y", pa.int64())):
+        rows = [{"add": {"path": name, "size": 1, "stats_parsed": None}}]
+        adds += content(
+            tmp_path, classic(write(tmp_path, f"{name}.parquet", rows, struct_stats({"numRecords": type_})))
+        ).adds
+    assert concat_files(adds).column("stats_parsed").to_pylist() == [None, None]

@@ -1,0 +1,372 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from harness.delta.commit_times import (
+    CommitHistory,
+    CommitTime,
+    InCommitTimestamps,
+    check_retention,
+    in_commit_timestamps,
+    retention_ms,
+)
+from harness.delta.log_files import LogListing, arrange
+from harness.errors import InvalidTableError, RequestError, SnapshotNotFoundError, UnsupportedError
+from harness.storage import Entry
+from harness.times import show_ms, timestamp_ms
+
+DAY = 24 * 3_600_000
+
+
+def log(times: Mapping[int, int | None], *, classic: tuple[int, ...] = ()) -> LogListing:
+    """Commits with these modification times, and checkpoints."""
+    commits = (Entry(f"{version:020d}.json", 7, time) for version, time in times.items())
+    return arrange("/t", [*commits, *(Entry(f"{version:020d}.checkpoint.parquet", 7, 0) for version in classic)])
+
+
+def unread(version: int) -> int | None:
+    raise AssertionError(f"commit {version} was read")
+
+
+def by_file_times(listing: LogListing, **options: Any) -> CommitHistory:
+    return CommitHistory(listing=listing, in_commit=None, read_in_commit_timestamp=unread, **options)
+
+
+def pairs(history: CommitHistory) -> list[tuple[int, int]]:
+    return [(entry.version, entry.time_ms) for entry in history.times()]
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        pytest.param([10, 20, 30], [10, 20, 30], id="increasing"),
+        pytest.param([10, 10, 10], [10, 11, 12], id="all equal"),
+        pytest.param([30, 20, 10], [30, 31, 32], id="reversed"),
+        pytest.param([10, 50, 20, 51, 52], [10, 50, 51, 52, 53], id="one step back moves those after it"),
+        pytest.param([10, 9, 12], [10, 11, 12], id="as little as possible"),
+    ],
+)
+def test_file_times_are_made_to_increase(times: list[int], expected: list[int]) -> None:
+    assert pairs(by_file_times(log(dict(enumerate(times))))) == list(enumerate(expected))
+
+
+def test_adjusting_starts_at_the_oldest_readable_version() -> None:
+    listing = log({1: 900, 2: 901, 5: 50, 6: 40}, classic=(5,))
+    assert pairs(by_file_times(listing)) == [(5, 50), (6, 51)]
+
+
+@pytest.mark.parametrize(
+    ("listing", "asked", "version"),
+    [
+        pytest.param(log({0: 10, 1: 20, 2: 30}), 10, 0, id="at the first"),
+        pytest.param(log({0: 10, 1: 20, 2: 30}), 19, 0, id="before the second"),
+        pytest.param(log({0: 10, 1: 20, 2: 30}), 20, 1, id="at the second"),
+        pytest.param(log({0: 10, 1: 20, 2: 30}), 30, 2, id="at the latest"),
+        pytest.param(log({0: 30, 1: 20, 2: 10}), 31, 1, id="L36 copied table"),
+        pytest.param(log({0: 30, 1: 20, 2: 10}), 32, 2, id="L36 copied table, latest"),
+        pytest.param(log({0: 10, 5: 50, 6: 60}, classic=(5,)), 10, 0, id="before a hole, exactly"),
+        pytest.param(log({0: 10, 5: 50, 6: 60}, classic=(5,)), 55, 5, id="after a hole"),
+    ],
+)
+def test_version_at(listing: LogListing, asked: int, version: int) -> None:
+    assert by_file_times(listing).version_at(asked) == version
+
+
+@pytest.mark.parametrize(
+    ("listing", "asked", "reason"),
+    [
+        pytest.param(
+            log({0: 10, 1: 20}), 9, "the oldest version left, 0, is of 1970-01-01T00:00:00.010Z", id="before the first"
+        ),
+        pytest.param(
+            log({3: 5, 4: 10, 5: 20}, classic=(4,)),
+            7,
+            "the oldest version left, 4, is of 1970-01-01T00:00:00.010Z",
+            id="cleaned up",
+        ),
+        pytest.param(
+            log({0: 10, 1: 20}), 21, "the latest version, 1, is of 1970-01-01T00:00:00.020Z", id="after the latest"
+        ),
+        pytest.param(
+            log({0: 30, 1: 20}),
+            32,
+            "the latest version, 1, is of 1970-01-01T00:00:00.031Z",
+            id="after the adjusted latest",
+        ),
+        pytest.param(
+            log({0: 10, 5: 50}, classic=(5,)),
+            11,
+            "it may be of versions that are no longer in the log (1 to 4)",
+            id="in a hole",
+        ),
+        pytest.param(
+            log({0: 10, 1: 20}, classic=(3,)),
+            25,
+            "it may be of versions that are no longer in the log (2 to 3)",
+            id="latest without commit",
+        ),
+        pytest.param(log({}, classic=(3,)), 25, "no commit of that time is left", id="no commits"),
+    ],
+)
+def test_times_out_of_range(listing: LogListing, asked: int, reason: str) -> None:
+    with pytest.raises(SnapshotNotFoundError) as raised:
+        by_file_times(listing).version_at(asked)
+    message = f"Cannot find a version at {show_ms(asked)}: {reason} [TimestampOutOfRange; table /t, rule delta L34]"
+    assert str(raised.value) == message
+
+
+def test_clamping_is_only_at_the_end() -> None:
+    history = by_file_times(log({0: 10, 1: 20}))
+    assert history.version_at(10**15, after_latest="clamp") == 1
+    assert history.version_at(15, after_latest="clamp") == 0
+    with pytest.raises(SnapshotNotFoundError, match="the oldest version left"):
+        history.version_at(9, after_latest="clamp")
+
+
+def test_checkpoints_without_commits_have_no_time() -> None:
+    listing = log({4: 40, 5: 50}, classic=(3,))
+    assert pairs(by_file_times(listing)) == []
+    assert pairs(by_file_times(listing, allow_checkpoint_only=True)) == [(4, 40), (5, 50)]
+
+
+def test_storage_without_times() -> None:
+    with pytest.raises(UnsupportedError) as raised:
+        by_file_times(log({0: 10, 1: None})).version_at(10)
+    assert str(raised.value) == (
+        "Cannot read at a time: the storage gives no modification times of commits; give a version "
+        f"[Unsupported; table /t, file /t/_delta_log/{1:020d}.json, rule delta L33]"
+    )
+
+
+# Files copied at 9000, in the wrong order. In-commit timestamps since version 3.
+COPIED = log({0: 9003, 1: 9002, 2: 9001, 3: 9000, 4: 9000, 5: 9000})
+IN_COMMIT = {3: 1000, 4: 1100, 5: 1200}
+
+
+def with_in_commit(
+    listing: LogListing, in_commit: InCommitTimestamps, times: Mapping[int, int | None]
+) -> CommitHistory:
+    return CommitHistory(listing=listing, in_commit=in_commit, read_in_commit_timestamp=times.__getitem__)
+
+
+@pytest.mark.parametrize(
+    ("asked", "version"),
+    [
+        pytest.param(1000, 3, id="at enablement"),
+        pytest.param(1099, 3, id="after enablement"),
+        pytest.param(1100, 4, id="at a later commit"),
+        pytest.param(1200, 5, id="at the latest"),
+    ],
+)
+def test_in_commit_timestamps_since_a_version(asked: int, version: int) -> None:
+    history = with_in_commit(COPIED, InCommitTimestamps(3, 1000), IN_COMMIT)
+    assert history.version_at(asked) == version
+
+
+@pytest.mark.parametrize(
+    ("asked", "version"),
+    [
+        pytest.param(10, 0, id="first"),
+        pytest.param(29, 1, id="between"),
+        pytest.param(30, 2, id="last before"),
+        pytest.param(999, 2, id="a millisecond before enablement"),
+        pytest.param(1000, 3, id="at enablement"),
+    ],
+)
+def test_file_times_before_enablement(asked: int, version: int) -> None:
+    listing = log({0: 10, 1: 20, 2: 30, 3: 5, 4: 5, 5: 5})
+    assert with_in_commit(listing, InCommitTimestamps(3, 1000), IN_COMMIT).version_at(asked) == version
+
+
+def test_file_times_before_enablement_are_not_those_after_it() -> None:
+    history = with_in_commit(COPIED, InCommitTimestamps(3, 1000), IN_COMMIT)
+    assert pairs(history) == [(0, 9003), (1, 9004), (2, 9005), (3, 1000), (4, 1100), (5, 1200)]
+    with pytest.raises(SnapshotNotFoundError, match=r"the oldest version left, 0, is of 1970-01-01T00:00:09\.003Z"):
+        history.version_at(999)
+
+
+def test_in_commit_timestamps_of_all_versions() -> None:
+    history = with_in_commit(log({0: 9, 1: 9}), InCommitTimestamps(), {0: 100, 1: 200})
+    assert pairs(history) == [(0, 100), (1, 200)]
+    assert [history.version_at(asked) for asked in (100, 199, 200)] == [0, 0, 1]
+    with pytest.raises(SnapshotNotFoundError, match=r"the latest version, 1, is of 1970-01-01T00:00:00\.200Z"):
+        history.version_at(201)
+    assert history.version_at(201, after_latest="clamp") == 1
+
+
+@pytest.mark.parametrize(
+    ("listing", "asked", "reason"),
+    [
+        pytest.param(
+            log({4: 1, 5: 1}, classic=(4,)),
+            999,
+            "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z",
+            id="before enablement, all cleaned up",
+        ),
+        pytest.param(
+            log({4: 1, 5: 1}, classic=(4,)),
+            1050,
+            "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z",
+            id="after enablement, cleaned up",
+        ),
+        pytest.param(
+            log({0: 1, 3: 1, 4: 1, 5: 1}, classic=(3,)),
+            999,
+            "it may be of versions that are no longer in the log (1 to 2)",
+            id="hole before enablement",
+        ),
+    ],
+)
+def test_times_out_of_range_with_in_commit_timestamps(listing: LogListing, asked: int, reason: str) -> None:
+    with pytest.raises(SnapshotNotFoundError) as raised:
+        with_in_commit(listing, InCommitTimestamps(3, 1000), IN_COMMIT).version_at(asked)
+    assert raised.value.message == f"Cannot find a version at {show_ms(asked)}: {reason}"
+
+
+def test_a_commit_without_its_timestamp() -> None:
+    history = with_in_commit(COPIED, InCommitTimestamps(3, 1000), {**IN_COMMIT, 4: None})
+    with pytest.raises(InvalidTableError) as raised:
+        history.times()
+    assert str(raised.value) == (
+        "Cannot tell the time of version 4: its commit has no inCommitTimestamp in a first commitInfo "
+        f"[LogCorrupt; table /t, snapshot 4, file /t/_delta_log/{4:020d}.json, rule delta L35]"
+    )
+
+
+def test_few_commits_are_read_for_one_time() -> None:
+    reads = []
+
+    def read(version: int) -> int:
+        reads.append(version)
+        return 1000 + version
+
+    listing = log(dict.fromkeys(range(1000), 5))
+    history = CommitHistory(listing=listing, in_commit=InCommitTimestamps(), read_in_commit_timestamp=read)
+    assert history.version_at(1777) == 777
+    assert len(reads) <= 12
+
+
+def test_enablement_after_the_latest_version() -> None:
+    with pytest.raises(InvalidTableError, match="Invalid table property: got version 6, the latest is 5"):
+        with_in_commit(COPIED, InCommitTimestamps(6, 1000), IN_COMMIT).version_at(1000)
+
+
+def properties(enabled: str | None, version: str | None = None, timestamp: str | None = None) -> dict[str, str]:
+    values = {
+        "delta.enableInCommitTimestamps": enabled,
+        "delta.inCommitTimestampEnablementVersion": version,
+        "delta.inCommitTimestampEnablementTimestamp": timestamp,
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "expected"),
+    [
+        pytest.param({}, None, id="absent"),
+        pytest.param(properties("false", "3", "1000"), None, id="off"),
+        pytest.param(properties(None, "3", "1000"), None, id="off without saying so"),
+        pytest.param(properties("true"), InCommitTimestamps(), id="from the start"),
+        pytest.param(properties("TRUE", "3", "1000"), InCommitTimestamps(3, 1000), id="since a version"),
+    ],
+)
+def test_in_commit_timestamps_of_a_configuration(
+    configuration: dict[str, str], expected: InCommitTimestamps | None
+) -> None:
+    assert in_commit_timestamps(configuration) == expected
+
+
+@pytest.mark.parametrize(
+    ("configuration", "message"),
+    [
+        pytest.param(properties("yes"), "Invalid table property: got 'yes', expected true or false", id="no boolean"),
+        pytest.param(
+            properties("true", "x", "1"), "Invalid table property: got 'x', expected a whole number", id="text"
+        ),
+        pytest.param(
+            properties("true", "3", "-1"), "Invalid table property: got '-1', expected a whole number", id="negative"
+        ),
+        pytest.param(
+            properties("true", version="3"),
+            "Invalid table properties: delta.inCommitTimestampEnablementVersion is set and "
+            "delta.inCommitTimestampEnablementTimestamp is not; they come together",
+            id="only the version",
+        ),
+        pytest.param(
+            properties("true", timestamp="3"),
+            "Invalid table properties: delta.inCommitTimestampEnablementTimestamp is set and "
+            "delta.inCommitTimestampEnablementVersion is not; they come together",
+            id="only the timestamp",
+        ),
+    ],
+)
+def test_invalid_configurations(configuration: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidTableError) as raised:
+        in_commit_timestamps(configuration)
+    assert raised.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(None, 7 * DAY, id="default"),
+        pytest.param("interval 1 week", 7 * DAY, id="week"),
+        pytest.param("INTERVAL 30 DAYS", 30 * DAY, id="case"),
+        pytest.param("2 days 3 hours", 2 * DAY + 3 * 3_600_000, id="two terms"),
+        pytest.param("interval 1 minute 2 seconds 3 milliseconds 4000 microseconds", 62_007, id="small units"),
+        pytest.param("interval 0 hours", 0, id="nothing"),
+    ],
+)
+def test_retention(text: str | None, expected: int) -> None:
+    assert retention_ms({} if text is None else {"delta.deletedFileRetentionDuration": text}) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "interval", "7", "interval 1 month", "interval 1 day x", "intervals 1 day", "1day"]
+)
+def test_invalid_retention(text: str) -> None:
+    with pytest.raises(InvalidTableError, match="expected an interval such as 'interval 7 days'"):
+        retention_ms({"delta.deletedFileRetentionDuration": text})
+
+
+@pytest.mark.parametrize(
+    ("version", "age_ms", "refused"),
+    [
+        pytest.param(0, 7 * DAY, False, id="as old as allowed"),
+        pytest.param(0, 7 * DAY + 1, True, id="too old"),
+        pytest.param(1, 70 * DAY, False, id="the latest"),
+    ],
+)
+def test_retention_refuses_old_versions(version: int, age_ms: int, *, refused: bool) -> None:
+    listing = log({0: 0, 1: 0})
+    time = CommitTime(version, 1_000)
+    if not refused:
+        check_retention(time, listing, {}, now_ms=1_000 + age_ms)
+        return
+    with pytest.raises(SnapshotNotFoundError) as raised:
+        check_retention(time, listing, {}, now_ms=1_000 + age_ms)
+    assert str(raised.value) == (
+        "Cannot read version 0 of 1970-01-01T00:00:01.000Z: it is older than delta.deletedFileRetentionDuration "
+        "(interval 1 week), so its files may have been deleted [BeyondRetention; table /t, rule delta L37]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("1970-01-02", DAY, id="naive date is UTC"),
+        pytest.param("1970-01-01 00:00:01", 1_000, id="naive time is UTC"),
+        pytest.param("1970-01-01T01:00:00+01:00", 0, id="offset"),
+    ],
+)
+def test_times_as_text(text: str, expected: int) -> None:
+    assert timestamp_ms(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "1970-02-30", "0"])
+def test_bad_times_are_never_the_epoch(text: str) -> None:
+    with pytest.raises(RequestError, match="Invalid timestamp"):
+        timestamp_ms(text)

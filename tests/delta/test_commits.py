@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.delta.actions import DeletionVectorDescriptor, DomainMetadata, Protocol, Transaction
+from harness.delta.commits import CommitReader, Locator, parse_commit
+from harness.delta.log_files import LogFile
+from harness.delta.paths import TableRoot
+from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
+from harness.storage import PathMap, Storage
+
+LOCATOR = Locator(TableRoot.of("/t"))
+
+
+def commit(*actions, locator=LOCATOR, separator="\n"):
+    data = separator.join(action if isinstance(action, str) else json.dumps(action) for action in actions)
+    return parse_commit(data.encode(), file="/t/_delta_log/7.json", version=7, locator=locator)
+
+
+def add(path, **fields):
+    return {"add": {"path": path, "partitionValues": {}, "size": 1, "dataChange": True, **fields}}
+
+
+def remove(path, **fields):
+    return {"remove": {"path": path, "dataChange": True, **fields}}
+
+
+def vector(name, **fields):
+    return {"storageType": "u", "pathOrInlineDv": name, "sizeInBytes": 10, "cardinality": 2, **fields}
+
+
+def test_all_actions_of_a_commit():
+    got = commit(
+        {"commitInfo": {"timestamp": 5, "inCommitTimestamp": 6, "operation": "WRITE", "isBlindAppend": True}},
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": ["a"]}},
+        {
+            "metaData": {
+                "id": "i",
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": "{}",
+                "partitionColumns": ["p"],
+                "configuration": {"k": "v", "gone": None},
+                "createdTime": 9,
+            }
+        },
+        add(
+            "a%20b", partitionValues={"p": None}, modificationTime=3, stats="{}", baseRowId=4, defaultRowCommitVersion=5
+        ),
+        remove("c", deletionTimestamp=8, extendedFileMetadata=True, partitionValues={"p": "1"}, size=2),
+        {"cdc": {"path": "_change_data/x%20y", "partitionValues": {"p": "1"}, "size": 3, "dataChange": False}},
+        {"txn": {"appId": "app", "version": 2, "lastUpdated": 1}},
+        {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+    )
+    assert got.version == 7
+    assert got.info is not None
+    assert (got.info.timestamp_ms, got.info.in_commit_timestamp_ms, got.info.is_first) == (5, 6, True)
+    assert got.info.values["isBlindAppend"] is True
+    assert got.protocol == Protocol(
+        min_reader_version=3, min_writer_version=7, reader_features=(), writer_features=("a",)
+    )
+    assert got.metadata is not None
+    assert (got.metadata.configuration, got.metadata.partition_columns) == ({"k": "v"}, ("p",))
+    assert got.adds.to_pylist() == [
+        {
+            "path": "a%20b",
+            "key": "/t/a b",
+            "physical": "/t/a b",
+            "partition_values": [("p", None)],
+            "size": 1,
+            "modification_time": 3,
+            "data_change": True,
+            "stats": "{}",
+            "dv_storage_type": None,
+            "dv_path_or_inline": None,
+            "dv_offset": None,
+            "dv_size": None,
+            "dv_cardinality": None,
+            "base_row_id": 4,
+            "default_row_commit_version": 5,
+        }
+    ]
+    removed = got.removes.to_pylist()[0]
+    assert (removed["key"], removed["deletion_time"], removed["extended_file_metadata"]) == ("/t/c", 8, True)
+    assert [(file.key, file.partition_values, file.size) for file in got.cdc] == [
+        ("/t/_change_data/x y", {"p": "1"}, 3)
+    ]
+    assert got.transactions == (Transaction(app_id="app", version=2, last_updated_ms=1),)
+    assert got.domains == (DomainMetadata(domain="d", configuration="{}", removed=False),)
+
+
+def test_longs_are_exact():
+    got = commit(add("a", size=2**53 + 1, modificationTime=2**63 - 1))
+    assert got.adds.column("size").to_pylist() == [2**53 + 1]
+    assert got.adds.column("modification_time").to_pylist() == [2**63 - 1]
+
+
+@pytest.mark.parametrize("separator", ["\r\n", "\n\n", "\n  \n"], ids=repr)
+def test_line_ends_and_blank_lines(separator):
+    assert commit(add("a"), add("b"), "", separator=separator).adds.num_rows == 2
+
+
+def test_line_separators_of_unicode_do_not_end_lines():
+    got = commit(json.dumps(add("a\u2028b\x85c"), ensure_ascii=False))
+    assert got.adds.column("path").to_pylist() == ["a\u2028b\x85c"]
+
+
+def test_unknown_and_null_actions_are_ignored():
+    got = commit({"add": None, "txn": {"appId": "a", "version": 1}}, {"future": {"x": 1}}, {"commitInfo": {"x": [1]}})
+    assert got.adds.num_rows == 0
+    assert len(got.transactions) == 1
+    assert got.info is not None
+    assert not got.info.is_first
+
+
+def test_commit_info_of_any_type_is_kept():
+    got = commit({"commitInfo": {"timestamp": "yesterday", "operation": 3, "operationParameters": [1, {"a": None}]}})
+    assert got.info is not None
+    assert (got.info.timestamp_ms, got.info.operation) == (None, None)
+    assert got.info.values["operationParameters"] == [1, {"a": None}]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        pytest.param('{"add":{"path":"x","partit', "is not JSON", id="half-written"),
+        pytest.param('{"add":{}}{"add":{}}', "is not JSON", id="two objects"),
+        pytest.param('["add"]', "is not a JSON object", id="a list"),
+        pytest.param('{"add":3}', "is not an object", id="action is a number"),
+        pytest.param('{"add":{"path":"x","partitionValues":{},"size":NaN}}', "is not JSON", id="NaN"),
+        pytest.param({**add("a"), **remove("b")}, "holds 2 actions", id="two actions"),
+        pytest.param({"add": {"partitionValues": {}, "size": 1}}, "has no path", id="no path"),
+        pytest.param({"add": {"path": "a", "size": 1}}, "has no partitionValues", id="no partition values"),
+        pytest.param({"add": {"path": "a", "partitionValues": {}}}, "has no size", id="no size"),
+        pytest.param(add("a", partitionValues={"p": 1}), "expected text or null", id="partition value is a number"),
+        pytest.param(add("a", partitionValues=[]), "not an object", id="partition values are a list"),
+        pytest.param(add("a", size="1"), "is '1', expected int64", id="size is text"),
+        pytest.param(add("a", size=1.0), "is 1.0, expected int64", id="size is a float"),
+        pytest.param(add("a", size=2**63), "holds what is no int64", id="size is too large"),
+        pytest.param(add("a", stats={}), "is {}, expected string", id="stats are an object"),
+        pytest.param(add("\ud800"), "holds what is no string", id="half of a surrogate pair"),
+        pytest.param(add("a", deletionVector={"storageType": "u"}), "is incomplete", id="vector without path"),
+        pytest.param(add("a", deletionVector={"cardinality": 1}), "is incomplete", id="vector without type"),
+        pytest.param(add("a", deletionVector="u"), "expected", id="vector is text"),
+        pytest.param({"protocol": {"minReaderVersion": "1"}}, "expected an integer", id="reader version is text"),
+        pytest.param({"txn": {"version": 1}}, "has no appId", id="no appId"),
+        pytest.param({"metaData": {"partitionColumns": [1]}}, "expected text", id="partition column is a number"),
+        pytest.param(b"\xff".decode("latin-1").encode("latin-1"), "is not JSON", id="not UTF-8"),
+    ],
+)
+def test_bad_line_is_refused(line, reason):
+    data = line if isinstance(line, bytes) else (line if isinstance(line, str) else json.dumps(line)).encode()
+    data = json.dumps(add("fine")).encode() + b"\n" + data
+    with pytest.raises(CorruptFileError) as caught:
+        parse_commit(data, file="7.json", version=7, locator=LOCATOR)
+    assert reason in str(caught.value)
+    assert caught.value.file == "7.json"
+
+
+def test_bad_line_message_names_file_and_line():
+    with pytest.raises(CorruptFileError) as caught:
+        commit(add("a"), '{"add"')
+    assert str(caught.value) == (
+        "Cannot read the log: line 2 is not JSON: Expecting ':' delimiter: line 1 column 7 (char 6). "
+        "It may be half-written [LogCorrupt; file /t/_delta_log/7.json, rule delta L24]"
+    )
+
+
+PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+
+
+@pytest.mark.parametrize(
+    ("actions", "reason"),
+    [
+        pytest.param((PROTOCOL, PROTOCOL), "holds 2 protocol actions", id="two protocols"),
+        pytest.param(({"metaData": {}}, {"metaData": {}}), "holds 2 metaData actions", id="two metaData"),
+        pytest.param((add("a b"), add("a%20b")), "adds the same file twice: /t/a b", id="added twice"),
+        pytest.param((add("a"), remove("file:/t/a")), "both adds and removes", id="added and removed"),
+        pytest.param((remove("a"), add("a")), "both adds and removes", id="removed and added"),
+        pytest.param(
+            (add("a", deletionVector=vector("x")), remove("a", deletionVector=vector("x"))),
+            "both adds and removes",
+            id="with one vector",
+        ),
+        pytest.param((add("a%zz"),), "percent sign", id="bad escape"),
+    ],
+)
+def test_contradiction_in_one_commit_is_refused(actions, reason):
+    with pytest.raises(InvalidTableError, match=reason) as caught:
+        commit(*actions)
+    assert caught.value.file == "/t/_delta_log/7.json"
+
+
+def test_update_of_a_deletion_vector_is_no_contradiction():
+    got = commit(remove("a"), add("a", deletionVector=vector("x", offset=1)), remove("b"), remove("b"))
+    assert got.adds.num_rows == 1
+    descriptor = DeletionVectorDescriptor.of(got.adds.to_pylist()[0])
+    assert descriptor == DeletionVectorDescriptor(
+        storage_type="u", path_or_inline="x", offset=1, size=10, cardinality=2
+    )
+    assert descriptor.unique_id == "ux@1"
+    assert DeletionVectorDescriptor.of(got.removes.to_pylist()[0]) is None
+
+
+def test_path_map_moves_files_and_their_keys():
+    moved = Locator(TableRoot.of("/t"), PathMap((("s3://old/t", "/t"),)))
+    assert commit(add("s3://old/t/a%20b"), locator=moved).adds.column("key").to_pylist() == ["/t/a b"]
+
+
+def test_read_commit(tmp_path):
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    path = log / f"{0:020d}.json"
+    path.write_text(json.dumps(add("a")))
+    reader = CommitReader.of(Storage(), str(tmp_path))
+    assert reader.read_commit(LogFile(str(path), 0, 1, None)).adds.column("key").to_pylist() == [f"{tmp_path}/a"]
+    path.write_bytes(b"")
+    with pytest.raises(CorruptFileError, match="an empty file"):
+        reader.read_commit(LogFile(str(path), 0, 0, None))
+    path.unlink()
+    with pytest.raises(MissingFileError):
+        reader.read_commit(LogFile(str(path), 0, 1, None))

@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyroaring import BitMap64
+
+from harness.delta import z85
+from harness.delta.actions import DeletionVectorDescriptor
+from harness.delta.deletion_vectors import (
+    DeletedFile,
+    decode_inline,
+    decode_stored,
+    make_loader,
+    vector_path,
+)
+from harness.delta.paths import TableRoot
+from harness.errors import CorruptDeleteError, HarnessError, InvalidTableError, MissingFileError
+from harness.storage import PathMap, Storage
+from harness.testing.delta_vectors import bitmap_bytes, vector_file_bytes
+from harness.testing.delta_vectors import z85 as encode_z85
+
+PORTABLE, NATIVE = 1681511377, 1681511376
+
+
+def descriptor(kind: str, text: str, *, size: int = 40, cardinality: int = 6, offset: int | None = None):
+    return DeletionVectorDescriptor(
+        storage_type=kind, path_or_inline=text, size=size, cardinality=cardinality, offset=offset
+    )
+
+
+class CountingStorage(Storage):
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        self.__dict__.setdefault("reads", []).append((Path(path).name, offset, length))
+        return super().read(path, offset=offset, length=length)
+
+
+# -- Z85
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        pytest.param("", b"", id="nothing"),
+        pytest.param("HelloWorld", bytes.fromhex("864fd26fb559f75b"), id="RFC 32"),
+        pytest.param("%nSc0", b"\xff\xff\xff\xff", id="largest"),
+        pytest.param("00000", b"\0\0\0\0", id="smallest"),
+    ],
+)
+def test_z85(text, data):
+    assert z85.decode(text) == data
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("abcd", "4 characters, expected a multiple of 5", id="length"),
+        pytest.param("abcd~", "the character '~', which Z85 does not have", id="alphabet"),
+        pytest.param("abcdé", "the character 'é', which Z85 does not have", id="not ASCII"),
+        pytest.param("%nSc1", "the group '%nSc1', which is above 32 bits", id="overflow"),
+    ],
+)
+def test_z85_refuses(text, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        z85.decode(text)
+
+
+# -- where vectors are
+
+
+@pytest.mark.parametrize(
+    ("root", "kind", "text", "path"),
+    [
+        pytest.param(
+            "/t",
+            "u",
+            "ab^-aqEH.-t@S}K{vb[*k^",
+            "/t/ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin",
+            id="relative with a prefix (D2)",
+        ),
+        pytest.param(
+            "/a b%20c",
+            "u",
+            "^-aqEH.-t@S}K{vb[*k^",
+            "/a b%20c/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin",
+            id="the root is not decoded (D14)",
+        ),
+        pytest.param("/t", "p", "file:/x/folder%26with%2525%20c/v.bin", "/x/folder&with%25 c/v.bin", id="URI (D3)"),
+        pytest.param("/t", "p", "/x/v.bin", "/x/v.bin", id="absolute path"),
+        pytest.param("/t", "p", "s3://bucket/v%20.bin", "s3://bucket/v .bin", id="another store"),
+    ],
+)
+def test_path_of_a_vector(root, kind, text, path):
+    assert vector_path(descriptor(kind, text), TableRoot.of(root)) == path
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        pytest.param(
+            "u",
+            "short",
+            "Cannot read deletion vector: its path 'short' is shorter than 20 characters. Restore the table "
+            "[DeletionVectorError; rule delta D2]",
+            id="short",
+        ),
+        pytest.param(
+            "u",
+            "ab^-aqEH.-t@S}K{vb[*~^",
+            "Cannot read deletion vector: its path 'ab^-aqEH.-t@S}K{vb[*~^' has the character '~', which Z85 does not "
+            "have. Restore the table [DeletionVectorError; rule delta D2]",
+            id="no Z85",
+        ),
+        pytest.param(
+            "p",
+            "folder/v.bin",
+            "Cannot read deletion vector: its path 'folder/v.bin' is relative, expected an absolute URI. Restore the "
+            "table [DeletionVectorError; rule delta D3]",
+            id="relative",
+        ),
+        pytest.param(
+            "r",
+            "x",
+            "Cannot read deletion vector: its storage type is 'r', expected u, p or i. Restore the table "
+            "[DeletionVectorError; rule delta D1]",
+            id="unknown type",
+        ),
+    ],
+)
+def test_path_is_refused(kind, text, message):
+    with pytest.raises(CorruptDeleteError) as caught:
+        vector_path(descriptor(kind, text), TableRoot.of("/t"))
+    assert str(caught.value) == message
+
+
+# -- inline
+
+
+def test_inline_sample_of_the_protocol():
+    text = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"  # big-endian counts, unlike what writers write
+    assert list(decode_inline(descriptor("i", text))) == [3, 4, 7, 11, 18, 29]
+
+
+@pytest.mark.parametrize("form", ["portable", "native"])
+@pytest.mark.parametrize(
+    "positions",
+    [
+        pytest.param([0], id="one"),
+        pytest.param([5, 2**32 - 1, 2**32, 3 * 2**32 + 7], id="beyond 32 bits, with a gap (D8)"),
+        pytest.param([*range(0, 20_000, 2), *range(70_000, 90_000)], id="bitset"),
+    ],
+)
+def test_inline_in_both_layouts(form, positions):
+    data = bitmap_bytes(positions, form)
+    vector = descriptor("i", encode_z85(data), size=len(data), cardinality=len(positions))
+    assert list(decode_inline(vector)) == positions
+
+
+DATA = bitmap_bytes([1, 2, 9], "portable")
+BROKEN_INLINE = [
+    pytest.param(encode_z85(DATA), len(DATA) - 5, 3, "delta D4", id="longer than declared"),
+    pytest.param(encode_z85(DATA), len(DATA) + 4, 3, "delta D4", id="shorter than declared"),
+    pytest.param("~" * 5, 4, 3, "delta D4", id="no Z85"),
+    pytest.param(encode_z85(DATA), len(DATA), 2, "delta D9", id="cardinality"),
+    pytest.param(encode_z85(DATA + b"\0\0\0\0"), len(DATA) + 4, 3, "delta D7", id="bytes after the end (D8)"),
+    pytest.param(
+        encode_z85(struct.pack(">iii", NATIVE, 1, 100) + DATA[12:]), len(DATA), 3, "delta D7", id="cut, big-endian"
+    ),
+    pytest.param(encode_z85(b"\1\2"), 2, 3, "delta D7", id="no magic"),
+    pytest.param(encode_z85(struct.pack("<i", 1681511378) + DATA[4:]), len(DATA), 3, "delta D7", id="other magic"),
+    pytest.param(
+        encode_z85(struct.pack("<iQIIII", PORTABLE, 2, 1, 12346, 0, 0) + struct.pack("<III", 12346, 0, 0)),
+        40,
+        0,
+        "delta D7",
+        id="keys descend",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "size", "cardinality", "rule"), BROKEN_INLINE)
+def test_broken_inline_vector(text, size, cardinality, rule):
+    with pytest.raises(CorruptDeleteError) as caught:
+        decode_inline(descriptor("i", text, size=size, cardinality=cardinality))
+    assert (caught.value.rule, caught.value.cause) == (rule, "DeletionVectorError")
+
+
+# -- in files
+
+
+def frame(data: bytes = DATA, *, length: int | None = None, checksum: int | None = None) -> bytes:
+    size = len(data) if length is None else length
+    crc = zlib.crc32(data) if checksum is None else checksum
+    return struct.pack(">i", size) + data + struct.pack(">I", crc)
+
+
+def test_stored_vector():
+    assert list(decode_stored(frame(), descriptor("u", "", size=len(DATA), cardinality=3))) == [1, 2, 9]
+
+
+@pytest.mark.parametrize(
+    ("data", "rule"),
+    [
+        pytest.param(frame()[:-1], "delta D14", id="cut"),
+        pytest.param(b"", "delta D14", id="nothing"),
+        pytest.param(frame(length=len(DATA) - 1), "delta D5", id="another length"),
+        pytest.param(frame(checksum=1), "delta D5", id="checksum"),
+        pytest.param(frame(DATA[:-1] + b"\x08"), "delta D9", id="another bitmap"),
+    ],
+)
+def test_broken_stored_vector(data, rule):
+    size, cardinality = len(DATA), 3 if rule != "delta D9" else 2
+    with pytest.raises(CorruptDeleteError) as caught:
+        decode_stored(data, descriptor("u", "", size=size, cardinality=cardinality))
+    assert caught.value.rule == rule
+
+
+def vectors_file(path: Path, *positions: list[int], version: int = 1) -> list[DeletionVectorDescriptor]:
+    payloads = [bitmap_bytes(p, "portable") for p in positions]
+    content, offsets = vector_file_bytes(payloads)
+    path.write_bytes(bytes([version]) + content[1:])
+    return [
+        descriptor("p", path.as_uri(), size=len(data), cardinality=len(p), offset=offset)
+        for data, p, offset in zip(payloads, positions, offsets, strict=True)
+    ]
+
+
+def loader(tmp_path: Path, *vectors: DeletionVectorDescriptor, rows: int | None = 100, storage=None, data=None):
+    targets = {
+        3 + i: DeletedFile(path=f"f{i}", physical=str(data or tmp_path / f"f{i}"), record_count=rows, vector=vector)
+        for i, vector in enumerate(vectors)
+    }
+    root = TableRoot.of(str(tmp_path))
+    return make_loader(targets, storage=storage or Storage(), root=root, path_map=PathMap(), table="t")
+
+
+def test_one_file_of_many_vectors_is_read_once(tmp_path):
+    storage = CountingStorage()
+    load = loader(tmp_path, *vectors_file(tmp_path / "v.bin", [1], [2, 3], [4]), storage=storage)
+    assert {k: list(v) for k, v in load([0, 3, 4, 5]).items()} == {3: [1], 4: [2, 3], 5: [4]}
+    assert [name for name, _, _ in storage.__dict__["reads"]] == ["v.bin", "v.bin"]  # the version byte, the vectors
+    assert list(load([4])[4]) == [2, 3]
+    assert len(storage.__dict__["reads"]) == 2
+
+
+@pytest.mark.parametrize("offset", [None, 0])
+def test_without_offset_the_vector_is_the_first(tmp_path, offset):
+    (vector,) = vectors_file(tmp_path / "v.bin", [7])
+    moved = descriptor("p", vector.path_or_inline, size=vector.size, cardinality=1, offset=offset)
+    assert list(loader(tmp_path, moved)([3])[3]) == [7]  # delta D6
+
+
+def test_a_vector_of_no_rows_needs_no_file(tmp_path):
+    empty = descriptor("p", (tmp_path / "gone.bin").as_uri(), size=8, cardinality=0, offset=1)
+    assert loader(tmp_path, empty)([3]) == {}  # delta D9
+
+
+def test_a_position_beyond_the_file(tmp_path):
+    (vector,) = vectors_file(tmp_path / "v.bin", [99, 100])
+    with pytest.raises(CorruptDeleteError) as caught:
+        loader(tmp_path, vector)([3])
+    path = tmp_path / "v.bin"
+    assert str(caught.value) == (
+        "Cannot read deletion vector: it deletes row 100 of a data file of 100 rows. Restore the table "
+        f"[DeletionVectorError; table t, file {path} at 1, of f0, rule delta D9]"
+    )
+
+
+@pytest.mark.parametrize(("last", "fails"), [(4, False), (5, True)])
+def test_rows_unknown_the_footer_is_asked(tmp_path, last, fails):
+    data = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"a": range(5)}), data)
+    load = loader(tmp_path, *vectors_file(tmp_path / "v.bin", [last]), rows=None, data=data)
+    if not fails:
+        assert list(load([3])[3]) == [last]
+        return
+    with pytest.raises(CorruptDeleteError, match="deletes row 5 of a data file of 5 rows"):
+        load([3])
+
+
+@pytest.mark.parametrize(
+    ("damage", "error", "rule"),
+    [
+        pytest.param(lambda path: path.unlink(), MissingFileError, "delta D14", id="missing"),
+        pytest.param(lambda path: path.write_bytes(path.read_bytes()[:-3]), CorruptDeleteError, "delta D14", id="cut"),
+        pytest.param(lambda path: path.write_bytes(b""), CorruptDeleteError, "delta D5", id="empty"),
+        pytest.param(
+            lambda path: path.write_bytes(b"\2" + path.read_bytes()[1:]), CorruptDeleteError, "delta D5", id="version"
+        ),
+    ],
+)
+def test_a_damaged_file(tmp_path, damage, error, rule):
+    vectors = vectors_file(tmp_path / "v.bin", [1], [2])
+    damage(tmp_path / "v.bin")
+    with pytest.raises(error) as caught:
+        loader(tmp_path, *vectors)([3, 4])
+    assert caught.value.rule == rule
+    assert caught.value.table == "t"
+    assert caught.value.file.startswith(str(tmp_path / "v.bin"))
+
+
+def test_an_escape_that_is_none(tmp_path):
+    with pytest.raises(InvalidTableError) as caught:
+        loader(tmp_path, descriptor("p", "file:/a%zz", offset=1))([3])
+    assert isinstance(caught.value, HarnessError)
+    assert (caught.value.rule, caught.value.file) == ("delta L38", "f0")
+
+
+def test_a_mapped_path(tmp_path):
+    (vector,) = vectors_file(tmp_path / "v.bin", [6])
+    elsewhere = descriptor("p", "file:/elsewhere/v.bin", size=vector.size, cardinality=1, offset=1)
+    target = DeletedFile(path="f", physical="f", record_count=10, vector=elsewhere)
+    load = make_loader(
+        {0: target},
+        storage=Storage(),
+        root=TableRoot.of(str(tmp_path)),
+        path_map=PathMap((("/elsewhere", str(tmp_path)),)),
+        table="t",
+    )
+    assert load([0]) == {0: BitMap64([6])}

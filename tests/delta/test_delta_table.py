@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+import harness
+from harness.errors import (
+    AmbiguousTableError,
+    InvalidTableError,
+    RequestError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+    UnknownColumnError,
+    UnsupportedError,
+)
+from harness.file_index import FileIndex, file_uri
+from harness.storage import Storage
+from harness.testing.delta import DeltaTable
+from harness.testing.iceberg import IcebergTable
+
+
+@pytest.fixture
+def table(tmp_path) -> DeltaTable:
+    """Version 1: id 1 in eu; 2: and id 2 in us; 3: a column more; 4: without id 1."""
+    schema = {"id": "long", "region": "string"}
+    table = DeltaTable.create(tmp_path / "t", schema, partition_columns=["region"], timestamp=1_000_000_000_000)
+    first = table.write_data([{"id": 1, "region": "eu"}])
+    table.append(first, timestamp=1_000_000_001_000)
+    table.append(table.write_data([{"id": 2, "region": "us"}]), timestamp=1_000_000_002_000)
+    table.change("ADD COLUMNS", lambda doc: doc.add("n", "integer", None, {}), timestamp=1_000_000_003_000)
+    table.remove(first, timestamp=1_000_000_004_000)
+    return table
+
+
+def opened(table: DeltaTable, **how: Any) -> harness.Table:
+    return harness.open_table(str(table.directory), **how)
+
+
+def ids(snapshot: harness.Snapshot) -> list[int]:
+    return sorted(snapshot.to_arrow(columns=["id"]).column(0).to_pylist())
+
+
+# -- what is where
+
+
+def test_open(table):
+    found = opened(table)
+    assert (found.format, found.location, found.warnings, found.refs()) == ("delta", str(table.directory), (), {})
+    assert found.schema.names() == ("id", "region", "n")
+    snapshot = found.snapshot()
+    assert (snapshot.id, snapshot.timestamp_ms, snapshot.schema) == (4, 1_000_000_004_000, found.schema)
+    assert ids(snapshot) == [2]
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        pytest.param(lambda path: str(path) + "/", id="slash"),
+        pytest.param(lambda path: "file://" + str(path), id="file URI"),
+        pytest.param(lambda path: path, id="path object"),
+        pytest.param(os.path.relpath, id="relative"),
+    ],
+)
+def test_locations(table, spelling):
+    assert ids(harness.open_table(spelling(table.directory)).snapshot()) == [2]
+
+
+def test_another_file_system(table):
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.put(str(table.directory), "/delta-test/t", recursive=True)
+    try:
+        plan = harness.open_table("memory://delta-test/t").snapshot(2).plan()
+        assert plan.files.column("physical").to_pylist() == [
+            f"memory://delta-test/t/{handle.path}" for handle in table.handles
+        ]
+    finally:
+        memory.rm("/delta-test", recursive=True)
+
+
+def test_format_of_both(tmp_path):
+    DeltaTable.create(tmp_path / "t", {"id": "long"})
+    IcebergTable.create(tmp_path / "i", {"id": "long"})
+    os.rename(tmp_path / "i" / "metadata", tmp_path / "t" / "metadata")
+    location = str(tmp_path / "t")
+    with pytest.raises(AmbiguousTableError) as caught:
+        harness.open_table(location)
+    assert str(caught.value) == (
+        "Cannot tell the format: there is both a _delta_log and Iceberg metadata. Say format_hint='delta' or "
+        f"format_hint='iceberg' [AmbiguousTable; table {location}, rule delta U1]"
+    )
+    assert harness.open_table(location, format_hint="delta").format == "delta"
+    assert harness.open_table(location, format_hint="iceberg").format == "iceberg"
+
+
+def test_a_folder_called_metadata_is_no_iceberg_table(table):
+    (table.directory / "metadata").mkdir()
+    (table.directory / "metadata" / "notes.txt").write_text("")
+    assert opened(table).format == "delta"
+
+
+def test_no_table(tmp_path):
+    with pytest.raises(TableNotFoundError):
+        harness.open_table(str(tmp_path))
+    with pytest.raises(TableNotFoundError) as caught:
+        harness.open_table(str(tmp_path), format_hint="delta")
+    assert (caught.value.table, caught.value.rule) == (str(tmp_path), "delta L4")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"prune": "all"}, "Delta tables have no manifests", id="prune"),
+        pytest.param({"prune": "some"}, "expected one of off, files, all", id="unknown prune"),
+        pytest.param({"format_hint": "hudi"}, "expected one of iceberg, delta", id="format_hint"),
+        pytest.param({"allow_version_guess": True}, "option allow_version_guess: the table is delta", id="guess"),
+        pytest.param({"lenient_delete_partition": True}, "option is for iceberg tables", id="lenient"),
+        pytest.param({"allow_duplicate_files": True}, "allow_duplicate_files", id="duplicates"),
+    ],
+)
+def test_options(table, options, message):
+    with pytest.raises(RequestError, match=message):
+        opened(table, **options)
+
+
+def test_options_of_delta_are_refused_for_iceberg(tmp_path):
+    table = IcebergTable.create(tmp_path / "i", {"id": "long"})
+    location = str(table.store.directory)
+    with pytest.raises(
+        RequestError, match="allow_checkpoint_only: the table is iceberg, the option is for delta tables"
+    ):
+        harness.open_table(location, allow_checkpoint_only=True)
+    with pytest.raises(RequestError, match="iceberg tables have snapshot ids"):
+        harness.open_table(location).snapshot(version=1)
+    with pytest.raises(UnknownColumnError, match="only Delta tables have it"):
+        harness.open_table(location).snapshot().plan(columns=["_row_commit_version"])
+
+
+# -- time travel
+
+
+@pytest.mark.parametrize(
+    ("how", "version", "expected"),
+    [
+        pytest.param({"version": 0}, 0, [], id="empty"),
+        pytest.param({"version": 1}, 1, [1], id="version"),
+        pytest.param({"snapshot_id": 2}, 2, [1, 2], id="snapshot_id"),
+        pytest.param({"timestamp": 1_000_000_001_500}, 1, [1], id="milliseconds"),
+        pytest.param({"timestamp": "2001-09-09 01:46:42"}, 2, [1, 2], id="text in UTC"),
+        pytest.param({"timestamp": "2001-09-09T03:46:43+02:00"}, 3, [1, 2], id="text with an offset"),
+        pytest.param({"timestamp": 1_000_000_004_000}, 4, [2], id="time of the latest"),
+    ],
+)
+def test_time_travel(table, how, version, expected):
+    snapshot = opened(table).snapshot(**how)
+    assert (snapshot.id, snapshot.timestamp_ms) == (version, 1_000_000_000_000 + 1000 * version)
+    assert snapshot.schema.names() == (("id", "region", "n") if version > 2 else ("id", "region"))
+    assert ids(snapshot) == expected
+
+
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [
+        pytest.param({"version": 5}, SnapshotNotFoundError, id="later version"),
+        pytest.param({"version": -1}, SnapshotNotFoundError, id="negative"),
+        pytest.param({"timestamp": 999_999_999_999}, SnapshotNotFoundError, id="earlier time"),
+        pytest.param({"timestamp": 1_000_000_004_001}, SnapshotNotFoundError, id="later time"),
+        pytest.param({"timestamp": "soon"}, RequestError, id="no time"),
+        pytest.param({"ref": "main"}, RequestError, id="ref"),
+        pytest.param({"version": 1, "timestamp": 1_000_000_001_000}, RequestError, id="two selectors"),
+        pytest.param({"version": 1, "snapshot_id": 1}, RequestError, id="version twice"),
+    ],
+)
+def test_time_travel_that_cannot_be(table, how, error):
+    with pytest.raises(error) as caught:
+        opened(table).snapshot(**how)
+    assert "snapshot_id" in how or caught.value.table == str(table.directory)
+
+
+def test_in_commit_timestamps(tmp_path):
+    on = {"delta.enableInCommitTimestamps": "true"}
+    table = DeltaTable.create(
+        tmp_path / "t", {"id": "long"}, configuration=on, timestamp=5_000, in_commit_timestamp=1_000_000_000_000
+    )
+    table.append(table.write_data([{"id": 1}]), timestamp=6_000, in_commit_timestamp=1_000_000_005_000)
+    found = opened(table)
+    assert found.snapshot().timestamp_ms == 1_000_000_005_000
+    assert found.snapshot(timestamp=1_000_000_004_999).id == 0
+    assert [entry["timestamp_ms"] for entry in found.snapshots()] == [1_000_000_000_000, 1_000_000_005_000]
+
+
+def test_features_are_those_of_the_version(table):
+    table.set_protocol({"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["x"], "writerFeatures": ["x"]})
+    with pytest.raises(UnsupportedError) as caught:
+        opened(table)
+    assert (caught.value.table, caught.value.snapshot) == (str(table.directory), 5)
+
+
+def test_an_opened_table_stays_as_it_was(table):
+    found = opened(table)
+    table.append(table.write_data([{"id": 9, "region": "eu"}]))
+    assert (found.snapshot().id, ids(found.snapshot())) == (4, [2])  # L44
+    with pytest.raises(SnapshotNotFoundError):
+        found.snapshot(version=5)
+    assert ids(opened(table).snapshot()) == [2, 9]
+
+
+def test_checkpoint_without_its_commit(table):
+    table.checkpoint()
+    table.expire_log(before=5)
+    with pytest.raises(InvalidTableError, match="allow_checkpoint_only"):
+        opened(table)
+    found = opened(table, allow_checkpoint_only=True)
+    assert ids(found.snapshot()) == [2]
+    assert found.snapshot().timestamp_ms is None
+    assert [(entry["id"], entry["operation"]) for entry in found.snapshots()] == [(4, None)]
+
+
+# -- facts
+
+
+def test_history(table):
+    history = opened(table).snapshots()
+    assert [entry["id"] for entry in history] == [0, 1, 2, 3, 4]
+    assert [entry["parent_id"] for entry in history] == [None, 0, 1, 2, 3]
+    assert [entry["operation"] for entry in history] == ["CREATE TABLE", "WRITE", "WRITE", "ADD COLUMNS", "DELETE"]
+
+
+def test_describe(table):
+    table.delete(table.handles[1], [0])
+    table.commit([{"txn": {"appId": "app", "version": 7}}])
+    described = opened(table).describe()
+    json.dumps(described)
+    assert described["version"] == 6
+    assert described["readable_versions"] == [[0, 6]]
+    assert described["partition_columns"] == ["region"]
+    assert [field["name"] for field in described["schema"]] == ["id", "region", "n"]
+    assert (described["files"], described["files_with_deletion_vectors"]) == (1, 1)
+    assert described["bytes"] == table.handles[1].file.stat().st_size
+    assert described["transactions"] == {"app": 7}
+    assert described["protocol"]["reader_features"] == ["deletionVectors"]
+    assert described["column_mapping_mode"] == "none"
+    assert len(described["history"]) == 7
+
+
+# -- the file index (F14)
+
+
+@pytest.fixture
+def index(tmp_path) -> FileIndex:
+    """Two files in eu (one of them with dead rows), one in `u s`, one in none."""
+    schema = {"id": "long", "region": "string"}
+    table = DeltaTable.create(tmp_path / "t u", schema, partition_columns=["region"])
+    for number, region in enumerate(["eu", "u s", "eu", None]):
+        rows = [{"id": 10 * number + i, "region": region} for i in range(10)]
+        table.append(table.write_data(rows, path=f"{'ö %#'[number]}.parquet"))
+    table.delete(table.handles[0], [0, 1])
+    return opened(table).snapshot().file_index()
+
+
+def test_index(index, tmp_path):
+    root = tmp_path / "t u"
+    assert index.root_paths == (str(root),)
+    assert index.partition_schema.names() == ("region",)
+    base = f"file://{tmp_path}/t%20u/"
+    names = ("%20.parquet", "%23.parquet", "%25.parquet", "%C3%B6.parquet")
+    assert index.input_files == tuple(base + name for name in names)
+    assert index.size_in_bytes == sum(file.stat().st_size for file in root.glob("*.parquet"))
+
+
+def test_index_lists_files_by_partition(index):
+    found = index.list_files()
+    assert len(found) == 3
+    by_region = {part.values["region"]: part.files for part in found}
+    assert {region: sorted(file.path for file in files) for region, files in by_region.items()} == {
+        "eu": ["%25.parquet", "%C3%B6.parquet"],
+        "u s": ["%20.parquet"],
+        None: ["%23.parquet"],
+    }
+    assert {file.record_count for files in by_region.values() for file in files} == {10}
+    assert sorted(file.ordinal for files in by_region.values() for file in files) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("partition_filters", "data_filters", "paths"),
+    [
+        pytest.param(["region = 'eu'"], [], {"%C3%B6.parquet", "%25.parquet"}, id="partition"),
+        pytest.param([], ["id >= 20"], {"%25.parquet", "%23.parquet"}, id="data"),
+        pytest.param(["region IS NOT NULL"], ["id >= 20"], {"%25.parquet"}, id="both"),
+        pytest.param(["region = 'eu'", "region <> 'eu'"], [], set(), id="none"),
+        pytest.param([], ["id % 2 = 7"], {"%C3%B6.parquet", "%20.parquet", "%25.parquet", "%23.parquet"}, id="no idea"),
+    ],
+)
+def test_index_under_filters(index, partition_filters, data_filters, paths):
+    found = index.list_files(partition_filters, data_filters)
+    assert {file.path for part in found for file in part.files} == paths
+    assert all(part.files for part in found)
+
+
+@pytest.mark.parametrize("text", ["id = 1", "region = 'eu' OR id = 1", "upper(region) = 'EU'"])
+def test_index_refuses_partition_filters_on_other_columns(index, text):
+    with pytest.raises(RequestError, match="Invalid partition filter"):
+        index.list_files([text])
+
+
+def test_index_names_files_whose_rows_are_all_dead(tmp_path):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]), table.write_data([{"id": 2}]))
+    table.delete(table.handles[0], [0])
+    index = opened(table).snapshot().file_index()
+    assert index.input_files == tuple(handle.file.as_uri() for handle in table.handles)
+    assert index.size_in_bytes == sum(handle.file.stat().st_size for handle in table.handles)
+    assert [file.path for part in index.list_files() for file in part.files] == [table.handles[1].path]
+
+
+def test_index_of_a_table_without_partitions(tmp_path):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    empty = opened(table).snapshot().file_index()
+    assert (empty.list_files(), empty.input_files, empty.size_in_bytes) == ((), (), 0)
+    table.append(table.write_data([{"id": 1}]), table.write_data([{"id": 2}]))
+    (only,) = opened(table).snapshot().file_index().list_files()
+    assert (dict(only.values), len(only.files)) == ({}, 2)
+
+
+def test_index_of_an_iceberg_table(tmp_path):
+    table = IcebergTable.create(
+        tmp_path / "i", {"id": "long", "region": "string"}, partition_spec=[("region", "identity")]
+    )
+    for region in ("eu", "us"):
+        table.append(table.write_data([{"id": 1, "region": region}]))
+    index = harness.open_table(str(table.store.directory)).snapshot().file_index()
+    assert index.partition_schema.names() == ("region",)
+    assert [dict(part.values) for part in index.list_files(["region = 'us'"])] == [{"region": "us"}]
+    assert len(index.input_files) == 2
+
+
+@pytest.mark.parametrize(
+    ("physical", "uri"),
+    [
+        pytest.param("/a b/p=%25?#[x]", "file:///a%20b/p=%2525%3F%23%5Bx%5D", id="local"),
+        pytest.param("s3://bucket/a b%", "s3://bucket/a%20b%25", id="store"),
+    ],
+)
+def test_file_uri(physical, uri):
+    assert file_uri(physical) == uri
+
+
+# -- races
+
+
+def test_a_listing_with_a_hole_is_repeated(table, monkeypatch):
+    """L44: one commit is not listed at first."""
+    calls = []
+    original = Storage.entries
+
+    def entries(self: Storage, directory: str) -> Any:
+        found = original(self, directory)
+        calls.append(directory)
+        return tuple(e for e in found if "02.json" not in e.name) if len(calls) == 1 else found
+
+    monkeypatch.setattr(Storage, "entries", entries)
+    assert ids(opened(table).snapshot()) == [2]
+    assert len(calls) == 2

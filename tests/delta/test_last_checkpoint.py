@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.delta.last_checkpoint import Hint, canonical_text, checksum, parse_hint, read_hint
+from harness.storage import Storage
+
+# The example of the protocol's section on JSON checksums.
+EXAMPLE = (
+    b'{"k0":"\'v 0\'", "checksum": "adsaskfljadfkjadfkj", "k1":{"k2": 2, "k3": ["v3", [1, 2], '
+    b'{"k4": "v4", "k5": ["v5", "v6", "v7"]}]}}'
+)
+
+
+def test_checksum_of_the_protocol_example() -> None:
+    assert canonical_text(EXAMPLE) == (
+        '"k0"="%27v%200%27","k1"+"k2"=2,"k1"+"k3"+0="v3","k1"+"k3"+1+0=1,"k1"+"k3"+1+1=2,"k1"+"k3"+2+"k4"="v4",'
+        '"k1"+"k3"+2+"k5"+0="v5","k1"+"k3"+2+"k5"+1="v6","k1"+"k3"+2+"k5"+2="v7"'
+    )
+    assert checksum(EXAMPLE) == "6a92d155a59bf2eecbd4b4ec7fd1f875"
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        pytest.param(
+            '{"a":1.50,"b":1E+3,"c":-0,"d":12345678901234567890}',
+            '"a"=1.50,"b"=1E+3,"c"=-0,"d"=12345678901234567890',
+            id="numbers as written",
+        ),
+        pytest.param('{"b":true,"a":null,"c":false}', '"a"=null,"b"=true,"c"=false', id="sorted, words unquoted"),
+        pytest.param('{"k é":"A-z0.9_~/+%"}', '"k%20%C3%A9"="A-z0.9_~%2F%2B%25"', id="percent-encoding"),
+        pytest.param(
+            '{"a":{"checksum":"x"},"checksum":"y"}', '"a"+"checksum"="x"', id="only the outer checksum is left out"
+        ),
+        pytest.param('{"a":[],"b":{},"c":""}', '"c"=""', id="nothing has no leaf"),
+    ],
+)
+def test_canonical_text(document: str, text: str) -> None:
+    assert canonical_text(document.encode()) == text
+
+
+def sealed(document: bytes) -> bytes:
+    return document[:-1] + b',"checksum":"' + checksum(document).encode() + b'"}'
+
+
+GOOD = b'{"version":10,"size":3,"parts":2}'
+
+
+@pytest.mark.parametrize(
+    ("data", "version"),
+    [
+        pytest.param(GOOD, 10, id="no checksum"),
+        pytest.param(sealed(GOOD), 10, id="right checksum"),
+        pytest.param(sealed(GOOD).replace(b"10", b"11"), None, id="wrong checksum"),
+        pytest.param(GOOD.replace(b"}", b',"checksum":5}'), None, id="checksum of another type"),
+        pytest.param(b"", None, id="empty"),
+        pytest.param(b"\xff\xfe", None, id="not UTF-8"),
+        pytest.param(GOOD[:-4], None, id="half"),
+        pytest.param(b"[10]", None, id="list"),
+        pytest.param(b"10", None, id="number"),
+        pytest.param(b"{}", None, id="no version"),
+        pytest.param(b'{"version":"10"}', None, id="text"),
+        pytest.param(b'{"version":10.0}', None, id="float"),
+        pytest.param(b'{"version":-1}', None, id="negative"),
+        pytest.param(b'{"version":null}', None, id="null"),
+        pytest.param(b'{"version":true}', None, id="boolean"),
+        pytest.param(b'{"version":NaN}', None, id="not JSON"),
+        pytest.param(b'{"version":10,"version":10}', None, id="duplicate key"),
+        pytest.param(b'{"version":10,"a":{"b":1,"b":1}}', None, id="duplicate inner key"),
+        pytest.param(b'{"version":' + b"1" * 5000 + b"}", None, id="endless number"),
+        pytest.param(b'{"version":1,"a":' + b"[" * 100_000 + b"}", None, id="endless nesting"),
+        pytest.param(b'{"version":1,"a":"\\ud800","checksum":"x"}', None, id="lone surrogate"),
+    ],
+)
+def test_parse_hint(data: bytes, version: int | None) -> None:
+    assert parse_hint(data) == (None if version is None else Hint(version))
+
+
+@pytest.mark.parametrize(
+    ("contents", "version", "reads"),
+    [
+        pytest.param([GOOD], 10, 1, id="sound at once"),
+        pytest.param([b"", GOOD[:-3], GOOD], 10, 3, id="sound at the third reading"),
+        pytest.param([b"", b"", b"", GOOD], None, 3, id="given up"),
+    ],
+)
+def test_an_unsound_hint_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, contents: list[bytes], version: int | None, reads: int
+) -> None:
+    left = list(contents)
+    monkeypatch.setattr(Storage, "read", lambda self, path: left.pop(0))
+    assert read_hint(Storage(), "/t") == (None if version is None else Hint(version))
+    assert len(contents) - len(left) == reads
+
+
+def test_a_missing_hint_is_none(tmp_path: Path) -> None:
+    assert read_hint(Storage(), str(tmp_path)) is None
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / "_last_checkpoint").write_bytes(GOOD)
+    assert read_hint(Storage(), str(tmp_path)) == Hint(10)

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from harness.delta.log_files import Checkpoint, CheckpointKind, LogListing, arrange, list_log
+from harness.errors import TableNotFoundError
+from harness.storage import Entry, Storage
+
+UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
+OTHER_UUID = "e8fa2d7c-aaaa-4e79-81be-64bd76c43a11"
+
+
+def v(number: int) -> str:
+    return f"{number:020d}"
+
+
+def part(version: int, number: int, count: int) -> str:
+    return f"{v(version)}.checkpoint.{number:010d}.{count:010d}.parquet"
+
+
+def listed(*names: str, empty: tuple[str, ...] = ()) -> LogListing:
+    return arrange("/t", [*(Entry(name, 7, 1000) for name in names), *(Entry(name, 0, 1000) for name in empty)])
+
+
+def found(listing: LogListing) -> list[str]:
+    """The names of all files that were told apart."""
+    files = [*listing.commits.values(), *listing.checksums.values(), *(c.file for c in listing.compactions)]
+    return sorted(file.name for file in (*files, *(file for c in listing.checkpoints for file in c.files)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(f"{v(3)}.json", id="commit"),
+        pytest.param(f"{v(3)}.checkpoint.parquet", id="classic checkpoint"),
+        pytest.param(part(3, 1, 1), id="one part of one"),
+        pytest.param(f"{v(3)}.checkpoint.{UUID}.json", id="UUID checkpoint in JSON"),
+        pytest.param(f"{v(3)}.checkpoint.{UUID.upper()}.parquet", id="UUID checkpoint in Parquet"),
+        pytest.param(f"{v(3)}.{v(4)}.compacted.json", id="compaction"),
+        pytest.param(f"{v(3)}.crc", id="checksum"),
+    ],
+)
+def test_a_name_of_the_log_is_accepted(name: str) -> None:
+    assert found(listed(name)) == [name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("_last_checkpoint", id="hint"),
+        pytest.param(f".{v(3)}.json.crc", id="Hadoop checksum"),
+        pytest.param(f"{v(3)}.json.tmp", id="temporary"),
+        pytest.param(f"_{v(3)}.json", id="underscore"),
+        pytest.param(f"{3:019d}.json", id="19 digits"),
+        pytest.param(f"{3:021d}.json", id="21 digits"),
+        pytest.param("\u0660" * 20 + ".json", id="digits that are not ASCII"),
+        pytest.param(f"{v(3)}.JSON", id="upper case"),
+        pytest.param(f"{v(3)}.json\n", id="line feed"),
+        pytest.param(f"{v(3)}.{UUID}.json", id="staged commit"),
+        pytest.param(f"{v(3)}.checkpoint.json", id="classic checkpoint in JSON"),
+        pytest.param(part(3, 0, 1), id="part 0"),
+        pytest.param(part(3, 2, 1), id="part above the count"),
+        pytest.param(f"{v(3)}.checkpoint.1.1.parquet", id="part with few digits"),
+        pytest.param(f"{v(3)}.checkpoint.not-a-uuid.parquet", id="no UUID"),
+        pytest.param(f"{v(3)}.{v(3)}.compacted.json", id="compaction of one version"),
+        pytest.param(f"{v(4)}.{v(3)}.compacted.json", id="compaction backwards"),
+    ],
+)
+def test_other_names_are_ignored(name: str) -> None:
+    assert found(listed(name)) == []
+
+
+def test_versions_are_sorted_as_numbers_from_any_order() -> None:
+    numbers = [0, 2, 9, 10, 11, 99, 100, 2**63 - 1]
+    names = [f"{v(number)}.json" for number in numbers]
+    random.Random(1).shuffle(names)
+    assert list(listed(*names).commits) == numbers
+
+
+def test_empty_checkpoints_and_compactions_are_absent_but_empty_commits_are_not() -> None:
+    torn = (f"{v(1)}.checkpoint.parquet", f"{v(0)}.{v(1)}.compacted.json", part(1, 2, 2), f"{v(1)}.json")
+    listing = listed(part(1, 1, 2), empty=torn)
+    assert (found(listing), listing.checkpoints) == ([f"{v(1)}.json"], ())
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param([part(5, 1, 2), part(5, 2, 2)], [[part(5, 1, 2), part(5, 2, 2)]], id="both parts"),
+        pytest.param(
+            [part(5, 10, 10), *(part(5, n, 10) for n in range(1, 10))],
+            [[part(5, n, 10) for n in range(1, 11)]],
+            id="order",
+        ),
+        pytest.param([part(5, 1, 3), part(5, 3, 3)], [], id="part 2 of 3 missing"),
+        pytest.param([part(5, 1, 2), part(5, 2, 3), part(5, 3, 3)], [], id="parts of different sets"),
+        pytest.param(
+            [part(5, 1, 1), part(5, 1, 2), part(5, 2, 2)],
+            [[part(5, 1, 1)], [part(5, 1, 2), part(5, 2, 2)]],
+            id="two sets",
+        ),
+        pytest.param([part(5, 1, 2), part(6, 2, 2)], [], id="parts of different versions"),
+    ],
+)
+def test_a_multi_part_checkpoint_is_complete_with_all_parts_of_one_set(
+    names: list[str], expected: list[list[str]]
+) -> None:
+    assert [[file.name for file in c.files] for c in listed(*names).checkpoints] == expected
+
+
+def test_checkpoints_are_sorted_by_preference() -> None:
+    best_last = [
+        [f"{v(4)}.checkpoint.{OTHER_UUID}.json"],
+        [f"{v(5)}.checkpoint.parquet"],
+        [part(5, 1, 1)],
+        [part(5, 1, 2), part(5, 2, 2)],
+        [f"{v(5)}.checkpoint.{UUID}.json"],
+        [f"{v(5)}.checkpoint.{UUID}.parquet"],
+        [f"{v(5)}.checkpoint.{OTHER_UUID}.json"],
+    ]
+    names = [name for files in best_last for name in files]
+    random.Random(2).shuffle(names)
+    assert [[file.name for file in c.files] for c in listed(*names).checkpoints] == best_last
+
+
+def test_multi_part_checkpoints_can_be_left_out() -> None:
+    listing = listed(f"{v(5)}.checkpoint.parquet", part(6, 1, 1), f"{v(4)}.checkpoint.{UUID}.json")
+    kinds = [c.kind for c in listing.without_multi_part().checkpoints]
+    assert kinds == [CheckpointKind.UUID, CheckpointKind.CLASSIC]
+
+
+@pytest.mark.parametrize(
+    ("names", "latest"),
+    [
+        pytest.param([], -1, id="nothing"),
+        pytest.param([f"{v(2)}.json", f"{v(10)}.json"], 10, id="commit"),
+        pytest.param([f"{v(2)}.json", f"{v(4)}.checkpoint.parquet"], 4, id="checkpoint"),
+        pytest.param([f"{v(2)}.json", part(4, 1, 2)], 2, id="not an incomplete checkpoint"),
+        pytest.param([f"{v(2)}.json", f"{v(1)}.{v(3)}.compacted.json"], 3, id="compaction"),
+        pytest.param([f"{v(2)}.json", f"{v(7)}.crc"], 2, id="not a checksum"),
+    ],
+)
+def test_latest_version(names: list[str], latest: int) -> None:
+    assert listed(*names).latest == latest
+
+
+def touch(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / "_delta_log" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"{}")
+
+
+def test_list_log_gives_paths_sizes_and_times(tmp_path: Path) -> None:
+    touch(tmp_path, f"{v(0)}.json", f"_staged_commits/{v(1)}.{UUID}.json", "_sidecars/x.parquet", f"{v(2)}.json/inner")
+    path = tmp_path / "_delta_log" / f"{v(0)}.json"
+    os.utime(path, ns=(0, 1_700_000_000_123_999_999))
+    for root in (str(tmp_path), f"{tmp_path}/", f"file://{tmp_path}"):
+        listing = list_log(Storage(), root)
+        assert list(listing.commits) == [0]  # a directory with a commit's name is none
+        file = listing.commits[0]
+        assert (file.version, file.size, file.modified_ms) == (0, 2, 1_700_000_000_123)
+        assert Storage().read(file.path) == b"{}"
+
+
+@pytest.fixture
+def object_store() -> Iterator[str]:
+    """The URI of an empty directory."""
+    store = fsspec.filesystem("memory")
+    yield "memory://test-log-files/t"
+    store.rm("/test-log-files", recursive=True)
+
+
+def test_list_log_lists_object_stores(object_store: str) -> None:
+    store = fsspec.filesystem("memory")
+    store.pipe({f"{object_store}/_delta_log/{v(n)}.json": b"{}" for n in (10, 9)})
+    listing = list_log(Storage(), object_store)
+    assert [(file.version, file.size) for file in listing.commits.values()] == [(9, 2), (10, 2)]
+    assert all(
+        file.modified_ms is not None and file.modified_ms > 1_700_000_000_000 for file in listing.commits.values()
+    )
+    assert listing.commits[9].path == f"{object_store}/_delta_log/{v(9)}.json"
+    assert Storage().read(listing.commits[9].path) == b"{}"
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        pytest.param(None, "there is no such directory", id="no folder"),
+        pytest.param(["data/x"], "it has no directory _delta_log; give the directory that contains it", id="no log"),
+        pytest.param(["_delta_log/_sidecars/x"], "its _delta_log is empty", id="empty log"),
+        pytest.param(
+            ["_delta_log/_last_checkpoint"],
+            "its _delta_log has neither a commit nor a complete checkpoint",
+            id="only the hint",
+        ),
+    ],
+)
+def test_no_table(tmp_path: Path, names: list[str] | None, reason: str) -> None:
+    root = tmp_path / "t"
+    for name in names or ():
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_bytes(b"{}")
+    with pytest.raises(TableNotFoundError) as raised:
+        list_log(Storage(), str(root))
+    assert str(raised.value) == f"Cannot find a Delta table: {reason} [TableNotFound; table {root}, rule delta L4]"
+
+
+def test_names_of_files(tmp_path: Path) -> None:
+    checkpoint: Checkpoint = listed(f"{v(5)}.checkpoint.parquet").checkpoints[0]
+    assert checkpoint.files[0].path == f"/t/_delta_log/{v(5)}.checkpoint.parquet"
+    assert checkpoint.files[0].name == f"{v(5)}.checkpoint.parquet"
+
+
+@pytest.mark.parametrize(
+    ("info", "modified_ms"),
+    [
+        pytest.param({"mtime": 1.001}, 1001, id="seconds"),
+        pytest.param({"updated": "1970-01-01T00:00:01.5Z"}, 1500, id="text"),
+        pytest.param({"updated": "yesterday"}, None, id="other text"),
+        pytest.param({}, None, id="none"),
+    ],
+)
+def test_modification_times_of_file_systems(
+    monkeypatch: pytest.MonkeyPatch, info: dict[str, object], modified_ms: int | None
+) -> None:
+    class Store:
+        def invalidate_cache(self, path: str) -> None: ...
+
+        def ls(self, path: str, *, detail: bool) -> list[dict[str, object]]:
+            return [{"name": "b/x", "size": 3, "type": "file", **info}, {"name": "b/d", "size": 0, "type": "directory"}]
+
+    monkeypatch.setattr(Storage, "file_system", lambda self, path: (Store(), path))
+    assert Storage().entries("s3://b") == (Entry("x", 3, modified_ms),)

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.delta.paths import TableRoot, canonical_paths, decode, file_ids, require_readable
+from harness.errors import InvalidTableError, UnsupportedError
+from harness.storage import Storage
+
+LOCAL = TableRoot.of("/data/my table%20#1")
+REMOTE = TableRoot.of("s3://bucket/tables/t/")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "expected"),
+    [
+        pytest.param("part-0.parquet", "/data/my table%20#1/part-0.parquet", id="plain"),
+        pytest.param("a%20b", "/data/my table%20#1/a b", id="escaped space"),
+        pytest.param("a b", "/data/my table%20#1/a b", id="raw space"),
+        pytest.param("a+b", "/data/my table%20#1/a+b", id="plus stays"),
+        pytest.param("p=a%253Ab/x", "/data/my table%20#1/p=a%3Ab/x", id="decoded once"),
+        pytest.param("p=%C3%BC/x", "/data/my table%20#1/p=ü/x", id="UTF-8"),
+        pytest.param("what?is#it", "/data/my table%20#1/what?is#it", id="raw ? and #"),
+        pytest.param("./a//b/../c", "/data/my table%20#1/a/c", id="dot segments"),
+        pytest.param("../other/x", "/data/other/x", id="above the root"),
+        pytest.param("a%3Ab", "/data/my table%20#1/a:b", id="an escaped colon is no scheme"),
+        pytest.param("/p/x%20y", "/p/x y", id="absolute"),
+        pytest.param("file:/p/x", "/p/x", id="file:/"),
+        pytest.param("file:///p/x", "/p/x", id="file:///"),
+        pytest.param("FILE://localhost/p/x", "/p/x", id="file://localhost"),
+        pytest.param("s3://b/k%20l", "s3://b/k l", id="other store"),
+        pytest.param("S3://b/a/../c//d", "s3://b/c//d", id="other store, dot segments"),
+    ],
+)
+def test_canonical_path_in_local_table(recorded, expected):
+    assert LOCAL.canonical(recorded) == expected
+    assert canonical_paths(pa.array(["fine", recorded]), LOCAL).to_pylist() == [LOCAL.path + "/fine", expected]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "expected"),
+    [
+        ("a%20b/c", "s3://bucket/tables/t/a b/c"),
+        ("/other/x", "s3://bucket/other/x"),
+        ("../x", "s3://bucket/tables/x"),
+        ("file:///p/x", "/p/x"),
+        ("s3://elsewhere/x", "s3://elsewhere/x"),
+    ],
+)
+def test_canonical_path_in_remote_table(recorded, expected):
+    assert REMOTE.canonical(recorded) == expected
+    assert canonical_paths(pa.array([recorded]), REMOTE).to_pylist() == [expected]
+
+
+@pytest.mark.parametrize("recorded", ["a%zz", "a%2", "%", "a%FFb", "a%00b", "a\x00b", ""])
+def test_bad_path_is_refused(recorded):
+    with pytest.raises(InvalidTableError):
+        LOCAL.canonical(recorded)
+    with pytest.raises(InvalidTableError):
+        canonical_paths(pa.array(["x", recorded]), LOCAL)
+
+
+def test_bad_escape_message():
+    with pytest.raises(InvalidTableError) as caught:
+        decode("a%zz")
+    assert str(caught.value) == (
+        "Cannot tell which file 'a%zz' is: a percent sign is not followed by two hexadecimal digits. "
+        "Paths in the log are percent-encoded [LogCorrupt; rule delta L38]"
+    )
+
+
+def test_file_uri_of_another_host_is_refused():
+    with pytest.raises(UnsupportedError, match="not a path of this host"):
+        LOCAL.canonical("file://server/p/x")
+
+
+PIECES = st.sampled_from(
+    ["a", "b.parquet", "/", "//", "..", ".", "%20", "%25", "%C3%A9", " ", "é", ":", "file:", "s3://h", "+", "="]
+)
+
+
+@given(st.lists(st.lists(PIECES, min_size=1, max_size=6).map("".join), min_size=1, max_size=5))
+def test_columns_resolve_as_single_paths_do(recorded):
+    for root in (LOCAL, REMOTE):
+        try:
+            expected = [root.canonical(path) for path in recorded]
+        except (InvalidTableError, UnsupportedError) as error:
+            with pytest.raises(type(error)):
+                canonical_paths(pa.array(recorded), root)
+        else:
+            assert canonical_paths(pa.array(recorded), root).to_pylist() == expected
+
+
+def test_relative_root_becomes_absolute(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert TableRoot.of("t/").canonical("x") == f"{tmp_path}/t/x"
+
+
+def test_file_ids_hold_the_deletion_vector():
+    ids = file_ids(
+        pa.array(["/a", "/a", "/a", "/b"]),
+        pa.array(["u", "u", "i", None]),
+        pa.array(["x", "x", "x@4", None]),
+        pa.array([4, None, None, None], pa.int64()),
+    )
+    assert ids.to_pylist() == ["/a\x00ux@4", "/a\x00ux", "/a\x00ix@4", "/b"]
+
+
+@pytest.mark.parametrize("path", ["hdfs:/n/x", "nosuchscheme://h/x"])
+def test_store_without_file_system_is_refused(path):
+    with pytest.raises(UnsupportedError, match="no file system for it is installed"):
+        require_readable(pa.array([LOCAL.path + "/x", path]), LOCAL, Storage())
+
+
+def test_stores_with_file_system_are_accepted():
+    require_readable(pa.array(["/p/x", "memory://h/x"]), LOCAL, Storage())
+    require_readable(pa.array(["s3://bucket/tables/t/x", "/p/x"]), REMOTE, Storage())

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import pytest
+
+from harness.delta.actions import Metadata, Protocol
+from harness.delta.protocol import (
+    MappingMode,
+    check_protocol,
+    features,
+    has_writer_feature,
+    is_enabled,
+    mapping_mode,
+    protocol_warnings,
+)
+from harness.errors import InvalidTableError, UnsupportedError
+
+
+def protocol(reader, readers=None, writers=(), writer_version=7):
+    return Protocol(
+        min_reader_version=reader,
+        min_writer_version=writer_version,
+        reader_features=None if readers is None else tuple(readers),
+        writer_features=None if writers is None else (*(readers or ()), *writers),
+    )
+
+
+def metadata(provider="parquet", **configuration):
+    properties = {key.replace("__", "."): value for key, value in configuration.items()}
+    return Metadata(id="m", schema_string="", configuration=properties, provider=provider)
+
+
+def mapped(mode):
+    return metadata(delta__columnMapping__mode=mode)
+
+
+READ = (
+    "columnMapping",
+    "deletionVectors",
+    "timestampNtz",
+    "timestampWithoutTimezone",
+    "typeWidening",
+    "typeWidening-preview",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantType",
+    "variantType-preview",
+    "variantShredding",
+    "variantShredding-preview",
+    "geospatial",
+    "geospatial-dev",
+)
+REFUSED = (
+    "catalogManaged",
+    "catalogOwned-preview",
+    "adaptiveMetadata-preview",
+    "redirectReaderWriter-preview",
+    "timestampNanos",
+    "intervalType",
+    "testReaderWriter",
+    "fooBar",
+)
+WRITER_ONLY = (
+    "appendOnly",
+    "invariants",
+    "checkConstraints",
+    "generatedColumns",
+    "allowColumnDefaults",
+    "identityColumns",
+    "changeDataFeed",
+    "rowTracking",
+    "domainMetadata",
+    "clustering",
+    "inCommitTimestamp",
+    "icebergCompatV1",
+    "icebergCompatV2",
+    "icebergCompatV3",
+    "icebergWriterCompatV1",
+    "icebergWriterCompatV3",
+    "materializePartitionColumns",
+    "collations",
+    "collations-preview",
+    "checkpointProtection",
+    "coordinatedCommits-preview",
+    "redirectWriterOnly-preview",
+    "columnMappingUsageTracking",
+    "notYetInvented",
+)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_feature_is_read(name):
+    check_protocol(protocol(3, [name]), metadata())
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_feature_is_refused_by_its_name(name):
+    with pytest.raises(UnsupportedError, match=f"'{name}'") as error:
+        check_protocol(protocol(3, ["deletionVectors", name]), metadata())
+    assert error.value.cause == "UnsupportedFeature"
+    assert "deletionVectors" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", WRITER_ONLY)
+@pytest.mark.parametrize("reader", [1, 2, 3])
+def test_what_only_writers_must_know_never_stops_a_read(name, reader):
+    check_protocol(protocol(reader, [] if reader == 3 else None, [name], writer_version=99), metadata())
+
+
+def test_all_unread_features_are_named_at_once():
+    with pytest.raises(UnsupportedError) as error:
+        check_protocol(protocol(3, ["fooBar", "columnMapping", "intervalType", "barFoo"]), metadata(), table="file:/t")
+    assert str(error.value) == (
+        "Cannot read a table with the reader features 'fooBar' (unknown), 'intervalType' (it has interval columns), "
+        "'barFoo' (unknown); use a reader that has them [UnsupportedFeature; table file:/t, rule delta P2]"
+    )
+
+
+def test_unread_features_come_before_a_malformed_list():
+    broken = Protocol(min_reader_version=3, min_writer_version=7, reader_features=("fooBar",), writer_features=())
+    with pytest.raises(UnsupportedError, match="'fooBar'"):
+        check_protocol(broken, metadata())
+
+
+@pytest.mark.parametrize("name", ["DELETIONVECTORS", "timestampntz", "TypeWidening-Preview"])
+def test_letter_case_of_features_does_not_matter(name):
+    check_protocol(
+        Protocol(
+            min_reader_version=3, min_writer_version=7, reader_features=(name,), writer_features=(name.swapcase(),)
+        ),
+        metadata(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        pytest.param(protocol(3), "no list of readerFeatures", id="3-without-list"),
+        pytest.param(protocol(1, []), "a list of readerFeatures with minReaderVersion 1", id="1-with-list"),
+        pytest.param(protocol(2, ["columnMapping"]), "minReaderVersion 2", id="2-with-list"),
+        pytest.param(protocol(0), "got minReaderVersion 0", id="0"),
+        pytest.param(protocol(-1), "got minReaderVersion -1", id="negative"),
+        pytest.param(
+            Protocol(min_reader_version=3, min_writer_version=7, reader_features=("v2Checkpoint",), writer_features=()),
+            "'v2Checkpoint' among readerFeatures only",
+            id="not-among-writers",
+        ),
+        pytest.param(
+            Protocol(min_reader_version=3, min_writer_version=7, reader_features=("v2Checkpoint",)),
+            "'v2Checkpoint' among readerFeatures only",
+            id="no-writer-list",
+        ),
+    ],
+)
+def test_contradictions_are_refused(given, message):
+    with pytest.raises(InvalidTableError, match=message) as error:
+        check_protocol(given, metadata())
+    assert error.value.rule == "delta P1"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [protocol(1), protocol(1, writers=None, writer_version=2), protocol(2, writer_version=5), protocol(3, [])],
+    ids=["1", "1-without-lists", "2", "3-empty"],
+)
+def test_versions_one_to_three_are_read(given):
+    check_protocol(given, metadata())
+
+
+def test_newer_reader_version_is_refused_with_its_features():
+    with pytest.raises(UnsupportedError) as error:
+        check_protocol(protocol(4, ["fooBar"]), metadata())
+    assert error.value.cause == "UnsupportedProtocol"
+    assert "reader version 4" in error.value.message
+    assert "'fooBar'" in error.value.message
+
+
+@pytest.mark.parametrize("provider", ["orc", "", "csv"])
+def test_data_files_must_be_parquet(provider):
+    with pytest.raises(UnsupportedError, match="R12"):
+        check_protocol(protocol(1), metadata(provider))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(protocol(1), set(), id="1"),
+        pytest.param(protocol(2), {"columnMapping"}, id="2"),
+        pytest.param(protocol(3, []), set(), id="3-empty"),
+        pytest.param(
+            protocol(3, ["timestampWithoutTimezone", "TYPEWIDENING-preview", "columnMapping"]),
+            {"timestampNtz", "typeWidening", "columnMapping"},
+            id="aliases",
+        ),
+    ],
+)
+def test_features_have_their_newest_names(given, expected):
+    assert features(given) == expected
+
+
+# Column mapping (P4).
+
+
+@pytest.mark.parametrize(
+    ("given", "mode", "expected"),
+    [
+        pytest.param(protocol(2), "name", MappingMode.NAME, id="2-name"),
+        pytest.param(protocol(2), "id", MappingMode.ID, id="2-id"),
+        pytest.param(protocol(2), "NAME", MappingMode.NAME, id="letter-case"),
+        pytest.param(protocol(2), "none", MappingMode.NONE, id="2-none"),
+        pytest.param(protocol(3, ["columnMapping"]), "id", MappingMode.ID, id="3-with-feature"),
+        pytest.param(protocol(3, ["deletionVectors"]), "id", MappingMode.NONE, id="3-without-feature"),
+        pytest.param(protocol(1), "name", MappingMode.NONE, id="1"),
+        pytest.param(protocol(1, writers=["columnMapping"]), "name", MappingMode.NONE, id="1-writer-feature-only"),
+    ],
+)
+def test_mapping_is_in_force_only_where_readers_must_know_it(given, mode, expected):
+    assert mapping_mode(mapped(mode), given) is expected
+
+
+@pytest.mark.parametrize("reader", [1, 2])
+def test_mapping_without_property_is_none(reader):
+    assert mapping_mode(metadata(), protocol(reader)) is MappingMode.NONE
+
+
+@pytest.mark.parametrize("reader", [1, 2])
+def test_unknown_mapping_mode_is_refused_when_loading(reader):
+    with pytest.raises(InvalidTableError) as error:
+        check_protocol(protocol(reader), mapped("position"))
+    assert str(error.value) == (
+        "Invalid table property delta.columnMapping.mode: got 'position', expected none, name or id "
+        "[UnsupportedFeature; rule delta P4]"
+    )
+
+
+# Properties (R12).
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("true", True), ("TRUE", True), ("True", True), ("false", False), ("False", False), (None, False)],
+)
+def test_boolean_properties(text, expected):
+    assert is_enabled({} if text is None else {"delta.enableRowTracking": text}, "delta.enableRowTracking") is expected
+
+
+def test_keys_of_properties_are_matched_exactly():
+    assert not is_enabled({"delta.EnableRowTracking": "true"}, "delta.enableRowTracking")
+
+
+@pytest.mark.parametrize("text", ["", "1", "yes", " true", "truth"])
+def test_other_text_is_no_boolean(text):
+    with pytest.raises(InvalidTableError, match=r"delta\.enableRowTracking"):
+        is_enabled({"delta.enableRowTracking": text}, "delta.enableRowTracking")
+
+
+def test_coordinated_commits_are_warned_of():
+    given = protocol(1, writers=["CoordinatedCommits-preview"])
+    assert has_writer_feature(given, "coordinatedCommits-preview")
+    (warning,) = protocol_warnings(given)
+    assert "delta P6" in warning
+    assert protocol_warnings(protocol(1, writers=["appendOnly"])) == ()

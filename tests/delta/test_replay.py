@@ -1,0 +1,441 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.delta.log_files import list_log
+from harness.delta.replay import load_state
+from harness.delta.segment import choose_segment
+from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
+from harness.storage import PathMap, Storage
+
+PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+V2_PROTOCOL = {
+    "protocol": {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["v2Checkpoint"],
+        "writerFeatures": ["v2Checkpoint"],
+    }
+}
+METADATA = {"metaData": {"id": "i", "schemaString": "{}", "partitionColumns": [], "configuration": {}}}
+TEXT_MAP = pa.map_(pa.string(), pa.string())
+VECTOR = pa.struct(
+    {
+        "storageType": pa.string(),
+        "pathOrInlineDv": pa.string(),
+        "offset": pa.int32(),
+        "sizeInBytes": pa.int32(),
+        "cardinality": pa.int64(),
+    }
+)
+TYPES = {
+    "protocol": pa.struct(
+        {
+            "minReaderVersion": pa.int32(),
+            "minWriterVersion": pa.int32(),
+            "readerFeatures": pa.list_(pa.string()),
+            "writerFeatures": pa.list_(pa.string()),
+        }
+    ),
+    "metaData": pa.struct({"id": pa.string(), "schemaString": pa.string(), "partitionColumns": pa.list_(pa.string())}),
+    "add": pa.struct(
+        {
+            "path": pa.string(),
+            "partitionValues": TEXT_MAP,
+            "size": pa.int64(),
+            "stats": pa.string(),
+            "deletionVector": VECTOR,
+        }
+    ),
+    "remove": pa.struct({"path": pa.string(), "deletionVector": VECTOR}),
+}
+
+
+def add(path, **fields):
+    return {"add": {"path": path, "partitionValues": {}, "size": 1, **fields}}
+
+
+def remove(path, **fields):
+    return {"remove": {"path": path, **fields}}
+
+
+def vector(name, cardinality=2):
+    return {"storageType": "u", "pathOrInlineDv": name, "offset": 1, "sizeInBytes": 3, "cardinality": cardinality}
+
+
+class Log:
+    """A log written by hand below `root`."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self.directory = root / "_delta_log"
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def commit(self, version, *actions):
+        text = "\n".join(json.dumps(action) for action in actions)
+        (self.directory / f"{version:020d}.json").write_text(text + "\n")
+
+    def commits(self, *commits):
+        for version, actions in enumerate(commits):
+            self.commit(version, *actions)
+        return self
+
+    def compact(self, first, last, *actions):
+        name = f"{first:020d}.{last:020d}.compacted.json"
+        (self.directory / name).write_text("\n".join(json.dumps(action) for action in actions))
+
+    def checkpoint(self, version, *actions, part=""):
+        names = [name for name in TYPES if any(name in action for action in actions)]
+        columns = {name: pa.array([_body(action.get(name)) for action in actions], TYPES[name]) for name in names}
+        path = self.directory / f"{version:020d}.checkpoint{part}.parquet"
+        pq.write_table(pa.table(columns), path)
+        return path
+
+    def checksum(self, version, text):
+        (self.directory / f"{version:020d}.crc").write_text(text)
+
+    def state(self, version=None, *, statistics="any", path_map=None, **options):
+        storage = Storage()
+        segment = choose_segment(list_log(storage, str(self.root)), version, **options)
+        return load_state(segment, storage, str(self.root), statistics=statistics, path_map=path_map)
+
+    def live(self, version=None, **options):
+        files = self.state(version, **options).files
+        keys = [key.removeprefix(f"{self.root}/") for key in files.column("key").to_pylist()]
+        return dict(zip(keys, files.column("dv_path_or_inline").to_pylist(), strict=True))
+
+
+def _body(body):
+    if body is None:
+        return None
+    return {
+        key: list(v.items()) if key == "partitionValues" else v for key, v in body.items() if key != "configuration"
+    }
+
+
+@pytest.fixture
+def log(tmp_path):
+    return Log(tmp_path / "a table")
+
+
+START = (PROTOCOL, METADATA)
+
+
+@pytest.mark.parametrize(
+    ("commits", "live"),
+    [
+        pytest.param([[add("a"), add("b")], [remove("a")]], {"b": None}, id="removed"),
+        pytest.param([[add("a")], [remove("a")], [add("a")]], {"a": None}, id="removed and added again"),
+        pytest.param([[add("a")], [add("a", deletionVector=vector("d"))]], "two deletion vectors", id="no remove"),
+        pytest.param(
+            [[add("a")], [remove("a"), add("a", deletionVector=vector("d"))]], {"a": "d"}, id="first deletion vector"
+        ),
+        pytest.param(
+            [
+                [add("a", deletionVector=vector("d"))],
+                [remove("a", deletionVector=vector("d")), add("a", deletionVector=vector("e"))],
+            ],
+            {"a": "e"},
+            id="next deletion vector",
+        ),
+        pytest.param(
+            [[add("a", deletionVector=vector("d"))], [remove("a"), add("a", deletionVector=vector("e"))]],
+            "two deletion vectors",
+            id="remove lacks the vector",
+        ),
+        pytest.param(
+            [[add("a", deletionVector=vector("d"))], [remove("a")]], {"a": "d"}, id="remove of another vector"
+        ),
+        pytest.param([[add("a")], [remove("b")]], {"a": None}, id="remove of nothing"),
+        pytest.param([[]], {}, id="no files"),
+    ],
+)
+def test_reconciliation(log, commits, live):
+    log.commits(START, *commits)
+    if isinstance(live, str):
+        with pytest.raises(InvalidTableError, match=live) as caught:
+            log.live()
+        assert caught.value.rule == "delta R3"
+    else:
+        assert log.live() == live
+
+
+SPELLINGS = ["a b", "a%20b", "./a%20b", "{root}/a b", "file:{root}/a%20b", "file:///{root}/a%20b"]
+
+
+@pytest.mark.parametrize("removed", SPELLINGS)
+@pytest.mark.parametrize("added", SPELLINGS)
+def test_every_spelling_of_a_path_cancels_every_other(log, added, removed):
+    root = str(log.root).replace(" ", "%20")
+    spell = lambda path: path.format(root=root if path.startswith("file") else str(log.root))  # noqa: E731
+    log.commits([*START, add(spell(added)), add("keep")], [remove(spell(removed))])
+    assert log.live() == {"keep": None}
+
+
+def test_later_add_replaces_the_whole_earlier_one(log):
+    first = add("a", size=1, stats='{"numRecords":1}', baseRowId=3, partitionValues={"p": "1"})
+    log.commits([*START, first], [add("a", size=2, partitionValues={"p": None}, dataChange=False)])
+    (row,) = log.state().files.to_pylist()
+    assert (row["size"], row["stats"], row["base_row_id"], row["data_change"]) == (2, None, None, False)
+    assert row["partition_values"] == [("p", None)]
+
+
+def test_state_at_an_older_version(log):
+    log.commits([*START, add("a")], [remove("a"), add("b")], [add("c")])
+    assert log.live(0) == {"a": None}
+    assert log.live(1) == {"b": None}
+    assert log.state(1).version == 1
+
+
+def test_latest_of_everything_else(log):
+    newer = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    renamed = {"metaData": {"id": "i", "schemaString": "{}", "name": "n", "configuration": {"b": "2"}}}
+    domain = {"domain": "d", "configuration": "1", "removed": False}
+    log.commits(
+        [PROTOCOL, {"metaData": {"id": "i", "schemaString": "{}", "configuration": {"a": "1"}}}],
+        [
+            {"txn": {"appId": "x", "version": 9}},
+            {"domainMetadata": domain},
+            {"domainMetadata": {**domain, "domain": "e"}},
+        ],
+        [newer, renamed, {"txn": {"appId": "x", "version": 4}}, {"domainMetadata": {**domain, "removed": True}}],
+    )
+    state = log.state()
+    assert state.protocol.min_reader_version == 2
+    assert (state.metadata.name, state.metadata.configuration) == ("n", {"b": "2"})
+    assert {app: transaction.version for app, transaction in state.transactions.items()} == {"x": 4}
+    assert list(state.domains) == ["e"]
+
+
+@pytest.mark.parametrize(
+    ("actions", "missing"), [((METADATA,), "no protocol action"), ((PROTOCOL,), "no metaData action")]
+)
+def test_log_without_protocol_or_metadata_is_refused(log, actions, missing):
+    log.commits(actions)
+    with pytest.raises(InvalidTableError, match=missing):
+        log.state()
+
+
+def test_checkpoint_without_metadata_is_completed_by_a_commit(log):
+    log.commits([*START, add("a")], [add("b")], [METADATA])
+    log.checkpoint(1, PROTOCOL, add("a"), add("b"))
+    assert log.live() == {"a": None, "b": None}
+    with pytest.raises(InvalidTableError, match="no metaData action up to version 1"):
+        log.state(1)
+
+
+def test_error_in_one_of_many_commits_names_it(log):
+    log.commits([*START, add("a")], [add("b%zz")], [add("c")])
+    with pytest.raises(InvalidTableError) as caught:
+        log.state()
+    assert caught.value.file == str(log.directory / f"{1:020d}.json")
+
+
+@pytest.mark.parametrize(
+    ("actions", "reason"),
+    [
+        ((add("x"), add("./x")), "adds the same file twice"),
+        ((remove("x"), add("x")), "both adds and removes the same file"),
+        ((PROTOCOL, PROTOCOL), "holds 2 protocol actions"),
+    ],
+)
+def test_contradiction_in_one_commit_is_refused(log, actions, reason):
+    log.commits(START, actions, [remove("x")])
+    with pytest.raises(InvalidTableError, match=reason) as caught:
+        log.state()
+    assert caught.value.file == str(log.directory / f"{1:020d}.json")
+
+
+def test_empty_commit_is_refused(log):
+    log.commits(START, [])
+    (log.directory / f"{1:020d}.json").write_bytes(b"")
+    with pytest.raises(CorruptFileError, match="empty file"):
+        log.state()
+
+
+def test_negative_size_is_refused(log):
+    log.commits([*START, add("a", size=-1)])
+    with pytest.raises(InvalidTableError, match="is -1 bytes"):
+        log.state()
+
+
+def test_live_file_in_an_unknown_store_is_refused_a_removed_one_is_not(log):
+    log.commits([*START, add("nosuch://h/x"), add("a")], [remove("nosuch://h/x")])
+    assert log.live() == {"a": None}
+    with pytest.raises(UnsupportedError, match="nosuch://"):
+        log.state(0)
+
+
+def test_path_map_makes_recorded_and_moved_paths_one_file(log):
+    log.commits([*START, add("s3://old/t/a"), add("b")], [remove("a"), remove("s3://old/t/b"), add("s3://old/t/c")])
+    assert log.live(path_map=PathMap((("s3://old/t", str(log.root)),))) == {"c": None}
+
+
+CHECKPOINTED = ([*START, add("a"), add("b"), add("c")], [remove("a"), add("d", stats='{"numRecords":3}')], [add("a")])
+
+
+def test_checkpoint_gives_the_same_state(log):
+    log.commits(*CHECKPOINTED)
+    expected = log.state(base="none").files.sort_by("key").to_pylist()
+    log.checkpoint(1, *START, remove("a"), add("b"), add("c"), add("d", stats='{"numRecords":3}'))
+    state = log.state()
+    got = [{**row, "data_change": None} for row in state.files.sort_by("key").to_pylist()]
+    assert got == [{**row, "data_change": None} for row in expected]
+    assert log.live() == {"a": None, "b": None, "c": None, "d": None}
+    assert log.state(statistics="none").files.column("stats").null_count == 4
+
+
+def test_older_add_does_not_come_back_behind_a_checkpoint(log):
+    log.commits([*START, add("a")], [], [add("a", stats='{"numRecords":0}')])
+    log.checkpoint(1, *START, add("a"))
+    assert log.state().files.column("stats").to_pylist() == ['{"numRecords":0}']
+
+
+def test_update_of_a_deletion_vector_over_a_checkpoint(log):
+    log.commits([*START, add("a"), add("b")], [], [remove("a"), add("a", deletionVector=vector("d"))])
+    log.checkpoint(1, *START, add("a"), add("b"))
+    assert log.live() == {"a": "d", "b": None}
+
+
+def _damage(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def test_unreadable_checkpoint_falls_back_to_older_ones(log):
+    log.commits(*CHECKPOINTED)
+    log.checkpoint(0, *START, add("a"), add("b"), add("c"))
+    _damage(log.checkpoint(1, *START, add("nonsense")))
+    state = log.state()
+    assert sorted(state.files.column("path").to_pylist()) == ["a", "b", "c", "d"]
+    assert len(state.warnings) == 1
+
+
+def test_unreadable_checkpoints_fall_back_to_commits(log):
+    log.commits(*CHECKPOINTED)
+    _damage(log.checkpoint(0, *START, add("nonsense")))
+    _damage(log.checkpoint(2, *START, add("nonsense")))
+    assert sorted(log.live()) == ["a", "b", "c", "d"]
+
+
+def test_unreadable_checkpoint_without_other_base_is_an_error(log):
+    log.commits(*CHECKPOINTED)
+    (log.directory / f"{0:020d}.json").unlink()
+    path = log.checkpoint(1, *START)
+    _damage(path)
+    with pytest.raises(CorruptFileError) as caught:
+        log.state()
+    assert caught.value.file == str(path)
+
+
+def test_empty_checkpoint_counts_as_absent(log):
+    log.commits(*CHECKPOINTED)
+    (log.directory / f"{2:020d}.checkpoint.parquet").write_bytes(b"")
+    assert sorted(log.live()) == ["a", "b", "c", "d"]
+
+
+def test_parts_of_different_sets_are_not_mixed(log):
+    log.commits(*CHECKPOINTED)
+    log.checkpoint(1, *START, add("nonsense"), part=".0000000001.0000000003")
+    log.checkpoint(1, add("nonsense too"), part=".0000000003.0000000003")
+    log.checkpoint(1, *START, add("b"), part=".0000000001.0000000002")
+    log.checkpoint(1, add("c"), add("d"), part=".0000000002.0000000002")
+    assert sorted(log.live()) == ["a", "b", "c", "d"]
+    assert log.state().warnings == ()
+
+
+def test_parts_are_not_used_with_v2_checkpoints(log):
+    log.commits([V2_PROTOCOL, METADATA, add("a")], [add("b")])
+    log.checkpoint(1, V2_PROTOCOL, METADATA, add("a"), part=".0000000001.0000000001")
+    assert sorted(log.live()) == ["a", "b"]
+
+
+def test_partitioned_table_needs_partition_values(log):
+    partitioned = {"metaData": {"id": "i", "schemaString": "{}", "partitionColumns": ["p"]}}
+    log.commits([PROTOCOL, partitioned])
+    log.checkpoint(0, PROTOCOL, partitioned, add("a", partitionValues={}), {"add": {"path": "b", "size": 1}})
+    with pytest.raises(InvalidTableError, match="no partition values for b"):
+        log.state()
+
+
+def test_unpartitioned_table_does_without_partition_values(log):
+    log.commits(START)
+    log.checkpoint(0, *START, {"add": {"path": "b", "size": 1}})
+    assert log.state().files.column("partition_values").to_pylist() == [[]]
+
+
+def test_compaction_gives_the_same_state(log):
+    log.commits(
+        [*START, add("a")], [remove("a"), add("b")], [add("c"), {"txn": {"appId": "x", "version": 1}}], [add("d")]
+    )
+    expected = log.live(use_compactions=False)
+    log.compact(1, 2, remove("a"), add("b"), add("c"), {"txn": {"appId": "x", "version": 1}})
+    assert log.live() == expected == {"b": None, "c": None, "d": None}
+    assert list(log.state().transactions) == ["x"]
+
+
+ACTIONS = st.lists(
+    st.dictionaries(st.sampled_from("abcde"), st.sampled_from(["add", "remove"]), max_size=4), min_size=1, max_size=6
+)
+
+
+@given(commits=ACTIONS, data=st.data())
+def test_every_base_gives_the_state_that_plain_replay_gives(tmp_path_factory, commits, data):
+    log = Log(tmp_path_factory.mktemp("log"))
+    expected: list[set[str]] = []
+    for commit in commits:
+        now = set(expected[-1]) if expected else set()
+        now |= {path for path, kind in commit.items() if kind == "add"}
+        expected.append(now - {path for path, kind in commit.items() if kind == "remove"})
+    make = {"add": add, "remove": remove}
+    actions = [[make[kind](path) for path, kind in commit.items()] for commit in commits]
+    actions[0] = [*START, *actions[0]]
+    log.commits(*actions)
+    at = data.draw(st.integers(0, len(commits) - 1), label="checkpoint")
+    log.checkpoint(at, *START, *(add(path) for path in sorted(expected[at])))
+    for version, paths in enumerate(expected):
+        assert set(log.live(version)) == paths
+        assert set(log.live(version, base="none")) == paths
+
+
+def test_checksum_that_disagrees_is_a_warning(log):
+    log.commits([*START, add("a", size=5), add("b", deletionVector=vector("d", cardinality=4))])
+    log.checksum(0, json.dumps({"numFiles": 2, "tableSizeBytes": 6, "numMetadata": 1, "numDeletedRecordsOpt": 4}))
+    assert log.state().warnings == ()
+    log.checksum(0, json.dumps({"numFiles": 3, "tableSizeBytes": "6", "numDeletionVectorsOpt": 0, "allFiles": []}))
+    assert log.state().warnings == (
+        "The checksum file 00000000000000000000.crc says numFiles 3, the log says 2",
+        "The checksum file 00000000000000000000.crc says numDeletionVectorsOpt 0, the log says 1",
+        "The checksum file 00000000000000000000.crc says allFiles 0, the log says 2",
+    )
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
+def test_malformed_checksum_is_a_warning(log, text):
+    log.commits([*START, add("a")])
+    log.checksum(0, text)
+    assert log.state().warnings == ("The checksum file 00000000000000000000.crc is malformed and was not used",)
+
+
+def test_many_actions_are_reconciled_in_pieces(log, monkeypatch):
+    monkeypatch.setattr("harness.delta.replay._CHUNK", 3)
+    names = [f"f{i}" for i in range(10)]
+    log.commits([*START, *map(add, names)], [*map(remove, names[:7])], [*map(add, names[5:7])])
+    assert sorted(log.live()) == names[5:]
+
+
+def test_remote_log_is_read_as_local_ones_are(log):
+    import fsspec
+
+    log.commits(*CHECKPOINTED)
+    memory = fsspec.filesystem("memory")
+    memory.put(str(log.directory), "/replay/_delta_log", recursive=True)
+    segment = choose_segment(list_log(Storage(), "memory://replay"))
+    state = load_state(segment, Storage(), "memory://replay")
+    assert sorted(state.files.column("physical").to_pylist()) == [f"memory://replay/{name}" for name in "abcd"]

@@ -1,0 +1,461 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from harness.delta.last_checkpoint import Hint
+from harness.delta.log_files import Checkpoint, Compaction, LogListing, arrange
+from harness.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    InvalidTableError,
+    MissingFileError,
+    RequestError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+)
+from harness.storage import Entry, Storage
+
+UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
+
+
+def v(number: int) -> str:
+    return f"{number:020d}"
+
+
+def log(
+    commits: Iterable[int],
+    *,
+    classic: Iterable[int] = (),
+    uuid: Iterable[int] = (),
+    parts: Iterable[tuple[int, int, int]] = (),
+    compactions: Iterable[tuple[int, int]] = (),
+    empty: Iterable[int] = (),
+    checksums: Iterable[int] = (),
+) -> LogListing:
+    names = [
+        *(f"{v(n)}.json" for n in commits),
+        *(f"{v(n)}.checkpoint.parquet" for n in classic),
+        *(f"{v(n)}.checkpoint.{UUID}.parquet" for n in uuid),
+        *(f"{v(n)}.checkpoint.{p:010d}.{of:010d}.parquet" for n, p, of in parts),
+        *(f"{v(first)}.{v(last)}.compacted.json" for first, last in compactions),
+        *(f"{v(n)}.crc" for n in checksums),
+    ]
+    return arrange("/t", [*(Entry(name, 7, 0) for name in names), *(Entry(f"{v(n)}.json", 0, 0) for n in empty)])
+
+
+def base_of(segment: LogSegment) -> int | None:
+    return None if segment.checkpoint is None else segment.checkpoint.version
+
+
+def versions(segment: LogSegment) -> list[int]:
+    return [commit.version for commit in segment.commits]
+
+
+@pytest.mark.parametrize(
+    ("listing", "version", "base", "commits"),
+    [
+        pytest.param(log(range(3)), None, None, [0, 1, 2], id="L21 no checkpoint"),
+        pytest.param(log(range(3)), 1, None, [0, 1], id="L32 older version"),
+        pytest.param(log(range(3)), 0, None, [0], id="L32 version 0"),
+        pytest.param(log(range(13), classic=[5, 10]), None, 10, [11, 12], id="L8 newest checkpoint"),
+        pytest.param(log(range(13), classic=[5, 10]), 9, 5, [6, 7, 8, 9], id="L11 newest up to the version"),
+        pytest.param(log(range(13), classic=[5, 10]), 10, 10, [], id="L11 checkpoint of the version"),
+        pytest.param(log(range(13), classic=[5, 10]), 4, None, [0, 1, 2, 3, 4], id="L11 none up to the version"),
+        pytest.param(log(range(3), classic=[0]), None, 0, [1, 2], id="L11 checkpoint 0"),
+        pytest.param(log([10, 11], classic=[10]), None, 10, [11], id="L29 cleaned up"),
+        pytest.param(log([1, 3, 4, 10, 11], classic=[10]), None, 10, [11], id="L5 holes below the checkpoint"),
+        pytest.param(log(range(9, 12), parts=[(9, 1, 2), (9, 2, 2)]), None, 9, [10, 11], id="L12 complete parts"),
+        pytest.param(log(range(12), parts=[(9, 1, 2)]), None, None, list(range(12)), id="L12 incomplete parts"),
+        pytest.param(
+            log(range(12), parts=[(9, 1, 3), (9, 2, 2)], classic=[4]), None, 4, list(range(5, 12)), id="L12 mixed parts"
+        ),
+        pytest.param(log(range(4), empty=[7]), 3, None, [0, 1, 2, 3], id="L3 empty commit above the version"),
+        pytest.param(
+            log(range(4, 7), classic=[4], empty=[2]), None, 4, [5, 6], id="L3 empty commit below the checkpoint"
+        ),
+    ],
+)
+def test_the_files_of_a_version(listing: LogListing, version: int | None, base: int | None, commits: list[int]) -> None:
+    segment = choose_segment(listing, version)
+    assert (base_of(segment), versions(segment)) == (base, commits)
+    assert segment.version == (listing.latest if version is None else version)
+    assert segment.steps == segment.commits
+    assert segment.root == "/t"
+
+
+@pytest.mark.parametrize(
+    ("listing", "name"),
+    [
+        pytest.param(
+            log([5], classic=[5], uuid=[5], parts=[(5, 1, 1)]), f"{v(5)}.checkpoint.{UUID}.parquet", id="UUID"
+        ),
+        pytest.param(
+            log([5], classic=[5], parts=[(5, 1, 1)]), f"{v(5)}.checkpoint.{1:010d}.{1:010d}.parquet", id="parts"
+        ),
+        pytest.param(log([4, 5], classic=[5], uuid=[4]), f"{v(5)}.checkpoint.parquet", id="newer first"),
+    ],
+)
+def test_the_best_checkpoint_is_the_base(listing: LogListing, name: str) -> None:
+    checkpoint = choose_segment(listing).checkpoint
+    assert checkpoint is not None
+    assert checkpoint.files[0].name == name
+
+
+@pytest.mark.parametrize(
+    ("listing", "version", "error"),
+    [
+        pytest.param(
+            log([0, 2]),
+            None,
+            "Cannot read version 2: the log lacks the commits of 1; "
+            "readable versions: 0 [LogGap; table /t, rule delta L21]",
+            id="L21 hole",
+        ),
+        pytest.param(
+            log([0, 1, 4, 5, 8, 9], classic=[1, 5]),
+            None,
+            "Cannot read version 9: the log lacks the commits of 6 to 7; readable versions: 0 to 1, 5 "
+            "[LogGap; table /t, rule delta L21]",
+            id="L21 hole above the newest checkpoint",
+        ),
+        pytest.param(
+            log([0, 1, 9]),
+            5,
+            "Cannot read version 5: the log lacks the commits of 2 to 5; readable versions: 0 to 1 "
+            "[LogGap; table /t, rule delta L21]",
+            id="L29 version in a hole",
+        ),
+        pytest.param(
+            log([0, 1], compactions=[(1, 3)]),
+            None,
+            "Cannot read version 3: the log lacks the commits of 2 to 3; readable versions: 0 to 1 "
+            "[LogGap; table /t, rule delta L21]",
+            id="L21 compaction instead of commits",
+        ),
+        pytest.param(
+            log([0, 10**19]),
+            None,
+            "Cannot read version 10000000000000000000: the log lacks the commits of 1 to 9999999999999999999; "
+            "readable versions: 0 [LogGap; table /t, rule delta L21]",
+            id="L21 endless hole",
+        ),
+        pytest.param(
+            log([3, 4]),
+            None,
+            "Cannot read version 4: no complete checkpoint up to it, and the oldest commit is 3; "
+            "readable versions: none [LogTruncated; table /t, rule delta L22]",
+            id="L22 truncated",
+        ),
+        pytest.param(
+            log([3, 4], parts=[(3, 1, 2)]),
+            3,
+            "Cannot read version 3: no complete checkpoint up to it, and the oldest commit is 3; "
+            "readable versions: none [LogTruncated; table /t, rule delta L22]",
+            id="L22 truncated, incomplete checkpoint",
+        ),
+        pytest.param(
+            log([], compactions=[(0, 3)]),
+            None,
+            "Cannot read version 3: no complete checkpoint up to it, and there are no commits; "
+            "readable versions: none [LogTruncated; table /t, rule delta L22]",
+            id="L22 nothing but a compaction",
+        ),
+        pytest.param(
+            log([], classic=[7]),
+            None,
+            "Cannot read version 7: the log has checkpoint 7 but no commit of that version, "
+            "so it may be a partial copy; allow_checkpoint_only reads it all the same "
+            "[LogGap; table /t, rule delta L23]",
+            id="L23 checkpoint only",
+        ),
+        pytest.param(
+            log([0, 1, 2, 4], classic=[3]),
+            None,
+            "Cannot read version 4: the log has checkpoint 3 but no commit of that version, "
+            "so it may be a partial copy; allow_checkpoint_only reads it all the same "
+            "[LogGap; table /t, rule delta L23]",
+            id="L23 no commit at the checkpoint",
+        ),
+    ],
+)
+def test_missing_files(listing: LogListing, version: int | None, error: str) -> None:
+    with pytest.raises(InvalidTableError) as raised:
+        choose_segment(listing, version)
+    assert str(raised.value) == error
+
+
+@pytest.mark.parametrize(
+    ("listing", "version", "reason"),
+    [
+        pytest.param(log(range(6)), 6, "the log holds 0 to 5", id="above the latest"),
+        pytest.param(log(range(6)), -1, "the log holds 0 to 5", id="negative"),
+        pytest.param(log(range(6, 13), classic=[8]), 7, "the log holds 8 to 12", id="below the earliest"),
+        pytest.param(
+            log([*range(3), 8, 9, 11], classic=[8, 11]), 12, "the log holds 0 to 2, 8 to 9, 11", id="several ranges"
+        ),
+        pytest.param(log([3]), 4, "the log holds no version as a whole", id="nothing readable"),
+        pytest.param(
+            log(range(0, 24, 2), classic=range(0, 24, 2)),
+            23,
+            "the log holds 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, …",
+            id="cut",
+        ),
+    ],
+)
+def test_versions_that_are_not_there(listing: LogListing, version: int, reason: str) -> None:
+    with pytest.raises(SnapshotNotFoundError) as raised:
+        choose_segment(listing, version)
+    message = f"Cannot find version {version}: {reason} [VersionNotFound; table /t, rule delta L32]"
+    assert str(raised.value) == message
+
+
+def test_an_empty_commit_is_a_torn_write() -> None:
+    with pytest.raises(CorruptFileError) as raised:
+        choose_segment(log([0, 2], empty=[1]))
+    assert str(raised.value) == (
+        "Cannot read version 2: commit 1 is an empty file, the rest of it was lost "
+        f"[LogCorrupt; table /t, file /t/_delta_log/{v(1)}.json, rule delta L3]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("listing", "base", "commits"),
+    [
+        pytest.param(log([], classic=[7]), 7, [], id="nothing but the checkpoint"),
+        pytest.param(log([8, 9], classic=[7]), 7, [8, 9], id="commits after it"),
+        pytest.param(log(range(7), classic=[7]), 7, [], id="commits before it"),
+    ],
+)
+def test_checkpoint_only_on_request(listing: LogListing, base: int, commits: list[int]) -> None:
+    segment = choose_segment(listing, allow_checkpoint_only=True)
+    assert (base_of(segment), versions(segment)) == (base, commits)
+
+
+@pytest.mark.parametrize(
+    ("listing", "expected"),
+    [
+        pytest.param(log([]), [], id="nothing"),
+        pytest.param(log(range(5)), [(0, 4)], id="from 0"),
+        pytest.param(log([0, 1, 3, 4]), [(0, 1)], id="after a hole"),
+        pytest.param(log([1, 2]), [], id="not from 0"),
+        pytest.param(log(range(3, 9), classic=[5]), [(5, 8)], id="from a checkpoint"),
+        pytest.param(log(range(9), classic=[5]), [(0, 8)], id="from 0 and a checkpoint"),
+        pytest.param(log([0, 1, 5, 6, 8], classic=[5, 8]), [(0, 1), (5, 6), (8, 8)], id="several"),
+        pytest.param(log([0, 1, 3], classic=[2]), [(0, 1)], id="checkpoint without its commit"),
+        pytest.param(log([0, 2], empty=[1]), [(0, 0)], id="empty commit"),
+    ],
+)
+def test_readable_ranges(listing: LogListing, expected: list[tuple[int, int]]) -> None:
+    assert [(part.start, part.stop - 1) for part in readable_ranges(listing)] == expected
+
+
+def test_readable_ranges_with_checkpoints_only() -> None:
+    listing = log([0, 1, 3], classic=[2, 7])
+    assert readable_ranges(listing, allow_checkpoint_only=True) == (range(0, 4), range(7, 8))
+
+
+@pytest.mark.parametrize(
+    ("listing", "version", "expected"),
+    [
+        pytest.param(
+            log(range(6), classic=[2, 4], uuid=[4]), None, [(4, "uuid"), (4, "classic"), (2, "classic"), None], id="all"
+        ),
+        pytest.param(log(range(6), classic=[2, 4]), 3, [(2, "classic"), None], id="L11 up to the version"),
+        pytest.param(log(range(2, 6), classic=[2, 4]), None, [(4, "classic"), (2, "classic")], id="cleaned up"),
+        pytest.param(log([0, 1, 2, 4, 5], classic=[2, 4]), None, [(4, "classic")], id="no chain from lower ones"),
+        pytest.param(
+            log([0, 1, 2, 4, 5], classic=[2, 4], empty=[3]), None, [(4, "classic")], id="torn chain from lower ones"
+        ),
+        pytest.param(log(range(3, 6), classic=[2, 4]), None, [(4, "classic")], id="L23 lower one without its commit"),
+        pytest.param(
+            log(range(3, 6), classic=[2, 4], empty=[2]),
+            None,
+            [(4, "classic"), (2, "classic")],
+            id="L3 the lower one's own commit is empty but not needed",
+        ),
+        pytest.param(log(range(3)), None, [None], id="no checkpoint"),
+    ],
+)
+def test_fallbacks(listing: LogListing, version: int | None, expected: list[tuple[int, str] | None]) -> None:
+    segment: LogSegment | None = choose_segment(listing, version)
+    found: list[tuple[int, str] | None] = []
+    while segment is not None:
+        checkpoint = segment.checkpoint
+        kind = "" if checkpoint is None else checkpoint.kind.name.lower()
+        found.append(None if checkpoint is None else (checkpoint.version, kind))
+        first = 0 if checkpoint is None else checkpoint.version + 1
+        assert versions(segment) == list(range(first, segment.version + 1))
+        assert len(segment.warnings) == len(found) - 1
+        segment = segment.fallback()
+    assert found == expected
+
+
+def test_a_fallback_is_warned_of() -> None:
+    segment = choose_segment(log(range(6), classic=[2, 4])).fallback()
+    assert segment is not None
+    assert segment.warnings == (
+        f"Cannot use checkpoint {v(4)}.checkpoint.parquet: version 5 is read from {v(2)}.checkpoint.parquet",
+    )
+
+
+def test_forced_bases_have_no_fallback() -> None:
+    listing = log(range(6), classic=[2, 4], uuid=[4])
+    for checkpoint in listing.checkpoints:
+        segment = choose_segment(listing, base=checkpoint)
+        assert segment.checkpoint is checkpoint
+        assert versions(segment) == list(range(checkpoint.version + 1, 6))
+        assert segment.fallback() is None
+    segment = choose_segment(listing, base="none")
+    assert (segment.checkpoint, versions(segment), segment.fallback()) == (None, list(range(6)), None)
+
+
+def test_a_forced_base_must_be_one() -> None:
+    listing = log(range(6), classic=[2, 4])
+    with pytest.raises(RequestError, match="Cannot read version 3 from checkpoint 4: the log has no such checkpoint"):
+        choose_segment(listing, 3, base=listing.checkpoints[1])
+    with pytest.raises(InvalidTableError, match="no complete checkpoint up to it, and the oldest commit is 4"):
+        choose_segment(log([4, 5], classic=[4]), base="none")
+
+
+@pytest.mark.parametrize(
+    ("listing", "version", "steps"),
+    [
+        pytest.param(log(range(6), compactions=[(1, 3)]), None, [0, (1, 3), 4, 5], id="in the middle"),
+        pytest.param(log(range(6), compactions=[(0, 5)]), None, [(0, 5)], id="all"),
+        pytest.param(log(range(6), compactions=[(0, 5)]), 4, [0, 1, 2, 3, 4], id="beyond the version"),
+        pytest.param(log(range(6), compactions=[(1, 3), (3, 5)]), None, [0, (1, 3), 4, 5], id="overlapping"),
+        pytest.param(log(range(6), compactions=[(1, 2), (3, 5)]), None, [0, (1, 2), (3, 5)], id="adjacent"),
+        pytest.param(log(range(6), compactions=[(1, 2), (1, 4), (3, 5)]), None, [0, (1, 4), 5], id="longest first"),
+        pytest.param(log(range(6), classic=[2], compactions=[(2, 4)]), None, [3, 4, 5], id="from the checkpoint on"),
+        pytest.param(log(range(6), classic=[2], compactions=[(3, 5)]), None, [(3, 5)], id="after the checkpoint"),
+    ],
+)
+def test_compactions_stand_for_the_commits_that_they_cover(
+    listing: LogListing, version: int | None, steps: list[int | tuple[int, int]]
+) -> None:
+    segment = choose_segment(listing, version)
+    found = [(s.first, s.last) if isinstance(s, Compaction) else s.version for s in segment.steps]
+    assert found == steps
+    without = choose_segment(listing, version, use_compactions=False)
+    assert without.steps == without.commits == segment.commits
+
+
+def test_a_fallback_uses_compactions_only_where_they_are_wanted() -> None:
+    listing = log(range(6), classic=[3], compactions=[(1, 2), (4, 5)])
+    segment = choose_segment(listing).fallback()
+    assert segment is not None
+    assert [(c.first, c.last) for c in segment.compactions] == [(1, 2), (4, 5)]
+    segment = choose_segment(listing, use_compactions=False).fallback()
+    assert segment is not None
+    assert segment.compactions == ()
+
+
+LAGGING = log(range(21), classic=[10, 20])
+
+
+@pytest.mark.parametrize(
+    ("listing", "version", "hint", "warning"),
+    [
+        pytest.param(LAGGING, None, 20, None, id="right"),
+        pytest.param(LAGGING, None, 10, None, id="L8 stale"),
+        pytest.param(LAGGING, None, 5, None, id="L8 stale and cleaned up"),
+        pytest.param(LAGGING, 12, 20, None, id="L8 newer than the version"),
+        pytest.param(LAGGING, 12, 99, None, id="L8 newer than the log, in time travel"),
+        pytest.param(
+            LAGGING,
+            None,
+            99,
+            "_last_checkpoint names version 99, but the newest in the log is 20: newer files may be lost",
+            id="newer than the log",
+        ),
+        pytest.param(
+            log(range(21), classic=[10], parts=[(20, 1, 2)]),
+            None,
+            20,
+            "_last_checkpoint names checkpoint 20, which is not there as a whole: "
+            f"version 20 is read from {v(10)}.checkpoint.parquet",
+            id="L9 dangling",
+        ),
+        pytest.param(
+            log(range(3)),
+            None,
+            1,
+            "_last_checkpoint names checkpoint 1, which is not there as a whole: version 2 is read from commit 0",
+            id="L9 dangling without another checkpoint",
+        ),
+    ],
+)
+def test_the_hint_changes_nothing_but_warnings(
+    listing: LogListing, version: int | None, hint: int, warning: str | None
+) -> None:
+    segment = choose_segment(listing, version, hint=Hint(hint))
+    plain = choose_segment(listing, version)
+    assert (segment.checkpoint, segment.commits) == (plain.checkpoint, plain.commits)
+    assert segment.warnings == (() if warning is None else (warning,))
+
+
+def test_a_dangling_hint_without_a_chain_is_an_error() -> None:
+    with pytest.raises(InvalidTableError, match="no complete checkpoint up to it"):
+        choose_segment(log([8, 9]), hint=Hint(7))
+
+
+def test_the_checksum_is_that_of_the_version() -> None:
+    listing = log(range(3), checksums=[1])
+    checksum = choose_segment(listing, 1).checksum
+    assert checksum is not None
+    assert checksum.name == f"{v(1)}.crc"
+    assert choose_segment(listing).checksum is None
+
+
+def write(root: Path, *names: str) -> None:
+    (root / "_delta_log").mkdir(exist_ok=True)
+    for name in names:
+        (root / "_delta_log" / name).write_bytes(b"{}")
+
+
+def test_a_hole_that_closes_is_listed_again(tmp_path: Path) -> None:
+    write(tmp_path, f"{v(0)}.json", f"{v(2)}.json")
+    tries = []
+
+    def use(listing: LogListing) -> list[int]:
+        tries.append(listing)
+        write(tmp_path, f"{v(1)}.json")  # becomes visible after the first listing
+        return versions(choose_segment(listing))
+
+    assert with_listing(Storage(), str(tmp_path), use) == [0, 1, 2]
+    assert len(tries) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        pytest.param(MissingFileError("gone", file="{root}/_delta_log/x"), 2, id="L45 log file"),
+        pytest.param(MissingFileError("gone", file="{root}/data.parquet"), 1, id="L45 data file"),
+        pytest.param(InvalidTableError("hole", cause="LogGap"), 2, id="L44 hole"),
+        pytest.param(InvalidTableError("torn", cause="LogCorrupt"), 1, id="other fault"),
+        pytest.param(RequestError("wrong"), 1, id="request"),
+    ],
+)
+def test_what_is_tried_twice(tmp_path: Path, error: HarnessError, tries: int) -> None:
+    write(tmp_path, f"{v(0)}.json")
+    seen: list[LogListing] = []
+    if error.file is not None:
+        error.file = error.file.format(root=tmp_path)
+
+    def use(listing: LogListing) -> Checkpoint:
+        seen.append(listing)
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        with_listing(Storage(), str(tmp_path), use)
+    assert raised.value is error
+    assert len(seen) == tries
+
+
+def test_a_table_that_is_not_there_is_not_tried_twice(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError):
+        with_listing(Storage(), str(tmp_path), choose_segment)

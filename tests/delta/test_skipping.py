@@ -1,0 +1,505 @@
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.delta.actions import FILES_STATE
+from harness.delta.matching import Matching
+from harness.delta.partition_tuples import partition_tuples
+from harness.delta.skipping import BY_PARTITION, BY_STATISTICS, KEPT, bind, skip_files
+from harness.delta.statistics import Bounds, FileStats, leaves, read_statistics, record_counts
+from harness.errors import InvalidTableError
+from harness.filter_sql import parse_filter
+from harness.predicate import And, Comparison, Constant, In, IsNull, Op, Or, StartsWith, Undecided, may_match
+from harness.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    ListType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+LONG = IntegerType(64)
+SCHEMA = Schema(
+    fields=(
+        Field(id=1, name="i", type=LONG),
+        Field(id=2, name="f", type=FloatType(32)),
+        Field(id=3, name="d", type=FloatType(64)),
+        Field(id=4, name="n", type=DecimalType(20, 2)),
+        Field(id=5, name="day", type=DateType()),
+        Field(id=6, name="ts", type=TimestampType(utc=True)),
+        Field(id=7, name="ntz", type=TimestampType()),
+        Field(id=8, name="s", type=StringType()),
+        Field(id=9, name="b", type=BooleanType()),
+        Field(id=10, name="bin", type=BinaryType()),
+        Field(id=11, name="st", type=StructType((Field(id=12, name="x.y", type=LONG, physical_name="col-1"),))),
+        Field(id=13, name="list", type=ListType(Field(id=14, name="element", type=LONG))),
+        Field(id=20, name="p", type=StringType()),
+        Field(id=21, name="q", type=LONG, physical_name="col-q"),
+    )
+)
+PARTITIONED = SCHEMA.fields[-2:]
+
+
+def files(*stats: Any, partitions: list[Any] | None = None, structs: pa.Array | None = None) -> pa.Table:
+    """Live files with these statistics (texts, or values to dump) and partition values."""
+    size = len(stats)
+    columns: dict[str, Any] = {f.name: pa.nulls(size, f.type) for f in FILES_STATE}
+    columns |= {name: [f"f{i}" for i in range(size)] for name in ("path", "key", "physical")}
+    columns["size"] = [1] * size
+    columns["stats"] = [x if x is None or isinstance(x, str) else json.dumps(x) for x in stats]
+    columns["partition_values"] = partitions if partitions is not None else [[]] * size
+    table = pa.table(columns, schema=FILES_STATE)
+    return table if structs is None else table.append_column("stats_parsed", structs)
+
+
+def stats(
+    column: str, low: Any, high: Any, *, nulls: int | None = 0, rows: int | None = 10, **more: Any
+) -> dict[str, Any]:
+    return {
+        "numRecords": rows,
+        "minValues": {column: low},
+        "maxValues": {column: high},
+        "nullCount": {column: nulls},
+        **more,
+    }
+
+
+def verdicts(table: pa.Table, where: str) -> list[int]:
+    tuples = partition_tuples(table, PARTITIONED)
+    return skip_files(table, tuples, SCHEMA, parse_filter(where, SCHEMA).predicate).tolist()
+
+
+def is_kept(recorded: Any, where: str) -> bool:
+    (verdict,) = verdicts(files(recorded), where)
+    return verdict == KEPT
+
+
+def only(column: str, value: Any) -> dict[str, Any]:
+    return stats(column, value, value)
+
+
+def nested(name: str) -> dict[str, Any]:
+    return stats("st", {name: 1}, {name: 3}) | {"nullCount": {"st": {name: 0}}}
+
+
+def decimals(low: str, high: str) -> str:
+    return f'{{"numRecords": 1, "minValues": {{"n": {low}}}, "maxValues": {{"n": {high}}}, "nullCount": {{"n": 0}}}}'
+
+
+# -- what is recorded, and what may be concluded from it
+
+PREFIX = "abcdefghijklmnopqrstuvwxyz012345"  # 32 characters
+T123, T1850, T1970 = "2024-01-01T00:00:00.123", "1850-01-01T00:00:00.000Z", "1970-01-01T00:00:00Z"
+CASES = [
+    # F2, F3
+    (None, "i > 100", True),
+    ("", "i > 100", True),
+    ("{", "i > 100", True),
+    ("[]", "i > 100", True),
+    ("null", "i > 100", True),
+    ({}, "i > 100", True),
+    (stats("i", 1, 9), "i > 100", False),
+    (stats("other", 1, 9), "i > 100", True),
+    (stats("i", 1, 9, nulls=None), "i > 100", True),
+    (stats("i", 1, 9, rows=None), "i > 100", True),
+    (stats("i", 1, 9, rows=-1), "i > 100", True),
+    (stats("i", 1, 9, nulls=11), "i > 100", True),
+    (stats("i", 1, 9, nulls="0"), "i > 100", True),
+    (stats("i", "1", "9"), "i > 100", True),
+    (stats("i", 1.5, 9.5), "i > 100", True),
+    (stats("i", None, None, nulls=10), "i > 100", False),
+    (stats("i", None, None, nulls=9), "i > 100", True),
+    ({"numRecords": 10, "nullCount": {"i": 10}}, "i = 5 OR i <> 5", False),
+    ({"numRecords": 10, "nullCount": {"i": 10}}, "i IS NULL", True),
+    ({"numRecords": 10, "nullCount": {"i": 10}}, "i IS NOT NULL", False),
+    ({"numRecords": 10, "nullCount": {"i": 0}}, "i IS NULL", False),
+    ({"numRecords": 10, "nullCount": {"i": 3}, "tightBounds": False}, "i IS NULL", True),
+    # F4
+    (stats("i", 1, 9), "i = 10", False),
+    (stats("i", 1, 9), "i = 9", True),
+    (stats("i", 1, 9), "i < 1", False),
+    (stats("i", 1, 9), "i <= 1", True),
+    (stats("i", 1, 9), "i >= 10", False),
+    (only("i", 7), "i <> 7", False),
+    (stats("i", 7, 8), "i <> 7", True),
+    (stats("i", 1, 9), "i IN (0, 10)", False),
+    (stats("i", 1, 9), "i IN (0, 5)", True),
+    (stats("i", 1, 9), "NOT (i < 10)", False),
+    (stats("i", 1, 9), "i > 100 OR s = 'x'", True),
+    (stats("i", 1, 9), "i > 100 AND s = 'x'", False),
+    (stats("i", 1, 9), "i + 1 > 100", True),
+    (stats("i", 9, 1), "i = 5", True),
+    (only("i", 2**53 + 1), f"i = {2**53}", False),
+    (only("i", 2**53 + 1), f"i = {2**53 + 1}", True),
+    (stats("i", 2**70, 2**71), "i = 5", True),
+    # F5
+    (stats("b", False, False), "b = true", True),
+    (stats("bin", "a", "b"), "bin = 'z'::BLOB", True),
+    ({"numRecords": 10, "nullCount": {"b": 10}}, "b = true", False),
+    (nested("col-1"), 'st."x.y" > 3', False),
+    (nested("x.y"), 'st."x.y" > 3', True),
+    # F6
+    (stats("s", "a", PREFIX), f"s = '{PREFIX}zzz'", True),
+    (stats("s", "a", PREFIX), "s = 'b'", False),
+    (stats("s", "a", PREFIX + "\x7f"), f"s = '{PREFIX}\U0010ffff'", True),
+    (stats("s", "a", PREFIX[:-1]), f"s = '{PREFIX}'", False),
+    (stats("s", "a", "\U0010ffff" * 32), "s = 'z'", True),
+    (stats("s", "a", "\ud7ff" * 32), "s > '\U0010ffff'", False),
+    (stats("s", PREFIX, "z"), f"s = '{PREFIX[:31]}'", False),
+    (stats("s", PREFIX, "z"), f"s = '{PREFIX}0'", True),
+    (stats("s", "b", "c"), "s LIKE 'a%'", False),
+    (stats("s", "b", "c"), "s LIKE 'bcd%'", True),
+    (stats("s", "b", "c"), "s LIKE 'd%'", False),
+    (only("s", "\uffff"), "s < '\U00010000'", True),  # not so in UTF-16
+    # F7: cut to milliseconds, offsets cut to minutes before 1900
+    (only("ts", T123 + "Z"), "ts > TIMESTAMPTZ '2024-01-01 00:00:00.123Z'", True),
+    (only("ts", T123 + "Z"), "ts > TIMESTAMPTZ '2024-01-01 00:00:00.124Z'", False),
+    (only("ts", "2024-01-01T01:00:00.000+01:00"), "ts > TIMESTAMPTZ '2024-01-01 00:30:00Z'", False),
+    (only("ts", "2024-01-01T01:00:00.000-01:00"), "ts > TIMESTAMPTZ '2024-01-01 00:30:00Z'", True),
+    (only("ts", "2024-01-01 00:00:00"), "ts > TIMESTAMPTZ '2025-01-01 00:00:00Z'", True),
+    (only("ts", T1850), "ts = TIMESTAMPTZ '1850-01-01 00:00:58Z'", True),
+    (only("ts", T1850), "ts = TIMESTAMPTZ '1849-12-31 23:59:02Z'", True),
+    (only("ts", T1850), "ts = TIMESTAMPTZ '1850-01-01 00:02:00Z'", False),
+    (stats("ts", "1960-01-01T00:00:00.123Z", T1970), "ts = TIMESTAMPTZ '1960-01-01 00:00:00.122500Z'", True),
+    (only("ntz", T123), "ntz = TIMESTAMP '2024-01-01 00:00:00.123456'", True),
+    (only("ntz", T123), "ntz = TIMESTAMP '2024-01-01 00:00:00.125'", False),
+    (only("ntz", T123 + "Z"), "ntz = TIMESTAMP '2025-01-01 00:00:00'", True),
+    (only("ntz", "2024-01-01"), "ntz = TIMESTAMP '2025-01-01 00:00:00'", False),  # widened from date (T24)
+    (stats("day", "2024-01-01", "2024-02-01"), "day = DATE '2024-02-02'", False),
+    (stats("day", "2024-01-01", "2024-02-01"), "day = DATE '2024-02-01'", True),
+    (stats("day", "+12024-01-01", "+12024-02-01"), "day = DATE '2024-02-02'", True),
+    (stats("day", 19723, 19754), "day = DATE '2030-01-01'", True),
+    # F8
+    (stats("d", 1.0, 2.0), "d > 5", True),
+    (stats("d", 1.0, 2.0), "d >= 5", True),
+    (only("d", 2.0), "d <> 2.0", True),
+    (stats("d", 1.0, 2.0), "d = 'NaN'::DOUBLE", True),
+    (stats("d", 1.0, 2.0), "d < 1", False),
+    (stats("d", 1.0, 2.0), "d <= 0.5", False),
+    (stats("d", 1.0, 2.0), "d = 2.5", False),
+    (stats("d", 1.0, 2.0), "NOT (d < 5)", True),
+    (stats("d", "NaN", "Infinity"), "d < 0", True),
+    ('{"numRecords": 1, "minValues": {"d": NaN}, "maxValues": {"d": Infinity}, "nullCount": {"d": 0}}', "d < 0", True),
+    (only("d", -0.0), "d = 0.0", True),
+    (stats("d", 1, 2), "d = 3", False),
+    (only("f", 3.5), "f < 3.5::FLOAT", False),
+    (only("f", 3.4), "f = 3.5::FLOAT", False),
+    (only("d", 3.4), "d = 3.4000000953674316::DOUBLE", True),  # widened from float (T24)
+    (only("d", 3.4), "d = 3.5", False),
+    # decimals, exactly
+    (decimals("123456789012345678.01", "123456789012345678.01"), "n = 123456789012345678.02", False),
+    (decimals("1E+3", "1000"), "n = 1000.00", True),
+    (decimals("1E+3", "1000"), "n > 1000.00", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("recorded", "where", "kept"), [pytest.param(*case, id=f"{i}: {case[1]}"[:60]) for i, case in enumerate(CASES)]
+)
+def test_statistics_decide(recorded, where, kept):
+    assert is_kept(recorded, where) is kept
+
+
+@pytest.mark.parametrize(
+    ("recorded", "where", "kept"), [pytest.param(*case, id=f"{i}: {case[1]}"[:60]) for i, case in enumerate(CASES)]
+)
+def test_a_damaged_neighbour_changes_nothing(recorded, where, kept):
+    """One text that is no JSON sends all of them the long way, one by one."""
+    first, second = verdicts(files(recorded, '{"numRecords": 10, "minValues": {"i": tru'), where)
+    assert (first == KEPT) is kept
+    assert second == KEPT
+
+
+def test_values_are_found_behind_any_white_space_and_order():
+    table = files(
+        '\n{ "nullCount" : {"i":0},\r\n"maxValues":{"i":3}, "minValues":{"i":1}, "numRecords":\n 2 }', None, "  "
+    )
+    assert verdicts(table, "i > 5") == [BY_STATISTICS, KEPT, KEPT]
+    assert record_counts(table).tolist() == [2, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        pytest.param('{"numRecords":12,"minValues":{}}', 12, id="first"),
+        pytest.param('{"minValues":{"numRecords":7},"numRecords":12}', 12, id="after a column of that name"),
+        pytest.param('{"minValues":{"numRecords":7}}', -1, id="only a column of that name"),
+        pytest.param('{"numRecords":0}', 0, id="none"),
+        pytest.param('{"numRecords":0', -1, id="none, damaged"),
+        pytest.param('{"numRecords":-3}', -1, id="negative"),
+        pytest.param('{"numRecords":1.0}', -1, id="no whole number"),
+        pytest.param('{"numRecords":"1"}', -1, id="a text"),
+        pytest.param(None, -1, id="no statistics"),
+    ],
+)
+def test_record_counts(text, count):
+    assert record_counts(files(text, '{"numRecords":5}')).tolist() == [count, 5]
+
+
+# -- structs of checkpoints (F10)
+
+
+def struct(low: Any, high: Any, type_: pa.DataType, *, nulls: int | None = 0, rows: int | None = 10) -> pa.Array:
+    value = {"numRecords": rows, "minValues": {"c": low}, "maxValues": {"c": high}, "nullCount": {"c": nulls}}
+    bounds = pa.struct([("c", type_)])
+    return pa.array(
+        [value],
+        pa.struct(
+            [
+                ("numRecords", pa.int64()),
+                ("minValues", bounds),
+                ("maxValues", bounds),
+                ("nullCount", pa.struct([("c", pa.int64())])),
+            ]
+        ),
+    )
+
+
+def known(structs: pa.Array, type_: Any, text: str | None = None) -> tuple[Any, Any]:
+    column = Field(id=1, name="c", type=type_)
+    table = files(text, structs=structs)
+    found = read_statistics(table, leaves(Schema(fields=(column,)), [1])).of(0)(column)
+    return (None, None) if found is None else (found.lower, found.upper)
+
+
+EPOCH_2024 = 1704067200 * 10**6
+
+
+@pytest.mark.parametrize(
+    ("structs", "type_", "bounds"),
+    [
+        pytest.param(struct(1, 5, pa.int32()), LONG, (1, 5), id="widened integer"),
+        pytest.param(struct(1, 5, pa.int32()), DecimalType(12, 2), (Decimal(1), Decimal(5)), id="integer to decimal"),
+        pytest.param(struct(1, 5, pa.int32()), FloatType(64), (1.0, 5.0), id="integer to double"),
+        pytest.param(struct("a", "b", pa.string()), LONG, (None, None), id="another type"),
+        pytest.param(struct(1, 2, pa.int64()), StringType(), (None, None), id="no text"),
+        pytest.param(struct(1.5, 2.5, pa.float64()), FloatType(32), (1.5, 2.5), id="float"),
+        pytest.param(struct(math.nan, math.inf, pa.float64()), FloatType(64), (None, None), id="no numbers"),
+        pytest.param(
+            struct(Decimal("1.10"), Decimal("2.20"), pa.decimal128(5, 2)),
+            DecimalType(7, 3),
+            (Decimal("1.1"), Decimal("2.2")),
+            id="decimal of another scale",
+        ),
+        pytest.param(
+            struct(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC), pa.timestamp("ms", "UTC")),
+            TimestampType(utc=True),
+            (EPOCH_2024, EPOCH_2024 + 1000),
+            id="instant, cut to milliseconds",
+        ),
+        pytest.param(
+            struct(19723, 19723, pa.date32()), TimestampType(), (EPOCH_2024, EPOCH_2024 + 1000), id="date to wall clock"
+        ),
+        pytest.param(struct(19723, 19724, pa.date32()), DateType(), (19723, 19724), id="date"),
+        pytest.param(struct(19723, 19724, pa.date32()), LONG, (None, None), id="date is no number"),
+        pytest.param(struct(1, 5, pa.int64(), nulls=None), LONG, (None, None), id="no null count"),
+        pytest.param(struct(1, 5, pa.int64(), rows=None), LONG, (None, None), id="no row count"),
+    ],
+)
+def test_struct_statistics(structs, type_, bounds):
+    assert known(structs, type_) == bounds
+
+
+@pytest.mark.parametrize(
+    ("value", "type_", "bounds"),
+    [
+        pytest.param(3.4, FloatType(32), (3.4000000953674316,) * 2, id="shortest text of a float (F8)"),
+        pytest.param(1e300, FloatType(32), (None, None), id="no float"),
+        pytest.param(3.4, FloatType(64), (3.3999998569488525, 3.4000003337860107), id="widened from float (T24)"),
+        pytest.param(1e300, FloatType(64), (1e300, 1e300), id="double"),
+        pytest.param(2.5, FloatType(64), (2.5, 2.5), id="exact in both widths"),
+        pytest.param(300, IntegerType(8), (None, None), id="out of range"),
+        pytest.param(-(2**63), LONG, (-(2**63),) * 2, id="smallest long"),
+        pytest.param(True, LONG, (None, None), id="no number"),
+    ],
+)
+@pytest.mark.parametrize("neighbour", ["{}", "{damaged"])
+def test_bounds_in_text(value, type_, bounds, neighbour):
+    column = Field(id=1, name="c", type=type_)
+    table = files(stats("c", value, value), neighbour)
+    found = read_statistics(table, leaves(Schema(fields=(column,)), [1])).of(0)(column)
+    assert found is not None
+    assert (found.lower, found.upper) == bounds
+
+
+def test_text_goes_before_struct_and_damaged_text_behind_it():
+    structs = struct(1, 5, pa.int64())
+    assert known(structs, LONG, json.dumps(stats("c", 2, 3))) == (2, 3)
+    assert known(structs, LONG, "{broken") == (1, 5)
+    assert known(structs, LONG, "{}") == (None, None)
+
+
+def test_struct_that_lags_behind_the_schema():
+    structs = pa.array([{"numRecords": 3, "minValues": {"old": 1}}])
+    assert known(structs, LONG) == (None, None)
+    assert record_counts(files(None, structs=structs)).tolist() == [3]
+
+
+# -- partitions
+
+
+def partitioned(*values: tuple[str | None, str | None], recorded: Any = None) -> pa.Table:
+    maps = [[("p", p), ("col-q", q)] for p, q in values]
+    return files(*[recorded] * len(values), partitions=maps)
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        pytest.param("p = 'a'", [0, 1], id="equal"),
+        pytest.param("p <> 'a'", [2], id="null is not unequal (V12)"),
+        pytest.param("p IS NULL", [3], id="null"),
+        pytest.param("q > 1", [1, 2], id="under its physical name, as a number"),
+        pytest.param("q = 10 AND p = 'b'", [2], id="both"),
+        pytest.param("q = 10 OR p = 'a'", [0, 1, 2], id="either"),
+        pytest.param("p = 'a' OR i > 100", [0, 1], id="mixed, statistics exclude the rest (F1)"),
+        pytest.param("p = 'a' AND i > 100", [], id="mixed"),
+        pytest.param("p || 'x' = 'ax'", [0, 1, 2, 3], id="not understood"),
+        pytest.param("p = 'A'", [], id="letter case"),
+        pytest.param("p > 'Z'", [0, 1, 2], id="binary order"),
+    ],
+)
+def test_partitions_decide(where, kept):
+    table = partitioned(("a", "1"), ("a", "2"), ("b", "010"), (None, None), recorded=stats("i", 1, 9))
+    assert [place for place, verdict in enumerate(verdicts(table, where)) if verdict == KEPT] == kept
+
+
+def test_reasons_are_told_apart():
+    table = partitioned(("a", "1"), ("b", "1"), recorded=stats("i", 1, 9))
+    assert verdicts(table, "p = 'a' AND i > 100") == [BY_STATISTICS, BY_PARTITION]
+
+
+def test_a_file_without_statistics_is_not_dropped_by_mixed_filters():
+    assert verdicts(partitioned(("a", "1"), ("b", "1")), "p = 'b' OR i > 100") == [KEPT, KEPT]
+
+
+def test_partition_tuples_are_typed_and_numbered_by_first_file():
+    table = partitioned(("b", "1"), ("a", "2"), ("b", "+1"), ("b", None), ("", ""), ("b", "01"))
+    found = partition_tuples(table, PARTITIONED)
+    assert found.indexes.tolist() == [0, 1, 0, 2, 3, 0]
+    assert found.tuples == ({20: "b", 21: 1}, {20: "a", 21: 2}, {20: "b", 21: None}, {20: "", 21: None})
+
+
+def test_partition_tuples_without_partitions_or_files():
+    assert partition_tuples(files(None, None), ()).tuples == ({},)
+    assert partition_tuples(files(None, None), ()).indexes.tolist() == [0, 0]
+    assert partition_tuples(files(), PARTITIONED).tuples == ()
+
+
+def test_missing_maps_and_keys_are_null_and_letter_case_may_differ():
+    table = files(None, None, None, partitions=[None, [("P", "x")], [("P", "x"), ("p", "y"), ("else", "z")]])
+    assert [values[20] for values in partition_tuples(table, PARTITIONED).tuples] == [None, "x", "y"]
+
+
+def test_floats_are_told_apart_by_bits():
+    column = Field(id=1, name="x", type=FloatType(64))
+    table = files(*[None] * 5, partitions=[[("x", text)] for text in ("0.0", "-0.0", "NaN", "nan", "0")])
+    assert partition_tuples(table, (column,)).indexes.tolist() == [0, 1, 2, 2, 0]
+
+
+def test_two_spellings_of_an_instant_are_one_partition():
+    column = Field(id=1, name="x", type=TimestampType(utc=True))
+    texts = ("2024-01-01 00:00:00", "2024-01-01T01:00:00+01:00", "2024-01-01T00:00:00.000000Z")
+    table = files(*[None] * 3, partitions=[[("x", text)] for text in texts])
+    assert partition_tuples(table, (column,)).tuples == ({1: EPOCH_2024},)
+
+
+def test_a_partition_value_that_is_none():
+    with pytest.raises(InvalidTableError) as caught:
+        partition_tuples(partitioned(("a", "1"), ("a", "x")), PARTITIONED)
+    assert (caught.value.cause, caught.value.file, caught.value.field) == ("PartitionValueError", "f1", "q")
+
+
+# -- binding
+
+
+P, I = SCHEMA.fields[-2], SCHEMA.fields[0]  # noqa: E741
+PA, IX = Comparison(P, Op.EQ, "a"), Comparison(I, Op.GT, 5)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "value", "left"),
+    [
+        pytest.param(PA, "a", Constant(True), id="true"),
+        pytest.param(PA, "b", Constant(False), id="false"),
+        pytest.param(PA, None, Constant(False), id="unknown keeps no row"),
+        pytest.param(IX, "a", IX, id="another column"),
+        pytest.param(And((PA, IX)), "a", IX, id="and, true"),
+        pytest.param(And((PA, IX)), "b", Constant(False), id="and, false"),
+        pytest.param(And((PA, PA)), "a", Constant(True), id="and, all true"),
+        pytest.param(Or((PA, IX)), "a", Constant(True), id="or, true"),
+        pytest.param(Or((PA, IX)), "b", IX, id="or, false"),
+        pytest.param(Or((PA, PA)), "b", Constant(False), id="or, all false"),
+        pytest.param(And((PA, Undecided())), "a", Undecided(), id="undecided"),
+        pytest.param(Constant(None), "a", Constant(False), id="constant unknown"),
+        pytest.param(Or((And((PA, IX)), IsNull(P))), None, Constant(True), id="nested"),
+    ],
+)
+def test_bind(predicate, value, left):
+    assert bind(predicate, {P.id: value}) == left
+
+
+# -- many files at once say what one by one says
+
+NUMBERS = st.one_of(st.none(), st.integers(-3, 3))
+TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "ab", "b", "\U0010ffff", "a" * 20, "a" * 31 + "b"]))
+OPS = st.sampled_from(list(Op))
+
+
+@st.composite
+def file_stats(draw: st.DrawFn) -> FileStats:
+    size = draw(st.integers(1, 6))
+
+    def column(values: Any) -> list[Any]:
+        return draw(st.lists(values, min_size=size, max_size=size))
+
+    rows = column(st.one_of(st.none(), st.integers(0, 3)))
+    columns = {}
+    for number, values in ((1, NUMBERS), (8, TEXTS), (3, st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5])))):
+        nulls = [None if n is None or r is None or n > r else n for n, r in zip(column(NUMBERS), rows, strict=True)]
+        nulls = [None if n is not None and n < 0 else n for n in nulls]
+        columns[number] = Bounds(column(values), column(values), nulls)
+    return FileStats(rows, columns)
+
+
+I_, S_, D_ = SCHEMA.fields[0], SCHEMA.fields[7], SCHEMA.fields[2]
+LEAVES = st.one_of(
+    st.builds(Comparison, st.just(I_), OPS, st.integers(-4, 4)),
+    st.builds(Comparison, st.just(S_), OPS, TEXTS.filter(lambda v: v is not None)),
+    st.builds(Comparison, st.just(D_), OPS, st.sampled_from([0.0, 1.5, math.nan])),
+    st.builds(In, st.just(I_), st.lists(st.integers(-4, 4), min_size=1, max_size=3).map(tuple), st.booleans()),
+    st.builds(IsNull, st.sampled_from([I_, S_, D_]), st.booleans()),
+    st.builds(StartsWith, st.just(S_), st.sampled_from(["", "a", "ab", "b"]), st.booleans()),
+    st.builds(Constant, st.sampled_from([True, False, None])),
+    st.just(Undecided()),
+)
+PREDICATES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3).map(tuple).flatmap(lambda p: st.sampled_from([And(p), Or(p)]))
+    ),
+)
+
+
+@given(file_stats(), PREDICATES)
+def test_many_files_at_once(statistics, predicate):
+    places = np.arange(len(statistics.rows))
+    expected = [may_match(predicate, statistics.of(place)) for place in places]
+    assert Matching(statistics).files(predicate, places).tolist() == expected
