@@ -109,6 +109,8 @@ class FileIndex:
         Raises:
             RequestError: a filter cannot be parsed, or a partition filter mentions another column.
         """
+        if isinstance(partition_filters, str) or isinstance(data_filters, str):
+            raise RequestError("Invalid filters: expected lists of conditions", table=self.everything.table)
         self._check_partition_filters(partition_filters)
         conditions = [f"({condition})" for condition in (*partition_filters, *data_filters)]
         plan = self.everything if not conditions else self.plan_files(None, " AND ".join(conditions))

@@ -16,10 +16,11 @@ from harness.storage import Storage, is_local
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """Of one Parquet file: its columns, and the rows that it really has."""
+    """Of one Parquet file: its columns, the rows that it really has, and how DuckDB spells its path."""
 
     schema: PhysicalSchema
     rows: int
+    spelling: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,9 @@ def _read(connection: duckdb.DuckDBPyConnection, physical: tuple[str, ...]) -> d
         connection.execute(f"SELECT file_name, {columns} FROM parquet_schema({listed})").fetchall()
     )
     rows = dict(connection.execute(f"SELECT file_name, num_rows FROM parquet_file_metadata({listed})").fetchall())
-    return {path: Footer(schemas[path], rows[path]) for path in physical}
+    # DuckDB may spell a path anew in its answers (`memory://a` as `memory:///a`), but keeps the order of the files.
+    spelled = physical if all(path in rows for path in physical) else tuple(rows)
+    return {path: Footer(schemas[name], rows[name], name) for path, name in zip(physical, spelled, strict=True)}
 
 
 def open_storage(connection: duckdb.DuckDBPyConnection, storage: Storage, physical: Sequence[str]) -> None:

@@ -7,13 +7,14 @@ its footer; a value that is old enough to be wrong is refused when it is met, ev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import duckdb
 
 from harness.engines.duckdb import sqltext
 from harness.engines.duckdb.columns import Exposed
+from harness.engines.duckdb.footers import Footer
 from harness.physical import PhysicalField, PhysicalSchema
 from harness.schema import DateType, Int96Type, TimestampType
 
@@ -24,10 +25,14 @@ _OLDEST_DATE = "DATE '1582-10-15'"
 _OLDEST_TIMESTAMP = "TIMESTAMP '1900-01-01 00:00:00'"
 
 
-def legacy_files(connection: duckdb.DuckDBPyConnection, physical: tuple[str, ...]) -> dict[str, frozenset[str]]:
-    """By physical path, what a file may hold in the old calendar; files that hold nothing so are left out."""
+def legacy_files(connection: duckdb.DuckDBPyConnection, footers: Mapping[str, Footer]) -> dict[str, frozenset[str]]:
+    """By physical path, what a file may hold in the old calendar; files that hold nothing so are left out.
+
+    footers: of the files to look at, by physical path.
+    """
     keys = ", ".join(f"{sqltext.text(key)}::BLOB" for key in (*_KEYS, _VERSION))
-    listed = sqltext.paths(physical)
+    paths = {footer.spelling: path for path, footer in footers.items()}
+    listed = sqltext.paths(tuple(footers))
     rows = connection.execute(
         f"SELECT file_name, decode(key), value FROM parquet_kv_metadata({listed}) WHERE key IN ({keys})"
     ).fetchall()
@@ -35,7 +40,7 @@ def legacy_files(connection: duckdb.DuckDBPyConnection, physical: tuple[str, ...
     for file, key, value in rows:
         kinds = frozenset({_KEYS[key]}) if key in _KEYS else _of_version(bytes(value))
         if kinds:
-            found[file] = found.get(file, frozenset()) | kinds
+            found[paths[file]] = found.get(paths[file], frozenset()) | kinds
     return found
 
 

@@ -113,9 +113,10 @@ class Scanner:
         open_storage(self.connection, storage, [file.name.physical for file in files])
         names = {file.name.physical: file.name for file in files if file.format == "parquet"}
         missing = [name for path, name in names.items() if path not in self._footers]
-        self._footers.update(read_footers(self.connection, missing, storage, table=self.plan.table))
-        if missing and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
-            self._legacy.update(legacy_files(self.connection, tuple(name.physical for name in missing)))
+        footers = read_footers(self.connection, missing, storage, table=self.plan.table)
+        self._footers.update(footers)
+        if footers and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+            self._legacy.update(legacy_files(self.connection, footers))
 
     def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[ReadGroup]:
         """The read groups of `files`, in the order of their first files, with `fields` resolved.
