@@ -81,6 +81,10 @@ class HarnessError(Exception):
         return self
 
 
+class HarnessWarning(UserWarning):
+    """Something about a table that is legal, or harmless to its rows, and that its owner should know."""
+
+
 class RequestError(HarnessError):
     """The request itself is wrong: unparsable SQL, selectors that exclude each other, an unknown option."""
 

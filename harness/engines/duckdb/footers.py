@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, 
 from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
 from harness.projection import PhysicalSchema
 from harness.storage import Storage, is_local
+
+
+_SLASHES = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)/+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +96,23 @@ def _read(connection: duckdb.DuckDBPyConnection, physical: tuple[str, ...]) -> d
         connection.execute(f"SELECT file_name, {columns} FROM parquet_schema({listed})").fetchall()
     )
     rows = dict(connection.execute(f"SELECT file_name, num_rows FROM parquet_file_metadata({listed})").fetchall())
-    # DuckDB may spell a path anew in its answers (`memory://a` as `memory:///a`), but keeps the order of the files.
-    spelled = physical if all(path in rows for path in physical) else tuple(rows)
-    return {path: Footer(schemas[name], rows[name], name) for path, name in zip(physical, spelled, strict=True)}
+    spelled = {_plain(name): name for name in rows}
+    footers = {}
+    for path in physical:
+        name = path if path in rows else spelled.get(_plain(path))
+        if name is not None:
+            footers[path] = Footer(schemas[name], rows[name], name)
+        elif len(physical) == 1:
+            ((name, count),) = rows.items()
+            footers[path] = Footer(schemas[name], count, name)
+        else:  # answers come in any order, so a file with an unexpected name must be asked for alone
+            footers |= _read(connection, (path,))
+    return footers
+
+
+def _plain(path: str) -> str:
+    """A path without the slashes after its scheme, which DuckDB spells anew: `memory://a` becomes `memory:///a`."""
+    return _SLASHES.sub(r"\1", path)
 
 
 def open_storage(connection: duckdb.DuckDBPyConnection, storage: Storage, physical: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ place of the file in its group, and `file_row_number`, the physical row from 0.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -19,9 +20,9 @@ from harness.engines.duckdb.arrow_files import load, load_parquet, needs_arrow, 
 from harness.engines.duckdb.columns import Exposed, column, exposed
 from harness.engines.duckdb.footers import FileName, Footer, open_storage, read_footers
 from harness.engines.duckdb.legacy_calendar import guarded, legacy_files
-from harness.errors import CorruptFileError, SchemaMismatchError
+from harness.errors import CorruptFileError, HarnessWarning, SchemaMismatchError
 from harness.plan import ScanPlan
-from harness.projection import PhysicalField, PhysicalSchema, Source, find_named, find_stored, resolve
+from harness.projection import PhysicalField, PhysicalSchema, Source, find_named, find_stored, is_positional, resolve
 from harness.schema import Field
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
@@ -161,6 +162,7 @@ class Scanner:
             table=self.plan.table,
             lookup=self.plan.lookup,
         )
+        self._warn_of_positions(first, schema)
         parquet = first.format == "parquet" and not needs_arrow(schema, fields, sources)
         if parquet:
             physical = tuple(files[i].name.physical for i in members)
@@ -181,6 +183,16 @@ class Scanner:
             shown=shown if legacy is None else guarded(shown, schema, legacy),
             split=first.split,
         )
+
+    def _warn_of_positions(self, file: ScanFile, schema: PhysicalSchema) -> None:
+        mapping = self.plan.name_mapping
+        if not self.plan.lookup.is_delta and is_positional(schema, name_mapping=mapping, file_format=file.format):
+            warnings.warn(
+                f"Columns of files without field ids, such as {file.name}, are taken by their positions, because table "
+                f"{self.plan.table} has no name mapping [iceberg 5.6]",
+                HarnessWarning,
+                stacklevel=2,
+            )
 
     def _rows(self, file: ScanFile, found: _Opened, fields: tuple[Field, ...], sources: tuple[Source, ...]) -> pa.Table:
         if found.table is not None:
