@@ -14,7 +14,6 @@ from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
 from harness.projection import PhysicalSchema
 from harness.storage import Storage, is_local
 
-
 _SLASHES = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)/+")
 
 
