@@ -1,4 +1,4 @@
-"""Iceberg and Delta tables, turned into a plan of files that DuckDB and PySpark read exactly.
+"""Iceberg and Delta tables, turned into a plan of files that DuckDB reads exactly.
 
     import harness
 
@@ -8,7 +8,7 @@
 
 The data's way, one direction, no way back:
 
-    location ─ storage ─▶ format (iceberg) ─▶ Snapshot ─ plan(columns, where) ─▶ ScanPlan ─▶ engine (duckdb) ─▶ rows
+    location ─ storage ─▶ format (iceberg | delta) ─▶ Snapshot ─ plan(columns, where) ─▶ ScanPlan ─▶ engine ─▶ rows
 
 Where to look:
 
@@ -19,6 +19,7 @@ Where to look:
     storage     bytes by location, recorded and physical paths
     errors      every refusal, one class per cause that a caller can act on
     iceberg/    metadata file → manifests → ScanPlan
+    delta/      log segment → actions → state of a version → ScanPlan
     files/      physical schemas and rows of data files
     engines/    ScanPlan → rows
     testing/    tables for tests and for the demo
