@@ -103,12 +103,12 @@ def deleted_mask(positions: BitMap64, row_count: int) -> npt.NDArray[np.int8]:
     return mask
 
 
-def deleted_bits(positions: BitMap64, row_count: int) -> bytes:
-    """One bit per row, 1 where the row is deleted; the first row is the most significant bit of the first byte.
+def deleted_bits(positions: BitMap64, row_count: int, *, order: Literal["big", "little"] = "big") -> bytes:
+    """One bit per row, 1 where the row is deleted; the last byte is filled up with zeros.
 
-    The last byte is filled up with zeros.
+    order: `big` has the first row in the most significant bit of the first byte, `little` in the least significant one.
     """
-    return np.packbits(deleted_mask(positions, row_count).view(np.bool_)).tobytes()
+    return np.packbits(deleted_mask(positions, row_count).view(np.bool_), bitorder=order).tobytes()
 
 
 class _DamageError(Exception):

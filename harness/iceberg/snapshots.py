@@ -14,7 +14,6 @@ from harness.errors import EncryptedTableError, InvalidTableError, RequestError,
 from harness.iceberg.metadata import LogEntry, RefType, Snapshot, SnapshotRef, TableMetadata
 from harness.schema import Schema
 from harness.times import show_ms
-from harness.times import timestamp_ms as timestamp_ms  # noqa: PLC0414 - mypy takes only this form for a re-export
 
 MAIN = "main"
 _SHOWN = 5

@@ -11,11 +11,12 @@ from harness.errors import HarnessError
 from harness.iceberg.discovery import find_metadata
 from harness.iceberg.metadata import Snapshot, TableMetadata
 from harness.iceberg.scan import plan_scan
-from harness.iceberg.snapshots import Selection, select, timestamp_ms
+from harness.iceberg.snapshots import Selection, select
 from harness.iceberg.source import Prune, ScanOptions, ScanSource
 from harness.plan import ScanPlan
 from harness.schema import Field, Schema, children
 from harness.storage import PathMap, Storage
+from harness.times import timestamp_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +15,8 @@ from harness.engines.duckdb.equality import DataColumns, EqualityLowering, Match
 from harness.engines.duckdb.scans import ReadGroup, read_parquet
 from harness.plan import Partition, ScanPlan
 from harness.projection import METADATA
-from harness.roaring import deleted_bits, deleted_mask
-from harness.schema import Field, IntegerType, StringType, StructType, Type
+from harness.roaring import deleted_bits
+from harness.schema import Field, IntegerType, StringType, StructType
 
 _BITMAP_ROWS = 2**31 - 1
 """The index of `get_bit` is an INTEGER; longer files lose positions by an anti join."""
@@ -173,9 +172,9 @@ class _Scan:
 
     def _stored(self) -> dict[Field, str]:
         """Expressions of the fields that files, partitions or defaults provide."""
-        group, fields = self.branch.group, self.branch.fields
+        group, fields, partitions = self.branch.group, self.branch.fields, self._partitions()
         constants = {
-            field_id: self._constant(lambda p, i=field_id: p.constants.get(i), type_)  # type: ignore[misc]
+            field_id: self.table.constant([p.constants.get(field_id) for p in partitions], type_)
             for field_id, type_ in partition_fields(fields, group.sources).items()
         }
         return dict(zip(fields, group.expressions(fields, constants), strict=True))
@@ -193,7 +192,8 @@ class _Scan:
             case "_partition":
                 # No spec of the table has a field: null. A file whose own spec has none: a struct of nulls.
                 has_fields = isinstance(column.type, StructType)
-                return self._constant(lambda partition: partition.values if has_fields else None, column.type)
+                tuples = [p.values if has_fields else None for p in self._partitions()]
+                return self.table.constant(tuples, column.type)
             case "_row_id":
                 first = self.table.constant([files.first_row_id[o] for o in self.members], _LONG)
                 return self._lineage(column, first, f"{first} + f.file_row_number")
@@ -239,8 +239,9 @@ class _Scan:
 
         return DataColumns(sequence_number, partition)
 
-    def _constant(self, value: Callable[[Partition], Any], type_: Type) -> str:
-        return self.table.constant([value(self.branch.files.partition(o)) for o in self.members], type_)
+    def _partitions(self) -> list[Partition]:
+        """The partition tuple of each file."""
+        return [self.branch.files.partition(ordinal) for ordinal in self.members]
 
 
 def _listed(columns: Mapping[str, str]) -> str:
@@ -248,5 +249,5 @@ def _listed(columns: Mapping[str, str]) -> str:
 
 
 def _flags(deleted: BitMap64, rows: int) -> pa.BooleanArray:
-    bits = np.packbits(deleted_mask(deleted, rows).view(np.bool_), bitorder="little")
+    bits = deleted_bits(deleted, rows, order="little")
     return pa.BooleanArray.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(bits)])
