@@ -1,0 +1,142 @@
+"""What a comparison found, as plain values: what every report is made from."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from harness.errors import HarnessError
+
+
+class SchemaKind(enum.Enum):
+    """How two schemas differ in a column; the values are the words of the reports."""
+
+    ONLY_LEFT = "only on the left"
+    ONLY_RIGHT = "only on the right"
+    TYPE = "different type"
+    INCOMPARABLE = "incomparable types"  # different, and no value of one can equal a value of the other
+    NULLABLE = "different nullability"  # reported, and no difference
+    ORDER = "different order of columns"  # reported, and no difference
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDifference:
+    """One column of which the two sides say different things.
+
+    left, right: what each side says (a type, `nullable`, a place from 1); None: it has no such column.
+    """
+
+    column: str
+    kind: SchemaKind
+    left: str | None
+    right: str | None
+
+    @property
+    def counts(self) -> bool:
+        """Whether this makes the two sides differ."""
+        return self.kind not in (SchemaKind.NULLABLE, SchemaKind.ORDER)
+
+
+class RowKind(enum.Enum):
+    """How a row differs; the values are the words of the reports."""
+
+    ONLY_LEFT = "only on the left"
+    ONLY_RIGHT = "only on the right"
+    CHANGED = "changed"  # the same key, other values; only where keys are given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a row of a planned table comes from.
+
+    file: the data file, as recorded. position: the physical row in it, from 0.
+    hidden_by: the delete files that hide this row on the other side, as recorded; empty where none does, or where the
+        other side does not have the file.
+    """
+
+    file: str
+    position: int
+    hidden_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowDifference:
+    """A row that the sides have a different number of, or with keys, one whose other columns differ.
+
+    left, right: the values, printed so that a difference is visible, in the order of `Comparison.columns`; None: the
+        side has no such row.
+    count: how many more of it that side has; 1 for a changed row.
+    differing: names of the columns that differ; only for a changed row.
+    left_origins, right_origins: where the row lies, at most as many as `count`; empty for a side that is no table.
+    """
+
+    kind: RowKind
+    left: tuple[str, ...] | None
+    right: tuple[str, ...] | None
+    count: int = 1
+    differing: tuple[str, ...] = ()
+    left_origins: tuple[Origin, ...] = ()
+    right_origins: tuple[Origin, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideInfo:
+    """One side, for the reports.
+
+    name: what the caller calls it, or what it is. engine: name and version, such as `duckdb 2.0.0`.
+    table, snapshot: of a planned table, else None.
+    rows: how many rows it has; None: it failed.
+    error: why it gave no rows; None: it gave some.
+    """
+
+    name: str
+    engine: str
+    table: str | None = None
+    snapshot: int | None = None
+    rows: int | None = None
+    error: HarnessError | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All that a comparison found.
+
+    columns: the compared columns: those that both sides have in comparable types, in the left side's order.
+    keys: by which rows were paired; empty: none.
+    schema: differences of the schemas.
+    rows: differing rows, changed ones first, then those only on the left, then those only on the right; not all of
+        them where `truncated`.
+    only_left, only_right, changed: how many rows differ, each row counted as often as it occurs; exact, whatever
+        `rows` holds.
+    """
+
+    left: SideInfo
+    right: SideInfo
+    columns: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    schema: tuple[SchemaDifference, ...] = ()
+    rows: tuple[RowDifference, ...] = ()
+    only_left: int = 0
+    only_right: int = 0
+    changed: int = 0
+    truncated: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether both sides failed, so that nothing could be compared."""
+        return self.left.error is not None and self.right.error is not None
+
+    @property
+    def outcomes_differ(self) -> bool:
+        """Whether one side failed and the other did not."""
+        return (self.left.error is None) != (self.right.error is None)
+
+    @property
+    def equal(self) -> bool:
+        """Whether both sides gave rows, and no difference was found that counts."""
+        return (
+            self.left.error is None
+            and self.right.error is None
+            and not any(difference.counts for difference in self.schema)
+            and not (self.only_left or self.only_right or self.changed)
+        )
