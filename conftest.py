@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # A shared machine's pauses are no failures of a test. Where CI is set, Hypothesis loads a profile of its own.
 hypothesis.settings.register_profile("harness", deadline=None)
 if "CI" not in os.environ:
     hypothesis.settings.load_profile("harness")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of the run."""
+    if importlib.util.find_spec("pyspark") is None:
+        pytest.skip("pyspark is not installed: pip install 'lakeharness[spark]'")
+    import harness
+
+    try:
+        session = harness.spark_session()
+    except harness.HarnessError as error:
+        pytest.skip(str(error))
+    yield session
+    session.stop()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -53,6 +53,9 @@ from harness.errors import (
 )
 
 if TYPE_CHECKING:
+    from harness.differ.compare import compare
+    from harness.differ.result import Comparison
+    from harness.engines.spark.session import spark_session
     from harness.query import sql
     from harness.table import Changes, Snapshot, Table, open_table
 
@@ -61,6 +64,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AmbiguousTableError",
     "Changes",
+    "Comparison",
     "CorruptDeleteError",
     "CorruptFileError",
     "EncryptedTableError",
@@ -79,11 +83,22 @@ __all__ = [
     "UnknownColumnError",
     "UnsupportedError",
     "__version__",
+    "compare",
     "open_table",
+    "spark_session",
     "sql",
 ]
 
-_LAZY = {"Changes": "table", "Snapshot": "table", "Table": "table", "open_table": "table", "sql": "query"}
+_LAZY = {
+    "Changes": "table",
+    "Comparison": "differ.result",
+    "Snapshot": "table",
+    "Table": "table",
+    "compare": "differ.compare",
+    "open_table": "table",
+    "spark_session": "engines.spark.session",
+    "sql": "query",
+}
 
 
 def __getattr__(name: str) -> object:
