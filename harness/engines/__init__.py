@@ -1,1 +1,13 @@
 """Engines: each turns a `ScanPlan` into rows, in its own way, and knows nothing of table formats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.engine import DuckDBEngine, SparkEngine
+    from harness.engines import duckdb, spark
+
+    # mypy proves here that the modules are what `harness.engine.find_engine` says they are.
+    _duckdb: DuckDBEngine = duckdb
+    _spark: SparkEngine = spark

@@ -5,12 +5,14 @@
     register(plan, con, name)    the same as a temporary view in a user's own connection
     to_arrow(plan)               the rows, in the plan's exact Arrow types
     query(text, plans)           a query over several plans
+    columns_of(text, plans)      the names of its columns, without reading
+    name, version()              as `harness.engine.Engine` wants them
 
 `sqltext` quotes, `columns` lowers one column, `scans` groups and opens files, `equality` and `branch` apply deletes,
 `lowering` puts the query together.
 """
 
-from harness.engines.duckdb.engine import connect, register, relation, to_arrow
-from harness.engines.duckdb.queries import query
+from harness.engines.duckdb.engine import connect, name, register, relation, to_arrow, version
+from harness.engines.duckdb.queries import columns_of, query
 
-__all__ = ["connect", "query", "register", "relation", "to_arrow"]
+__all__ = ["columns_of", "connect", "name", "query", "register", "relation", "to_arrow", "version"]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.engines.duckdb.columns import partition_fields
 from harness.engines.duckdb.constants import FileTable
 from harness.engines.duckdb.equality import DataColumns, EqualityLowering, Match
-from harness.engines.duckdb.scans import ReadGroup, read_parquet
+from harness.engines.duckdb.scans import GroupScan, read_parquet
+from harness.engines.read_groups import PlannedFiles, partition_fields
 from harness.plan import Partition, ScanPlan
 from harness.projection import METADATA
 from harness.roaring import deleted_bits
@@ -32,36 +32,6 @@ def is_metadata(field: Field) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFiles:
-    """The columns of `ScanPlan.files` as Python values, by ordinal."""
-
-    path: list[str]
-    physical: list[str]
-    format: list[str]
-    record_count: list[int | None]
-    spec_id: list[int]
-    partition_index: list[int]
-    sequence_number: list[int | None]
-    first_row_id: list[int | None]
-    equality_scope: list[int]
-    has_positions: list[bool]
-    partitions: tuple[Partition, ...]
-
-    @staticmethod
-    def of(plan: ScanPlan) -> PlannedFiles:
-        """The files of a plan."""
-        columns = {label: plan.files.column(label).to_pylist() for label in plan.files.column_names if label != "size"}
-        return PlannedFiles(partition_index=columns.pop("partition"), partitions=plan.partitions, **columns)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self.path)))
-
-    def partition(self, ordinal: int) -> Partition:
-        """The partition tuple of a file."""
-        return self.partitions[self.partition_index[ordinal]]
-
-
-@dataclass(frozen=True, slots=True)
 class Branch:
     """One read group and what its rows need.
 
@@ -74,7 +44,7 @@ class Branch:
     columns: tuple[Field, ...]
     fields: tuple[Field, ...]
     files: PlannedFiles
-    group: ReadGroup
+    scan: GroupScan
     deleted: Mapping[int, BitMap64]
     equality: EqualityLowering
     register: Callable[[pa.Table], str]
@@ -82,16 +52,16 @@ class Branch:
     @property
     def has_positions(self) -> bool:
         """Whether deleted positions hit files of this branch; all of its files are alike in this."""
-        return self.group.members[0] in self.deleted
+        return self.scan.group.members[0] in self.deleted
 
     def by_bitmap(self) -> str:
         """The branch with deleted positions looked up in bitmaps."""
-        scan = _Scan.over(self, self.group.members, self.group.relation)
+        scan = _Scan.over(self, self.scan.group.members, self.scan.relation)
         if not self.has_positions:
             return scan.query(deleted=None)
-        if max(self.group.rows) > _BITMAP_ROWS:
+        if max(self.scan.rows) > _BITMAP_ROWS:
             return scan.query(deleted=self._listed_positions())
-        counted = zip(self.group.members, self.group.rows, strict=True)
+        counted = zip(self.scan.group.members, self.scan.rows, strict=True)
         masks = pa.array([deleted_bits(self.deleted[ordinal], rows) for ordinal, rows in counted], pa.large_binary())
         bits = scan.table.column(masks, convert="BIT")
         return scan.query(deleted=f"get_bit({bits}, CAST(f.file_row_number AS INTEGER)) = 1")
@@ -102,10 +72,10 @@ class Branch:
         Flags are an Arrow table and never a DuckDB table: a table's row order is not promised.
         """
         flag = "deleted"
-        while flag in {shown.name.lower() for shown in self.group.shown}:
+        while flag in {shown.name.lower() for shown in self.scan.shown}:
             flag += "_"
         queries = []
-        for ordinal, rows in zip(self.group.members, self.group.rows, strict=True):
+        for ordinal, rows in zip(self.scan.group.members, self.scan.rows, strict=True):
             flags = self.register(pa.table({flag: _flags(self.deleted[ordinal], rows)}))
             data = f"(SELECT *, file_row_number FROM {read_parquet((self.files.physical[ordinal],))})"
             relation = f"(SELECT * FROM {data} POSITIONAL JOIN (SELECT {flag} FROM {flags}))"
@@ -114,7 +84,7 @@ class Branch:
 
     def _listed_positions(self) -> str:
         """Whether a row is deleted, looked up among the listed positions of all files."""
-        listed = [np.array(self.deleted[ordinal], np.int64) for ordinal in self.group.members]
+        listed = [np.array(self.deleted[ordinal], np.int64) for ordinal in self.scan.group.members]
         places = [np.full(len(positions), i, np.uint64) for i, positions in enumerate(listed)]
         name = self.register(pa.table({"i": np.concatenate(places), "p": np.concatenate(listed)}))
         return f"EXISTS (SELECT 1 FROM {name} AS l WHERE l.i = f.file_index AND l.p = f.file_row_number)"
@@ -147,7 +117,7 @@ class _Scan:
             if f.id != flag
         }
         roots = {root: f"e{i}" for i, root in enumerate(branch.equality.roots)}
-        split, _ = branch.group.split
+        split, _ = branch.scan.group.split
         keys = {label: stored[root] for root, label in roots.items()} if split is not None else {}
         extra: dict[str, str] = {}
         matches = branch.equality.matches(split, {root: f"s.{e}" for root, e in roots.items()}, self._scope(extra))
@@ -172,12 +142,12 @@ class _Scan:
 
     def _stored(self) -> dict[Field, str]:
         """Expressions of the fields that files, partitions or defaults provide."""
-        group, fields, partitions = self.branch.group, self.branch.fields, self._partitions()
+        read, fields, partitions = self.branch.scan, self.branch.fields, self._partitions()
         constants = {
             field_id: self.table.constant([p.constants.get(field_id) for p in partitions], type_)
-            for field_id, type_ in partition_fields(fields, group.sources).items()
+            for field_id, type_ in partition_fields(fields, read.group.sources).items()
         }
-        return dict(zip(fields, group.expressions(fields, constants), strict=True))
+        return dict(zip(fields, read.expressions(fields, constants), strict=True))
 
     def _metadata(self, column: Field) -> str:
         """The expression of a metadata column (iceberg 5.17, 5.18)."""
@@ -216,11 +186,11 @@ class _Scan:
 
     def _materialized(self, column: Field) -> str | None:
         """The expression of a metadata column that the files may hold themselves, or None."""
-        plan, group = self.branch.plan, self.branch.group
+        plan, read = self.branch.plan, self.branch.scan
         if not plan.lookup.is_delta:
-            return group.stored(column)
+            return read.stored(column)
         name = plan.materialized.get(column.name)
-        return None if name is None else group.named(column, name)
+        return None if name is None else read.named(column, name)
 
     def _sequence_number(self) -> str:
         return self.table.constant([self.branch.files.sequence_number[o] for o in self.members], _LONG)

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from harness.engines.duckdb import sqltext
-from harness.engines.duckdb.sqltext import name
+from harness.engines import sqltext
+from harness.engines.sqltext import name
 from harness.errors import SchemaMismatchError
 from harness.projection import PartitionValue, Source, Stored, Value, is_identity
 from harness.schema import (
@@ -63,20 +63,6 @@ def exposed(label: str, duckdb_type: Any) -> Exposed:
         case _:
             parts = ()
     return Exposed(label, str(duckdb_type), parts)
-
-
-def partition_fields(fields: Sequence[Field], sources: Sequence[Source]) -> dict[int, Type]:
-    """Ids and types of the fields, at any level, whose value is the file's partition constant."""
-    found: dict[int, Type] = {}
-    for target, source in zip(fields, sources, strict=True):
-        match source:
-            case PartitionValue(field_id=field_id):
-                found[field_id] = target.type
-            case Stored(parts=parts) if parts:
-                found |= partition_fields(children(target.type), parts)
-            case _:
-                pass
-    return found
 
 
 def column(target: Field, source: Source, shown: Sequence[Exposed], constants: Mapping[int, str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.engines.duckdb import sqltext
+from harness.engines import sqltext
 from harness.engines.duckdb.columns import cast
 from harness.errors import UnsupportedError
 from harness.schema import (

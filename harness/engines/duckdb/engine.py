@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow as pa
 
-from harness.engines.duckdb import sqltext
+from harness.engines import sqltext
 from harness.engines.duckdb.conform import conform
 from harness.engines.duckdb.lowering import Use, lower, named, numbered
 from harness.errors import EngineError, HarnessError, RequestError, SchemaMismatchError

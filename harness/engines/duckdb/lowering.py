@@ -14,19 +14,18 @@ Deleted positions are applied in one of two ways, both measured on 20 million ro
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.engines.duckdb import sqltext
-from harness.engines.duckdb.branch import Branch, PlannedFiles, is_metadata
-from harness.engines.duckdb.conflicts import check_partition_values
+from harness.engines import sqltext
+from harness.engines.duckdb.branch import Branch, is_metadata
 from harness.engines.duckdb.equality import EqualityLowering
-from harness.engines.duckdb.footers import FileName
-from harness.engines.duckdb.scans import ReadGroup, ScanFile, Scanner
+from harness.engines.duckdb.scans import Scanner
+from harness.engines.read_groups import PlannedFiles
 from harness.errors import SchemaMismatchError
 from harness.plan import ScanPlan
 from harness.projection import METADATA
@@ -136,43 +135,29 @@ class _Lowering:
 
     def branches(self) -> list[str]:
         files = PlannedFiles.of(self.plan)
-        deleted = self._deleted_positions(files)
-        scanner = Scanner(self.connection, self.plan, self.register)
+        deleted, exact = self._deleted_positions(files), self._shows_row_ids()
+        scanner = Scanner.over(self.plan, self.connection, self.register)
         equality = EqualityLowering.of(self.plan, scanner, self.register)
-        scan_files = [self._scan_file(files, i, equality.split(files.equality_scope[i]), i in deleted) for i in files]
-        scanner.prefetch([*scan_files, *equality.files])
+        scan_files = [
+            files.scan_file(i, (equality.split(files.equality_scope[i]), i in deleted), exact=i in deleted or exact)
+            for i in files
+        ]
+        scanner.inspector.prefetch([*scan_files, *equality.files])
         fields = tuple(f for f in self.columns if not is_metadata(f)) + equality.roots
         positional = self._joins_by_position(deleted)
         branches = []
-        for group in scanner.groups(scan_files, fields):
-            self._check_partition_values(scan_files[group.members[0]], group, fields)
-            branch = Branch(self.plan, self.columns, fields, files, group, deleted, equality, self.register)
-            if positional and group.parquet and branch.has_positions:
+        for scan in scanner.scans(scan_files, fields):
+            scanner.inspector.check_partition_values(scan_files[scan.group.members[0]], scan.group, fields)
+            branch = Branch(self.plan, self.columns, fields, files, scan, deleted, equality, self.register)
+            if positional and scan.parquet and branch.has_positions:
                 branches += branch.by_position()
             else:
                 branches.append(branch.by_bitmap())
         return branches
 
-    def _check_partition_values(self, file: ScanFile, group: ReadGroup, fields: tuple[Field, ...]) -> None:
-        if group.parquet:
-            check_partition_values(
-                self.connection, file.name, fields, group.sources, file.constants, table=self.plan.table
-            )
-
     def _deleted_positions(self, files: PlannedFiles) -> dict[int, BitMap64]:
         loaded = self.plan.load_positions([i for i in files if files.has_positions[i]])
         return {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
-
-    def _scan_file(self, files: PlannedFiles, ordinal: int, split: Hashable, positions: bool) -> ScanFile:
-        # A file cut between two Avro blocks looks whole, so files that are not Parquet must always have their count.
-        exact = positions or files.format[ordinal] != "parquet" or self._shows_row_ids()
-        return ScanFile(
-            name=FileName(files.path[ordinal], files.physical[ordinal]),
-            format=files.format[ordinal],
-            constants=files.partition(ordinal).constants,
-            exact_rows=files.record_count[ordinal] if exact else None,
-            split=(split, positions),
-        )
 
     def _shows_row_ids(self) -> bool:
         return any(f.id == METADATA["_row_id"].id for f in self.columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from harness.engines.duckdb import sqltext
+from harness.engines import sqltext
 from harness.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import duckdb
+import pyarrow as pa
 
+from harness.engines import sqltext
 from harness.engines.duckdb.engine import connect, register
 from harness.engines.duckdb.lowering import Use
 from harness.plan import ScanPlan
+from harness.schema import arrow_field
 
 
 def query(
@@ -29,3 +32,16 @@ def query(
     for name, plan in plans.items():
         register(plan, own, name, use=Use.ONCE)
     return own.sql(text)
+
+
+def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[str, ...]:
+    """The names of the columns that `query` gives for the same arguments; reads no file.
+
+    Raises:
+        duckdb.Error: DuckDB refuses the query.
+    """
+    connection = connect()
+    for name, plan in plans.items():
+        rows = pa.schema([arrow_field(f) for f in plan.columns]).empty_table()
+        connection.register(name, rows)
+    return tuple(connection.sql(text).columns)

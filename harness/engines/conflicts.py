@@ -13,8 +13,8 @@ from typing import Any
 
 import duckdb
 
-from harness.engines.duckdb import sqltext
-from harness.engines.duckdb.footers import FileName
+from harness.engines import sqltext
+from harness.engines.data_files import FileName
 from harness.errors import SchemaMismatchError
 from harness.projection import Source, Stored
 from harness.schema import (
