@@ -14,7 +14,7 @@ class SchemaKind(enum.Enum):
     ONLY_LEFT = "only on the left"
     ONLY_RIGHT = "only on the right"
     TYPE = "different type"
-    INCOMPARABLE = "incomparable types"  # different, and no value of one can equal a value of the other
+    INCOMPARABLE = "incomparable types"  # different, and values of one are not compared with values of the other
     NULLABLE = "different nullability"  # reported, and no difference
     ORDER = "different order of columns"  # reported, and no difference
 
@@ -51,7 +51,7 @@ class Origin:
 
     file: the data file, as recorded. position: the physical row in it, from 0.
     hidden_by: the delete files that hide this row on the other side, as recorded; empty where none does, or where the
-        other side does not have the file.
+        other side does not have the file. Where several position delete files hit the data file, all of them.
     """
 
     file: str
@@ -66,7 +66,9 @@ class RowDifference:
     left, right: the values, printed so that a difference is visible, in the order of `Comparison.columns`; None: the
         side has no such row.
     count: how many more of it that side has; 1 for a changed row.
-    differing: names of the columns that differ; only for a changed row.
+    differing: names of the columns that differ; for a changed row, and for one with a partner.
+    partner: index in `Comparison.rows` of the row of the other side that is most like this one, sharing more than half
+        of its columns; each is the other's partner. None: there is none, or rows are paired by key.
     left_origins, right_origins: where the row lies, at most as many as `count`; empty for a side that is no table.
     """
 
@@ -75,6 +77,7 @@ class RowDifference:
     right: tuple[str, ...] | None
     count: int = 1
     differing: tuple[str, ...] = ()
+    partner: int | None = None
     left_origins: tuple[Origin, ...] = ()
     right_origins: tuple[Origin, ...] = ()
 

@@ -1,0 +1,206 @@
+"""One hashable Python value per Arrow value, such that two values are equal when they mean the same.
+
+    null                        None
+    boolean, integer            bool, int
+    decimal                     Decimal, equal by value whatever the scale; equal to an int of that value
+    float                       float, exact at any width; NaN_TOKEN for every NaN; NEGATIVE_ZERO for -0.0
+    string, JSON                bytes (UTF-8)
+    binary, fixed, uuid, geo    bytes
+    date                        int, milliseconds since 1970-01-01
+    time, timestamp, duration   int, nanoseconds; instants in UTC. No year is out of range
+    interval                    (months, days, nanoseconds)
+    struct                      tuple of the fields' values in the order of their names
+    list                        tuple
+    map                         tuple of (key, value), sorted
+
+Values say nothing of their types: only columns that `harness.differ.schemas` finds comparable may be compared.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from collections.abc import Hashable, Sequence
+from decimal import Decimal
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.differ.schemas import is_hugeint, is_list
+from harness.errors import UnsupportedError
+
+SignedZeros: TypeAlias = Literal["distinct", "equal"]
+"""Whether -0.0 differs from 0.0."""
+Row: TypeAlias = tuple[Hashable, ...]
+
+NAN_TOKEN = "NaN"
+NEGATIVE_ZERO = "-0.0"
+"""Text, which no other canonical value is, so a token equals nothing but itself."""
+
+_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_MS_PER_DAY = 86_400_000
+
+
+def canonical_rows(table: pa.Table, columns: Sequence[str], *, signed_zeros: SignedZeros = "distinct") -> list[Row]:
+    """The rows of a table, in its order, as tuples of canonical values in the order of `columns`.
+
+    Raises:
+        UnsupportedError: a column holds a type that has no canonical form, such as a union.
+    """
+    if not columns:
+        return [()] * table.num_rows
+    values = [canonical_values(table.column(name), signed_zeros=signed_zeros) for name in columns]
+    return list(zip(*values, strict=True))
+
+
+def canonical_values(array: pa.Array | pa.ChunkedArray, *, signed_zeros: SignedZeros = "distinct") -> list[Hashable]:
+    """The canonical value of each entry.
+
+    Raises:
+        UnsupportedError: as `canonical_rows`.
+    """
+    if isinstance(array, pa.ChunkedArray):
+        return [value for chunk in array.chunks for value in _values(chunk, signed_zeros)]
+    return _values(array, signed_zeros)
+
+
+def order_key(value: Hashable) -> tuple[Any, ...]:
+    """What to sort canonical values of one column, or rows of them, by: nulls first, -0.0 below 0.0, NaN last."""
+    match value:
+        case None:
+            return (0,)
+        case "NaN":
+            return (2,)
+        case "-0.0":
+            return (1, 0.0, -1)
+        case bool() | int() | float() | Decimal():
+            return (1, value, 0)
+        case bytes():
+            return (3, value)
+        case tuple():
+            return (4, tuple(map(order_key, value)))
+        case other:
+            raise AssertionError(f"no canonical value is a {type(other).__name__}")
+
+
+def _values(array: pa.Array, zeros: SignedZeros) -> list[Any]:
+    type_, kind = array.type, pa.types
+    if isinstance(type_, pa.BaseExtensionType):
+        return _extension(array, zeros)
+    if kind.is_dictionary(type_):
+        return _values(array.dictionary_decode(), zeros)
+    if kind.is_run_end_encoded(type_):
+        return _values(pc.run_end_decode(array), zeros)
+    if kind.is_floating(type_):
+        return _floats(array, zeros)
+    if kind.is_struct(type_):
+        return _structs(array, zeros)
+    if kind.is_map(type_):
+        return _maps(array, zeros)
+    if is_list(type_):
+        return _lists(array, zeros)
+    return _single(array)
+
+
+def _single(array: pa.Array) -> list[Any]:
+    """Values without parts that can be taken as Arrow stores them."""
+    type_, kind = array.type, pa.types
+    if kind.is_timestamp(type_) or kind.is_duration(type_):
+        return _scaled(array.cast(pa.int64()), _NANOS[type_.unit])
+    if kind.is_time(type_):
+        return _scaled(array.cast(pa.int32() if kind.is_time32(type_) else pa.int64()), _NANOS[type_.unit])
+    if kind.is_date32(type_):
+        return _scaled(array.cast(pa.int32()), _MS_PER_DAY)
+    if kind.is_date64(type_):
+        return _scaled(array.cast(pa.int64()), 1)
+    if kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_):
+        return array.cast(pa.large_binary()).to_pylist()  # type: ignore[no-any-return]
+    if kind.is_interval(type_):
+        return [None if value is None else tuple(value) for value in array.to_pylist()]
+    plain = (
+        kind.is_null,
+        kind.is_boolean,
+        kind.is_integer,
+        kind.is_decimal,
+        kind.is_binary,
+        kind.is_large_binary,
+        kind.is_binary_view,
+        kind.is_fixed_size_binary,
+    )
+    if not any(test(type_) for test in plain):
+        raise UnsupportedError(f"Cannot compare values of type {type_}: cast them, or leave the column out")
+    return array.to_pylist()  # type: ignore[no-any-return]
+
+
+def _scaled(ints: pa.Array, factor: int) -> list[int | None]:
+    if factor == 1:
+        return ints.to_pylist()  # type: ignore[no-any-return]
+    try:
+        return pc.multiply_checked(ints.cast(pa.int64()), factor).to_pylist()  # type: ignore[no-any-return]
+    except pa.ArrowInvalid:  # years that 64 bits of nanoseconds do not reach; Python's ints do
+        return [None if value is None else value * factor for value in ints.to_pylist()]
+
+
+def _floats(array: pa.Array, zeros: SignedZeros) -> list[Any]:
+    raw = pc.fill_null(array, pa.scalar(0, array.type)) if array.null_count else array
+    numbers = raw.to_numpy(zero_copy_only=False).astype(np.float64)
+    values: list[Any] = numbers.tolist()
+    for i in np.flatnonzero(np.isnan(numbers)).tolist():
+        values[i] = NAN_TOKEN
+    for i in np.flatnonzero((numbers == 0) & np.signbit(numbers)).tolist():
+        values[i] = NEGATIVE_ZERO if zeros == "distinct" else 0.0
+    return _with_nulls(values, array)
+
+
+def _extension(array: pa.ExtensionArray, zeros: SignedZeros) -> list[Any]:
+    storage = array.storage
+    if array.type.extension_name == "arrow.bool8":
+        return _values(storage.cast(pa.bool_()), zeros)
+    if is_hugeint(array.type):
+        signed = array.type.type_name == "hugeint"
+        raw = storage.to_pylist()
+        return [None if value is None else int.from_bytes(value, "little", signed=signed) for value in raw]
+    return _values(storage, zeros)
+
+
+def _structs(array: pa.StructArray, zeros: SignedZeros) -> list[Any]:
+    names = [field.name for field in array.type]
+    parts = array.flatten()  # unlike field(), heeds slices and the struct's own nulls
+    columns = [_values(parts[i], zeros) for i in sorted(range(len(names)), key=names.__getitem__)]
+    rows: list[Any] = list(zip(*columns, strict=True)) if columns else [()] * len(array)
+    return _with_nulls(rows, array)
+
+
+def _lists(array: pa.Array, zeros: SignedZeros) -> list[Any]:
+    elements = _values(array.flatten(), zeros)  # the elements of lists that are not null
+    rows: list[Any] = []
+    start = 0
+    for length in pc.list_value_length(array).to_pylist():
+        if length is None:
+            rows.append(None)
+        else:
+            rows.append(tuple(elements[start : start + length]))
+            start += length
+    return rows
+
+
+def _maps(array: pa.MapArray, zeros: SignedZeros) -> list[Any]:
+    offsets = array.offsets.to_pylist()  # into all entries, also those of rows that a slice leaves out
+    first, end = offsets[0], offsets[-1]
+    keys = _values(array.keys.slice(first, end - first), zeros)
+    values = _values(array.items.slice(first, end - first), zeros)
+    entries = list(zip(keys, values, strict=True))
+    rows: list[Any] = [
+        tuple(sorted(entries[start - first : stop - first], key=order_key))
+        for start, stop in itertools.pairwise(offsets)
+    ]
+    return _with_nulls(rows, array)
+
+
+def _with_nulls(values: list[Any], array: pa.Array) -> list[Any]:
+    if array.null_count:
+        for i in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).tolist():
+            values[i] = None
+    return values

@@ -1,0 +1,217 @@
+"""How two Arrow schemas differ, and in which of their columns rows can be compared.
+
+Types are compared by what they hold, not by how Arrow lays it out: a large, viewed, dictionary-encoded or run-end-encoded
+string is a string, a decimal has no width, every list is a list, a time zone only says that values are instants.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from harness.differ.result import SchemaDifference, SchemaKind
+from harness.errors import RequestError, UnsupportedError
+
+_SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoarrow.wkt")
+"""Extension types that other writers leave off; their values are those of the storage."""
+_EXACT = (SchemaKind.TYPE, SchemaKind.NULLABLE, SchemaKind.ORDER)
+
+
+def compare_schemas(left: pa.Schema, right: pa.Schema) -> tuple[tuple[SchemaDifference, ...], tuple[str, ...]]:
+    """The differences, and the columns in which rows can be compared, both in the left side's order.
+
+    Columns are paired by name, case and all. Differences below the top level are named by path: struct fields by name,
+    then `element` of a list, `key` and `value` of a map. A column is left out of the second part where it, or anything
+    in it, is only on one side or incomparable.
+
+    Raises:
+        RequestError: a side has two columns, or a struct two fields, of one name.
+        UnsupportedError: a column holds a union.
+    """
+    for side, schema in (("left", left), ("right", right)):
+        _check(side, schema)
+    differences: list[SchemaDifference] = []
+    common = []
+    for field in left:
+        if field.name in right.names:
+            found = list(_column(field.name, field, right.field(field.name)))
+            differences += found
+            if all(difference.kind in _EXACT for difference in found):
+                common.append(field.name)
+        else:
+            differences.append(_only(SchemaKind.ONLY_LEFT, field.name, field))
+    differences += [_only(SchemaKind.ONLY_RIGHT, field.name, field) for field in right if field.name not in left.names]
+    return (*differences, *_order(left.names, right.names)), tuple(common)
+
+
+def normal_type(type_: pa.DataType) -> pa.DataType:
+    """The one Arrow type that stands for all encodings of the same values."""
+    kind = pa.types
+    if isinstance(type_, pa.BaseExtensionType):
+        return _normal_extension(type_)
+    if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
+        return normal_type(type_.value_type)
+    if kind.is_large_string(type_) or kind.is_string_view(type_):
+        return pa.string()
+    if kind.is_large_binary(type_) or kind.is_binary_view(type_):
+        return pa.binary()
+    if kind.is_decimal(type_):
+        return pa.decimal256(type_.precision, type_.scale)
+    if kind.is_timestamp(type_):
+        return pa.timestamp(type_.unit, None if type_.tz is None else "UTC")
+    if is_list(type_):
+        return pa.list_(type_.value_field.with_type(normal_type(type_.value_type)))
+    if kind.is_map(type_):
+        return pa.map_(normal_type(type_.key_type), type_.item_field.with_type(normal_type(type_.item_type)))
+    if kind.is_struct(type_):
+        return pa.struct([field.with_type(normal_type(field.type)) for field in type_])
+    return type_
+
+
+def is_hugeint(type_: pa.DataType) -> bool:
+    """Whether values are DuckDB's 128-bit integers, which Arrow carries as 16 little-endian bytes."""
+    return (
+        isinstance(type_, pa.OpaqueType)
+        and type_.vendor_name == "DuckDB"
+        and type_.type_name in ("hugeint", "uhugeint")
+    )
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Whether values are lists, in any layout."""
+    kind = pa.types
+    return any(
+        test(type_)
+        for test in (
+            kind.is_list,
+            kind.is_large_list,
+            kind.is_fixed_size_list,
+            kind.is_list_view,
+            kind.is_large_list_view,
+        )
+    )
+
+
+def _normal_extension(type_: pa.BaseExtensionType) -> pa.DataType:
+    if type_.extension_name == "arrow.bool8":
+        return pa.bool_()
+    if is_hugeint(type_):
+        return pa.decimal256(39, 0)
+    return normal_type(type_.storage_type) if type_.extension_name in _SAME_AS_STORAGE else type_
+
+
+def _check(side: str, schema: pa.Schema) -> None:
+    _check_names(side, "column", schema.names)
+    for field in schema:
+        for path, type_ in _walk(field.name, field.type):
+            if pa.types.is_struct(type_):
+                _check_names(side, f"field of {path}", [part.name for part in type_])
+            if pa.types.is_union(type_):
+                raise UnsupportedError(
+                    f"Cannot compare {path} on the {side}: it is a union; cast it, or leave the column out", field=path
+                )
+
+
+def _check_names(side: str, what: str, names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise RequestError(
+                f"Cannot compare: the {side} side has {count} times a {what} called {name!r}; rename all but one",
+                field=name,
+            )
+
+
+def _walk(path: str, type_: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """A type and all types in it, with their paths."""
+    yield path, type_
+    if isinstance(type_, pa.BaseExtensionType):
+        yield from _walk(path, type_.storage_type)
+    elif pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
+        yield from _walk(path, type_.value_type)
+    elif pa.types.is_struct(type_):
+        for field in type_:
+            yield from _walk(f"{path}.{field.name}", field.type)
+    elif pa.types.is_map(type_):
+        yield from _walk(f"{path}.key", type_.key_type)
+        yield from _walk(f"{path}.value", type_.item_type)
+    elif is_list(type_):
+        yield from _walk(f"{path}.element", type_.value_type)
+
+
+def _column(path: str, left: pa.Field, right: pa.Field) -> Iterator[SchemaDifference]:
+    if left.nullable != right.nullable:
+        words = ["nullable" if field.nullable else "not nullable" for field in (left, right)]
+        yield SchemaDifference(path, SchemaKind.NULLABLE, *words)
+    yield from _types(path, left, right)
+
+
+def _types(path: str, left: pa.Field, right: pa.Field) -> Iterator[SchemaDifference]:
+    a, b = normal_type(left.type), normal_type(right.type)
+    kind = pa.types
+    if kind.is_struct(a) and kind.is_struct(b):
+        yield from _parts(path, a, b)
+    elif kind.is_map(a) and kind.is_map(b):
+        yield from _types(f"{path}.key", a.key_field, b.key_field)
+        yield from _column(f"{path}.value", a.item_field, b.item_field)
+    elif kind.is_list(a) and kind.is_list(b):
+        yield from _column(f"{path}.element", a.value_field, b.value_field)
+    elif not a.equals(b):
+        differs = SchemaKind.TYPE if _comparable(a, b) else SchemaKind.INCOMPARABLE
+        yield SchemaDifference(path, differs, str(left.type), str(right.type))
+
+
+def _parts(path: str, left: pa.StructType, right: pa.StructType) -> Iterator[SchemaDifference]:
+    names = [field.name for field in right]
+    for field in left:
+        place = f"{path}.{field.name}"
+        if field.name in names:
+            yield from _column(place, field, right.field(names.index(field.name)))
+        else:
+            yield _only(SchemaKind.ONLY_LEFT, place, field)
+    known = {field.name for field in left}
+    for field in right:
+        if field.name not in known:
+            yield _only(SchemaKind.ONLY_RIGHT, f"{path}.{field.name}", field)
+
+
+def _only(kind: SchemaKind, path: str, field: pa.Field) -> SchemaDifference:
+    text = str(field.type)
+    return SchemaDifference(path, kind, *((text, None) if kind is SchemaKind.ONLY_LEFT else (None, text)))
+
+
+def _order(left: Sequence[str], right: Sequence[str]) -> Iterator[SchemaDifference]:
+    """Columns that both have, at places that differ among these; places are shown as from 1 in the whole side."""
+    shared_left = [name for name in left if name in right]
+    shared_right = [name for name in right if name in left]
+    for name, other in zip(shared_left, shared_right, strict=True):
+        if name != other:
+            places = (str(side.index(name) + 1) for side in (left, right))
+            yield SchemaDifference(name, SchemaKind.ORDER, *places)
+
+
+def _comparable(left: pa.DataType, right: pa.DataType) -> bool:
+    if pa.types.is_null(left) or pa.types.is_null(right):
+        return True
+    family = _family(left)
+    return family is not None and family == _family(right)
+
+
+def _family(type_: pa.DataType) -> str | None:
+    """What a single value is; values of one family are compared by value. None: like nothing but its own type."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return _family(normal_type(type_.storage_type))
+    kind = pa.types
+    if kind.is_timestamp(type_):
+        return "wall-clock time" if type_.tz is None else "instant"
+    families = {
+        "number": (kind.is_integer, kind.is_decimal),
+        "float": (kind.is_floating,),
+        "text": (kind.is_string,),
+        "bytes": (kind.is_binary, kind.is_fixed_size_binary),
+        "date": (kind.is_date,),
+        "time": (kind.is_time,),
+        "duration": (kind.is_duration,),
+    }
+    return next((family for family, tests in families.items() if any(test(type_) for test in tests)), None)
