@@ -12,7 +12,16 @@
 `lowering` puts the query together.
 """
 
-from harness.engines.duckdb.engine import connect, name, register, relation, to_arrow, version
+import duckdb
+
+from harness.engines.duckdb.engine import connect, register, relation, to_arrow
 from harness.engines.duckdb.queries import columns_of, query
 
 __all__ = ["columns_of", "connect", "name", "query", "register", "relation", "to_arrow", "version"]
+
+name = "duckdb"
+
+
+def version() -> str:
+    """The version of DuckDB."""
+    return duckdb.__version__

@@ -13,7 +13,8 @@ import pyarrow as pa
 from harness.engines import sqltext
 from harness.engines.duckdb.conform import conform
 from harness.engines.duckdb.lowering import Use, lower, named, numbered
-from harness.errors import EngineError, HarnessError, RequestError, SchemaMismatchError
+from harness.engines.names import refuse_same_names
+from harness.errors import EngineError, HarnessError, RequestError
 from harness.plan import ScanPlan
 from harness.schema import StringType, TimestampType, arrow_field, walk
 
@@ -104,7 +105,7 @@ def engine_error(error: Exception, table: str | None) -> HarnessError:
 
 
 def _query(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, use: Use) -> str:
-    _check_names(plan)
+    refuse_same_names(plan.columns, plan.table)
     _check_time_zone(plan, connection)
     _check_collation(plan, connection)
     with _about(plan):
@@ -119,22 +120,6 @@ def _about(plan: ScanPlan) -> Iterator[None]:
     except HarnessError as error:
         error.within(table=plan.table, snapshot=plan.snapshot)
         raise
-
-
-def _check_names(plan: ScanPlan) -> None:
-    """A relation's column names are case-insensitive: DuckDB would rename the second one (iceberg 5.21)."""
-    seen: dict[str, str] = {}
-    for column in plan.columns:
-        other = seen.setdefault(column.name.lower(), column.name)
-        if other != column.name or seen[column.name.lower()] is not other:
-            raise SchemaMismatchError(
-                f"Cannot show columns {other!r} and {column.name!r} in one DuckDB relation: they differ only by case; "
-                "choose one with columns=, or use to_arrow()",
-                cause="AmbiguousColumn",
-                table=plan.table,
-                field=column.name,
-                rule="iceberg 5.21",
-            )
 
 
 def _check_time_zone(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:

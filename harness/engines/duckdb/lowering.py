@@ -25,11 +25,11 @@ from harness.engines import sqltext
 from harness.engines.duckdb.branch import Branch, is_metadata
 from harness.engines.duckdb.equality import EqualityLowering
 from harness.engines.duckdb.scans import Scanner
+from harness.engines.names import columns_to_read
 from harness.engines.read_groups import PlannedFiles
-from harness.errors import SchemaMismatchError
 from harness.plan import ScanPlan
 from harness.projection import METADATA
-from harness.schema import Field, StructType, walk
+from harness.schema import Field
 
 _POSITIONAL_JOIN_VERSIONS = ("1.5.", "2.0.")
 """DuckDB versions on which the tests proved that no optimizer rule reaches below a positional join."""
@@ -67,8 +67,7 @@ def lower(
         MissingFileError, CorruptFileError, CorruptDeleteError, SchemaMismatchError, UnsupportedError: about the file
             at fault.
     """
-    columns = _columns(plan)
-    _check_names(columns, plan)
+    columns = columns_to_read(plan)
     if plan.files.num_rows == 0:
         empty = ", ".join(f"{sqltext.literal(None, f.type)} AS c{i}" for i, f in enumerate(columns))
         return Lowered(f"SELECT {empty or 'NULL AS c0'} WHERE false", columns)
@@ -100,29 +99,6 @@ def _finished(lowered: Lowered, plan: ScanPlan, labels: Sequence[str]) -> str:
     outer = [f"{sqltext.name(f'{prefix}{places[f.id]}')} AS {x}" for f, x in zip(plan.columns, labels, strict=True)]
     rows = f"SELECT {', '.join(inner)} FROM ({lowered.sql})"
     return f"SELECT {', '.join(outer) or 'NULL'} FROM ({rows}) WHERE {plan.filter.sql}"
-
-
-def _columns(plan: ScanPlan) -> tuple[Field, ...]:
-    """The plan's columns, and those that only its filter needs."""
-    chosen = {f.id: f for f in plan.columns}
-    if plan.filter is not None:
-        chosen |= {f.id: f for f in plan.filter.columns if f.id not in chosen}
-    return tuple(chosen.values())
-
-
-def _check_names(columns: Sequence[Field], plan: ScanPlan) -> None:
-    """DuckDB cannot make a struct whose field names differ only by case (iceberg 5.21)."""
-    for path, f in walk(tuple(columns)):
-        if isinstance(f.type, StructType):
-            names = [part.name.lower() for part in f.type.fields]
-            if len(set(names)) < len(names):
-                raise SchemaMismatchError(
-                    "Cannot read a struct on DuckDB: names of its fields differ only by case; leave the column out",
-                    cause="AmbiguousColumn",
-                    table=plan.table,
-                    field=".".join(path),
-                    rule="iceberg 5.21",
-                )
 
 
 @dataclass(frozen=True, slots=True)

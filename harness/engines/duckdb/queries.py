@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import duckdb
 import pyarrow as pa
 
-from harness.engines import sqltext
 from harness.engines.duckdb.engine import connect, register
 from harness.engines.duckdb.lowering import Use
 from harness.plan import ScanPlan
@@ -34,14 +33,15 @@ def query(
     return own.sql(text)
 
 
-def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[str, ...]:
-    """The names of the columns that `query` gives for the same arguments; reads no file.
+def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str], ...]:
+    """Name and DuckDB type of the columns that `query` gives for the same arguments; reads no file.
 
     Raises:
         duckdb.Error: DuckDB refuses the query.
     """
     connection = connect()
     for name, plan in plans.items():
-        rows = pa.schema([arrow_field(f) for f in plan.columns]).empty_table()
+        rows = pa.schema([arrow_field(f) for f in plan.columns] or [pa.field("NULL", pa.int32())]).empty_table()
         connection.register(name, rows)
-    return tuple(connection.sql(text).columns)
+    result = connection.sql(text)
+    return tuple(zip(result.columns, map(str, result.types), strict=True))
