@@ -1,0 +1,271 @@
+"""The HTML report: one file that needs no network, no server and, but for the filter, no script.
+
+Everything that comes from a table is escaped, and a content security policy allows only the style and the script that are
+part of this package, by their hashes: even a value that slipped through could neither run nor load anything. A difference
+is told by signs and words, never by colour alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from collections.abc import Iterator
+from importlib import resources
+
+from harness.differ.reports.facing import Facing, facing
+from harness.differ.reports.text import origin_text, times
+from harness.differ.reports.verdict import (
+    Verdict,
+    counted,
+    differing_rows,
+    sentence,
+    shown_rows,
+    verdict,
+    visible,
+)
+from harness.differ.result import Comparison, Origin, RowKind, SchemaDifference, SideInfo
+
+_TITLES = {
+    Verdict.EQUAL: ("=", "No difference"),
+    Verdict.DIFFERENT: ("≠", "Differences found"),
+    Verdict.OUTCOME: ("≠", "Different outcome"),
+    Verdict.FAILED: ("!", "Could not compare"),
+}
+_CLASSES = {
+    Verdict.EQUAL: "equal",
+    Verdict.DIFFERENT: "different",
+    Verdict.OUTCOME: "different",
+    Verdict.FAILED: "failed",
+}
+
+_MOST_NAMES = 3
+
+
+def to_html(comparison: Comparison) -> str:
+    """The comparison as one self-contained HTML document. `#only=changed` (or `alike`, `only_left`, `only_right`) and
+    `#find=TEXT` in its address set the filter.
+    """
+    style, script = _asset("report.css"), _asset("report.js")
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    )
+    title = f"{_TITLES[verdict(comparison)][1]}: {comparison.left.name} / {comparison.right.name}"
+    head = [
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        '<meta name="referrer" content="no-referrer">',
+        f"<title>{_text(title)}</title>",
+        f"<style>{style}</style>",
+        "</head>",
+        "<body>",
+    ]
+    tail = [f"<script>{script}</script>", "</body>", "</html>"]
+    parts = [*head, *_summary(comparison), *_schema(comparison), *_rows(comparison), *tail]
+    return "\n".join(parts) + "\n"
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _text(value: object) -> str:
+    """Any text as HTML text or attribute value."""
+    return html.escape(visible(str(value)))
+
+
+def _summary(comparison: Comparison) -> Iterator[str]:
+    sign, title = _TITLES[verdict(comparison)]
+    yield f'<header class="{_CLASSES[verdict(comparison)]}">'
+    yield f'<h1><span class="sign" aria-hidden="true">{sign}</span> {title}</h1>'
+    yield f'<p id="sentence">{_text(sentence(comparison))}</p>'
+    yield "</header>"
+    yield "<main>"
+    yield '<section aria-labelledby="summary"><h2 id="summary">Summary</h2>'
+    yield from _counts(comparison)
+    yield from _sides(comparison)
+    if comparison.columns:
+        names = ", ".join(f"<code>{_text(name)}</code>" for name in comparison.columns)
+        yield f'<p class="columns">{counted(len(comparison.columns), "column")} compared: {names}.'
+        if comparison.keys:
+            yield f"Rows are paired by {', '.join(f'<code>{_text(name)}</code>' for name in comparison.keys)}."
+        yield "</p>"
+    yield "</section>"
+
+
+def _counts(comparison: Comparison) -> Iterator[str]:
+    counts = {
+        "rows changed": comparison.changed,
+        "rows only on the left": comparison.only_left,
+        "rows only on the right": comparison.only_right,
+        "schema differences": sum(difference.counts for difference in comparison.schema),
+    }
+    if comparison.left.error is not None or comparison.right.error is not None:
+        return
+    yield '<dl class="counts">'
+    for name, number in counts.items():
+        if name != "rows changed" or comparison.keys:
+            some = ' class="some"' if number else ""
+            yield f"<div{some}><dt>{name}</dt><dd>{number:,}</dd></div>"
+    yield "</dl>"
+
+
+def _sides(comparison: Comparison) -> Iterator[str]:
+    sides = (comparison.left, comparison.right)
+    yield '<div class="scroll"><table class="sides"><thead><tr><td></td>'
+    yield '<th scope="col"><span class="mark">−</span> left</th><th scope="col"><span class="mark">+</span> right</th>'
+    yield "</tr></thead><tbody>"
+    values: dict[str, list[object]] = {
+        "name": [side.name for side in sides],
+        "engine": [side.engine for side in sides],
+        "table": [side.table for side in sides],
+        "snapshot": [side.snapshot for side in sides],
+        "rows": [None if side.rows is None else f"{side.rows:,}" for side in sides],
+        "error": [_error(side) for side in sides],
+    }
+    for name, both in values.items():
+        if any(value is not None for value in both):
+            cells = "".join(f"<td>{'–' if value is None else _text(value)}</td>" for value in both)
+            yield f'<tr class="side-{name}"><th scope="row">{name}</th>{cells}</tr>'
+    yield "</tbody></table></div>"
+
+
+def _error(side: SideInfo) -> str | None:
+    return None if side.error is None else f"{type(side.error).__name__}: {side.error}"
+
+
+def _schema(comparison: Comparison) -> Iterator[str]:
+    if not comparison.schema:
+        return
+    yield '<section aria-labelledby="schema"><h2 id="schema">Schema</h2><div class="scroll"><table class="schema">'
+    yield '<thead><tr><td></td><th scope="col">column</th><th scope="col">left</th><th scope="col">right</th>'
+    yield '<th scope="col">what</th></tr></thead><tbody>'
+    yield from map(_schema_row, comparison.schema)
+    yield "</tbody></table></div></section>"
+
+
+def _schema_row(difference: SchemaDifference) -> str:
+    kind, mark, remark = ("counting", "≠", "") if difference.counts else ("remark", "", ", does not count")
+    sides = zip(("left", "right"), (difference.left, difference.right), strict=True)
+    cells = "".join(f'<td class="{side}">{"–" if value is None else _text(value)}</td>' for side, value in sides)
+    return (
+        f'<tr class="{kind}"><td class="mark">{mark}</td><th scope="row"><code>{_text(difference.column)}</code></th>'
+        f"{cells}<td>{difference.kind.value}{remark}</td></tr>"
+    )
+
+
+def _rows(comparison: Comparison) -> Iterator[str]:
+    if differing_rows(comparison):
+        rows = facing(comparison)
+        # Columns in which some pair of rows differs have a column for each side; the others need only one.
+        split = [any(row.marked[number] for row in rows) for number in range(len(comparison.columns))]
+        yield '<section aria-labelledby="rows"><h2 id="rows">Differing rows</h2>'
+        shown, differing = shown_rows(comparison), differing_rows(comparison)
+        yield f'<p id="extent">{shown:,} of {differing:,} differing rows are in this report.</p>'
+        if any(row.kind is None for row in rows):
+            yield "<p>Without keys, rows that share at least half of their values are shown as one: alike, not equal.</p>"
+        yield from _filter(rows, split)
+        yield '<div class="scroll" tabindex="0" role="region" aria-labelledby="rows"><table class="rows">'
+        yield from _head(comparison, split)
+        for row in rows:
+            yield from _row(row, comparison, split)
+        yield '</table></div><p id="none" hidden>No row passes the filter.</p></section>'
+    yield "</main>"
+
+
+def _kind(row: Facing) -> str:
+    return "alike" if row.kind is None else row.kind.name.lower()
+
+
+def _filter(rows: tuple[Facing, ...], split: list[bool]) -> Iterator[str]:
+    """Choices that work by style alone; the text box, which needs the script, is shown by it."""
+    kinds = {_kind(row): row.label for row in rows}
+    yield '<form class="filter" role="search" aria-label="Filter of the differing rows"><fieldset><legend>Show</legend>'
+    for kind, label in {"all": "all", **kinds}.items():
+        number = len(rows) if kind == "all" else sum(_kind(row) == kind for row in rows)
+        checked = " checked" if kind == "all" else ""
+        yield (
+            f'<label><input type="radio" name="only" value="{kind}"{checked}> {label} '
+            f'<span class="number">{number:,}</span></label>'
+        )
+    yield "</fieldset>"
+    if any(split) and not all(split):
+        yield '<label><input type="checkbox" name="differing"> only keys and columns that differ</label>'
+    yield '<label class="find" hidden>Find <input type="search" name="find" autocomplete="off"></label>'
+    yield '<output id="matching" aria-live="polite"></output></form>'
+
+
+def _head(comparison: Comparison, split: list[bool]) -> Iterator[str]:
+    both = any(split)
+    down = ' rowspan="2"' if both else ""
+    yield f'<thead><tr><th scope="col"{down} class="what">difference</th>'
+    for name, is_split in zip(comparison.columns, split, strict=True):
+        key = ' <span class="key">key</span>' if name in comparison.keys else ""
+        place = ' scope="colgroup" colspan="2"' if is_split else f' scope="col"{down}{_same(name, comparison)}'
+        yield f"<th{place}>{_text(name)}{key}</th>"
+    yield "</tr>"
+    if both:
+        sides = '<th scope="col" class="left">− left</th><th scope="col" class="right">+ right</th>'
+        yield f"<tr>{sides * sum(split)}</tr>"
+    yield "</thead>"
+
+
+def _row(row: Facing, comparison: Comparison, split: list[bool]) -> Iterator[str]:
+    kind = _kind(row)
+    yield f'<tbody class="difference {kind}" data-kind="{kind}"><tr><th scope="row" class="what">{_what(row, comparison)}</th>'
+    lefts, rights = row.left or row.right or (), row.right or row.left or ()
+    for name, left, right, marked, is_split in zip(comparison.columns, lefts, rights, row.marked, split, strict=True):
+        if marked:
+            yield _cell("left differs", "−", left) + _cell("right differs", "+", right)
+        else:
+            place = ' colspan="2"' if is_split else _same(name, comparison)
+            yield f"<td{place}><div>{_text(left)}</div></td>"
+    yield "</tr>"
+    if row.left_origins or row.right_origins:
+        width = len(comparison.columns) + sum(split)
+        yield f'<tr class="origins"><th scope="row">from</th><td colspan="{width}"><ul>'
+        yield from _origins("left", "right", row.left_origins)
+        yield from _origins("right", "left", row.right_origins)
+        yield "</ul></td></tr>"
+    yield "</tbody>"
+
+
+def _cell(classes: str, sign: str, value: str) -> str:
+    side = classes.partition(" ")[0]
+    return (
+        f'<td class="{classes}"><div><span class="mark" aria-hidden="true">{sign}</span>'
+        f'<span class="aside">{side}: </span><mark>{_text(value)}</mark></div></td>'
+    )
+
+
+def _same(column: str, comparison: Comparison) -> str:
+    """The class of a column in which no pair of rows differs, so that it can be left out."""
+    return "" if column in comparison.keys else ' class="same"'
+
+
+def _what(row: Facing, comparison: Comparison) -> str:
+    match row.kind:
+        case RowKind.ONLY_LEFT:
+            sign = "−"
+        case RowKind.ONLY_RIGHT:
+            sign = "+"
+        case RowKind.CHANGED | None:
+            sign = "≠"
+    names = [_text(name) for name, marked in zip(comparison.columns, row.marked, strict=True) if marked]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    inside = f'<span class="in">in {", ".join(names[:_MOST_NAMES])}{more}</span>' if names else ""
+    return f'<span class="mark" aria-hidden="true">{sign}</span> {row.label}{times(row)}{inside}'
+
+
+def _origins(side: str, other: str, origins: tuple[Origin, ...]) -> Iterator[str]:
+    for origin in origins:
+        yield f'<li class="{side}"><b>{side}</b> {_text(origin_text(origin, other))}</li>'

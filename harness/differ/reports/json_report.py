@@ -1,0 +1,92 @@
+"""The JSON report: everything that the comparison holds, under keys that stay.
+
+    format             1; changes when a key changes its meaning or goes
+    kind               "comparison"
+    verdict            "equal", "different", "different outcome", "could not compare"
+    summary            the verdict's counts in a sentence, for people
+    left, right        name, engine, table, snapshot, rows, error; error is null, or class, cause and message
+    columns, keys      names of the compared columns, and of those that pair rows
+    schema             column, kind ("only_left", "only_right", "type", "incomparable", "nullable", "order"), left, right,
+                       counts: whether it makes the sides differ
+    only_left, only_right, changed   how many rows differ, exact, each counted as often as it occurs
+    truncated          whether `rows` leaves some of them out
+    rows               kind ("changed", "only_left", "only_right"), count, left, right: printed values in the order of
+                       `columns`, or null; differing: names of the columns that differ; left_origins, right_origins:
+                       file, position, hidden_by
+
+Snapshot ids outside ±2^53 are text, because JSON readers would round them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from harness.differ.reports.verdict import sentence, verdict
+from harness.differ.result import Comparison, Origin, RowDifference, SchemaDifference, SideInfo
+
+FORMAT = 1
+_EXACT = 2**53
+
+
+def to_json(comparison: Comparison) -> str:
+    """The comparison as one JSON document, see the module's table."""
+    document = {
+        "format": FORMAT,
+        "kind": "comparison",
+        "verdict": verdict(comparison).value,
+        "summary": sentence(comparison),
+        "left": _side(comparison.left),
+        "right": _side(comparison.right),
+        "columns": comparison.columns,
+        "keys": comparison.keys,
+        "schema": [_schema(difference) for difference in comparison.schema],
+        "only_left": comparison.only_left,
+        "only_right": comparison.only_right,
+        "changed": comparison.changed,
+        "truncated": comparison.truncated,
+        "rows": [_row(row) for row in comparison.rows],
+    }
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    # Undecodable bytes of a path are lone surrogates, which UTF-8 cannot hold; their backslash escape is JSON's own.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _side(side: SideInfo) -> dict[str, Any]:
+    exact = side.snapshot is None or -_EXACT <= side.snapshot <= _EXACT
+    return {
+        "name": side.name,
+        "engine": side.engine,
+        "table": side.table,
+        "snapshot": side.snapshot if exact else str(side.snapshot),
+        "rows": side.rows,
+        "error": None
+        if side.error is None
+        else {"class": type(side.error).__name__, "cause": side.error.cause, "message": str(side.error)},
+    }
+
+
+def _schema(difference: SchemaDifference) -> dict[str, Any]:
+    return {
+        "column": difference.column,
+        "kind": difference.kind.name.lower(),
+        "left": difference.left,
+        "right": difference.right,
+        "counts": difference.counts,
+    }
+
+
+def _row(row: RowDifference) -> dict[str, Any]:
+    return {
+        "kind": row.kind.name.lower(),
+        "count": row.count,
+        "left": row.left,
+        "right": row.right,
+        "differing": row.differing,
+        "left_origins": [_origin(origin) for origin in row.left_origins],
+        "right_origins": [_origin(origin) for origin in row.right_origins],
+    }
+
+
+def _origin(origin: Origin) -> dict[str, Any]:
+    return {"file": origin.file, "position": origin.position, "hidden_by": origin.hidden_by}

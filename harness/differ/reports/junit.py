@@ -1,0 +1,98 @@
+"""The JUnit XML report: one suite, `harness diff`, with the cases `outcome`, `schema` and `rows`.
+
+A difference is a failure, and its text is the text report. Both sides failing is an error of `outcome`; what could not be
+compared is skipped.
+"""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from harness.differ.reports.text import to_text
+from harness.differ.reports.verdict import Verdict, counted, differing_rows, sentence, verdict, visible
+from harness.differ.result import Comparison, SideInfo
+
+_SUITE = "harness diff"
+
+
+def to_junit(comparison: Comparison) -> str:
+    """The comparison as a JUnit XML document, for CI servers."""
+    cases = [_outcome(comparison), _schema(comparison), _rows(comparison)]
+    numbers = {
+        "tests": str(len(cases)),
+        "failures": _number_of("failure", cases),
+        "errors": _number_of("error", cases),
+        "skipped": _number_of("skipped", cases),
+        "time": "0",
+    }
+    suites = ElementTree.Element("testsuites", numbers)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": _SUITE, **numbers})
+    properties = ElementTree.SubElement(suite, "properties")
+    for name, value in [*_properties("left", comparison.left), *_properties("right", comparison.right)]:
+        ElementTree.SubElement(properties, "property", {"name": name, "value": visible(value)})
+    suite.extend(cases)
+    ElementTree.indent(suites)
+    # Not as bytes with a declaration of ElementTree's own: that one is written with single quotes.
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
+
+
+def _outcome(comparison: Comparison) -> ElementTree.Element:
+    case = _case("outcome")
+    match verdict(comparison):
+        case Verdict.FAILED:
+            _add(case, "error", "could not compare: both sides failed", comparison)
+        case Verdict.OUTCOME:
+            _add(case, "failure", sentence(comparison), comparison)
+        case Verdict.EQUAL | Verdict.DIFFERENT:
+            pass
+    return case
+
+
+def _schema(comparison: Comparison) -> ElementTree.Element:
+    case = _case("schema")
+    counting = sum(difference.counts for difference in comparison.schema)
+    if counting:
+        _add(case, "failure", f"{counted(counting, 'column')} of different schema", comparison)
+    elif _one_failed(comparison):
+        ElementTree.SubElement(case, "skipped", {"message": "a side failed"})
+    return case
+
+
+def _rows(comparison: Comparison) -> ElementTree.Element:
+    case = _case("rows")
+    if differing := differing_rows(comparison):
+        _add(case, "failure", f"{counted(differing, 'row')} of different content", comparison)
+    elif _one_failed(comparison):
+        ElementTree.SubElement(case, "skipped", {"message": "a side failed"})
+    return case
+
+
+def _one_failed(comparison: Comparison) -> bool:
+    return verdict(comparison) in (Verdict.FAILED, Verdict.OUTCOME)
+
+
+def _case(name: str) -> ElementTree.Element:
+    return ElementTree.Element("testcase", {"classname": "harness.diff", "name": name, "time": "0"})
+
+
+def _add(case: ElementTree.Element, kind: str, message: str, comparison: Comparison) -> None:
+    # The text report holds printable characters and line feeds only, all of which XML allows.
+    ElementTree.SubElement(case, kind, {"type": verdict(comparison).value, "message": visible(message)}).text = (
+        "\n" + to_text(comparison)
+    )
+
+
+def _number_of(kind: str, cases: list[ElementTree.Element]) -> str:
+    return str(sum(case.find(kind) is not None for case in cases))
+
+
+def _properties(prefix: str, side: SideInfo) -> list[tuple[str, str]]:
+    values = {
+        "name": side.name,
+        "engine": side.engine,
+        "table": side.table,
+        "snapshot": side.snapshot,
+        "rows": side.rows,
+        "error": side.error,
+    }
+    return [(f"{prefix}.{name}", str(value)) for name, value in values.items() if value is not None]

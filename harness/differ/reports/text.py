@@ -1,0 +1,222 @@
+"""The text report: plain lines for a terminal or the log of a CI job.
+
+    different: 1 row changed, 1 row only on the left
+
+    left   orders  duckdb 2.0.0, warehouse/orders, snapshot 4  1,000 rows
+    right  orders  spark 4.3.0, warehouse/orders, snapshot 4     999 rows
+    compared 3 columns: id, region, total; rows paired by id
+
+    rows (2 of 2 shown)
+          id  region  total
+       -  7   'eu'    1.50
+       +  7   'us'    1.50
+              ^^^^
+          left: data/00001.parquet, row 6
+       -  9   'eu'    2.00
+          left: data/00001.parquet, row 8, hidden on the right by data/00003-deletes.parquet
+
+`-` is the left side and `+` the right; `^` stands under what differs. Rows too wide for that are shown as lists of their
+columns, left value beside right value. Long values are cut where they agree, and the report says so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.differ.reports.facing import Facing, facing
+from harness.differ.reports.verdict import (
+    counted,
+    differing_rows,
+    engine_and_place,
+    sentence,
+    shown_rows,
+    verdict,
+    visible,
+)
+from harness.differ.result import Comparison, Origin, SideInfo
+
+_WIDEST_VALUE = 60
+_WIDEST_LINE = 140
+_BEFORE_DIFFERENCE = 15
+
+
+def to_text(comparison: Comparison) -> str:
+    """The comparison as lines of text; each ends with a line feed, and holds no other control character."""
+    parts = [
+        [f"{verdict(comparison).value}: {sentence(comparison)}"],
+        [*_sides(comparison)],
+        [*_errors(comparison)],
+        [*_schema(comparison)],
+        [*_rows(comparison)],
+    ]
+    text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part)
+    return text + "\n"
+
+
+def _sides(comparison: Comparison) -> Iterator[str]:
+    sides = {"left": comparison.left, "right": comparison.right}
+    cells = [(word, side.name, engine_and_place(side), _size(side)) for word, side in sides.items()]
+    yield from _table(cells, right=(False, False, False, True))
+    if comparison.columns:
+        names = ", ".join(map(visible, comparison.columns))
+        paired = f"; rows paired by {', '.join(map(visible, comparison.keys))}" if comparison.keys else ""
+        yield f"compared {counted(len(comparison.columns), 'column')}: {names}{paired}"
+
+
+def _size(side: SideInfo) -> str:
+    if side.error is not None:
+        return "failed"
+    return "" if side.rows is None else counted(side.rows, "row")
+
+
+def _errors(comparison: Comparison) -> Iterator[str]:
+    for word, side in (("left", comparison.left), ("right", comparison.right)):
+        if side.error is not None:
+            yield f"{word} failed: {type(side.error).__name__}: {visible(str(side.error))}"
+
+
+def _schema(comparison: Comparison) -> Iterator[str]:
+    if not comparison.schema:
+        return
+    yield "schema"
+    lines = [("", "column", "left", "right", "")]
+    for difference in comparison.schema:
+        mark, remark = ("!", "") if difference.counts else (" ", " (does not count)")
+        left, right = difference.left or "-", difference.right or "-"
+        lines.append((mark, difference.column, left, right, difference.kind.value + remark))
+    yield from ("  " + line for line in _table(lines))
+
+
+def _rows(comparison: Comparison) -> Iterator[str]:
+    if not comparison.rows and not comparison.truncated:
+        return
+    shown, differing = shown_rows(comparison), differing_rows(comparison)
+    yield f"rows ({shown:,} of {differing:,} shown)"
+    rows = facing(comparison)
+    header = ["", *map(visible, comparison.columns)]
+    lines = [line for row in rows for line in _lines(row)]
+    widths = [max(map(_width, column)) for column in zip(header, *lines, strict=True)]
+    if sum(widths) + 2 * len(widths) <= _WIDEST_LINE:
+        yield from _grid(rows, header, widths)
+    else:
+        for number, row in enumerate(rows, 1):
+            yield from _record(number, row, comparison)
+    if any(_is_cut(row) for row in rows):
+        yield f"values longer than {_WIDEST_VALUE} characters are cut (…); the JSON report holds them whole"
+    if shown < differing:
+        yield f"{counted(differing - shown, 'more differing row')} not shown; the counts above are exact"
+
+
+def _grid(rows: Sequence[Facing], header: list[str], widths: list[int]) -> Iterator[str]:
+    """Rows under a common header, the left one above the right one."""
+    yield "  " + _aligned(header, widths)
+    for row in rows:
+        for line in _lines(row):
+            yield "  " + _aligned(line, widths)
+        if any(row.marked):
+            both = zip(*_lines(row), strict=True)
+            carets = ["^" * max(map(_width, pair)) for pair in both][1:]
+            yield "  " + _aligned(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))], widths)
+        yield from (" " * (widths[0] + 4) + line for line in _origins(row))
+
+
+def _record(number: int, row: Facing, comparison: Comparison) -> Iterator[str]:
+    """One row as a list of its columns; of two rows, only the keys and what differs."""
+    yield f"  {number}. {row.label}{times(row)}"
+    left, right = _cells(row)
+    lines = [
+        ("!" if marked else "", name, a, b)
+        for name, marked, a, b in zip(comparison.columns, row.marked, left, right, strict=True)
+        if not any(row.marked) or marked or name in comparison.keys
+    ]
+    there = (True, True, row.left is not None, row.right is not None)
+    shown = [tuple(itertools.compress(line, there)) for line in (("", "column", "- left", "+ right"), *lines)]
+    yield from ("     " + line for line in _table(shown))
+    if len(lines) < len(comparison.columns):
+        yield f"     {counted(len(comparison.columns) - len(lines), 'equal column')} left out"
+    yield from ("     " + line for line in _origins(row))
+
+
+def _lines(row: Facing) -> list[list[str]]:
+    """The one or two lines of a row in the grid: mark, then cells."""
+    left, right = _cells(row)
+    lines = [] if row.left is None else [[f"-{_times(row.left_count)}", *left]]
+    return lines if row.right is None else [*lines, [f"+{_times(row.right_count)}", *right]]
+
+
+def _times(count: int) -> str:
+    return "" if count == 1 else f" {count:,}x"
+
+
+def times(row: Facing) -> str:
+    """How often a row occurs more on its side, as a phrase to append; empty for once."""
+    if row.left_count and row.right_count and row.left_count != row.right_count:
+        return f", {row.left_count:,} times on the left, {row.right_count:,} times on the right"
+    count = max(row.left_count, row.right_count)
+    return "" if count == 1 else f", {count:,} times"
+
+
+def _cells(row: Facing) -> tuple[list[str], list[str]]:
+    """The values of both sides, cut to what fits; empty texts for a side that has no such row."""
+    nothing = ("",) * len(row.marked)
+    lefts = row.left if row.left is not None else nothing
+    rights = row.right if row.right is not None else nothing
+    left, right = [], []
+    for a, b, marked in zip(map(visible, lefts), map(visible, rights), row.marked, strict=True):
+        start = _agreeing(a, b) if marked else 0
+        left.append(_excerpt(a, start))
+        right.append(_excerpt(b, start))
+    return left, right
+
+
+def _is_cut(row: Facing) -> bool:
+    return any(len(visible(value)) > _WIDEST_VALUE for value in (*(row.left or ()), *(row.right or ())))
+
+
+def _agreeing(left: str, right: str) -> int:
+    """How many characters two texts begin with in common."""
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
+
+
+def _excerpt(text: str, difference: int) -> str:
+    """At most `_WIDEST_VALUE` characters of `text`, with those at `difference` among them."""
+    if len(text) <= _WIDEST_VALUE:
+        return text
+    start = max(0, min(difference - _BEFORE_DIFFERENCE, len(text) - _WIDEST_VALUE))
+    before, after = ("…" if start else ""), ("…" if start + _WIDEST_VALUE < len(text) else "")
+    return before + text[start + len(before) : start + _WIDEST_VALUE - len(after)] + after
+
+
+def _origins(row: Facing) -> Iterator[str]:
+    for side, other, origins in (("left", "right", row.left_origins), ("right", "left", row.right_origins)):
+        for origin in origins:
+            yield f"{side}: {origin_text(origin, other)}"
+
+
+def origin_text(origin: Origin, other: str) -> str:
+    """Where a row lies and what hides it on the other side, as one phrase."""
+    hidden = f", hidden on the {other} by {', '.join(origin.hidden_by)}" if origin.hidden_by else ""
+    return visible(f"{origin.file}, row {origin.position}{hidden}")
+
+
+def _table(lines: Iterable[Sequence[str]], right: Sequence[bool] | None = None) -> Iterator[str]:
+    cells = [[visible(cell) for cell in line] for line in lines]
+    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+    return (_aligned(line, widths, right) for line in cells)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool] | None = None) -> str:
+    parts = []
+    for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        padding = " " * (width - _width(cell))
+        parts.append(padding + cell if right is not None and right[number] else cell + padding)
+    return "  ".join(parts)
+
+
+def _width(text: str) -> int:
+    """Cells of a terminal: two for a wide character, none for one that combines with its neighbour."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
