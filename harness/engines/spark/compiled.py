@@ -1,0 +1,119 @@
+"""The Java classes of the engine: compiled in the driver by the compiler that Spark itself brings.
+
+Spark's extension points for files are JVM interfaces, and a jar built beforehand would tie harness to one version of
+Spark. So the sources are part of this package, and Janino, with which every Spark compiles its generated code, turns
+them into classes once per driver, in a fraction of a second. The classes go into a jar in a temporary directory: the
+driver's class loader gets it once, and each context ships it to its executors.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import shutil
+import tempfile
+import zipfile
+from importlib.resources import files
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+
+from harness.errors import EngineError, UnsupportedError
+
+PACKAGE = "harness.spark"
+_EXTENSIBLE = frozenset(
+    {"org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader"}
+)
+_JARS: WeakKeyDictionary[Any, Path] = WeakKeyDictionary()  # by gateway: one JVM serves several contexts in turn
+_SHIPPED: WeakKeyDictionary[SparkContext, Path] = WeakKeyDictionary()
+_LOCK = Lock()
+
+
+def load_classes(context: SparkContext) -> None:
+    """Makes the classes of `harness.spark` known to the driver and to the executors of `context`; free when done.
+
+    Raises:
+        EngineError: this Spark cannot compile them.
+        UnsupportedError: the driver's class loader takes no further classes.
+    """
+    with _LOCK:
+        if context in _SHIPPED:
+            return
+        gateway = context._gateway
+        jar = _JARS.get(gateway)
+        if jar is None:
+            jar = _write(_compile(gateway))
+            _extend_driver(gateway.jvm, jar)
+            _JARS[gateway] = jar
+        context._jsc.sc().addJar(jar.as_uri())
+        _SHIPPED[context] = jar
+
+
+def class_named(context: SparkContext, name: str) -> Any:
+    """The Java class `harness.spark.<name>`, after `load_classes`."""
+    return _loader(context._gateway.jvm).loadClass(f"{PACKAGE}.{name}")
+
+
+def sources() -> dict[str, str]:
+    """The Java sources by file name, sorted."""
+    found = [entry for entry in files(__package__).joinpath("java").iterdir() if entry.name.endswith(".java")]
+    return {entry.name: entry.read_text(encoding="utf-8") for entry in sorted(found, key=lambda entry: entry.name)}
+
+
+def _compile(gateway: Any) -> dict[str, bytes]:
+    """Bytecode by the name of its class file. All sources in one go, so that they may use one another."""
+    janino, resources = gateway.jvm.org.codehaus.janino, gateway.jvm.org.codehaus.commons.compiler.util.resource
+    texts = sources()
+    listed = gateway.new_array(resources.Resource, len(texts))
+    for place, (name, text) in enumerate(texts.items()):
+        listed[place] = resources.StringResource(name, text)
+    written = resources.MapResourceCreator()
+    compiler = janino.Compiler()
+    compiler.setIClassLoader(janino.ClassLoaderIClassLoader(_loader(gateway.jvm)))
+    compiler.setClassFileCreator(written)
+    try:
+        compiler.compile(listed)
+    except Py4JJavaError as error:
+        raise EngineError(
+            f"Cannot compile the Java classes of harness on this Spark: {error.java_exception.getMessage()}"
+        ) from error
+    return {str(name): bytes(code) for name, code in written.getMap().items()}
+
+
+def _write(classes: dict[str, bytes]) -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="harness-spark-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    digest = hashlib.sha256(b"".join(classes[name] for name in sorted(classes))).hexdigest()
+    jar = directory / f"harness-spark-{digest[:16]}.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        for name, code in classes.items():
+            archive.writestr(name, code)
+    return jar
+
+
+def _extend_driver(jvm: Any, jar: Path) -> None:
+    _loader(jvm).addURL(jvm.java.net.URL(jar.as_uri()))
+
+
+def _loader(jvm: Any) -> Any:
+    """The loader that spark-submit gave the driver: parent of those of sessions and, in local mode, of executors.
+
+    Raises:
+        UnsupportedError: there is none.
+    """
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    found = None
+    while loader is not None:
+        if loader.getClass().getName() in _EXTENSIBLE:
+            found = loader
+        loader = loader.getParent()
+    if found is None:
+        raise UnsupportedError(
+            "Cannot give Spark's driver the classes that read planned files: its class loader is of a foreign kind; "
+            "start the driver with spark-submit or from Python"
+        )
+    return found

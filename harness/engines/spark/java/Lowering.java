@@ -1,0 +1,212 @@
+package harness.spark;
+
+import java.io.ByteArrayInputStream;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.ipc.ArrowStreamReader;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.classic.ExpressionUtils;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.ArrowUtils;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** What Python asks of the driver, each in one call: relations over planned files, calls of static methods, exposure. */
+public final class Lowering {
+    private static final int PATH = 0;
+    private static final int SIZE = 1;
+    private static final int CONSTANTS = 2;
+    private static final String METADATA_NAME = "_metadata";
+    private static final String ROW_INDEX = "row_index";
+
+    private Lowering() {}
+
+    /**
+     * The rows of the planned files: the fields of `schema` as p0, p1, ..., then the constants, then the row's position.
+     *
+     * `files` is an Arrow IPC stream, one row per file: its location, its size in bytes, its constants.
+     */
+    public static Dataset planned(
+            SparkSession session,
+            SparkSession user,
+            FileFormat format,
+            String schema,
+            byte[] files,
+            java.util.Map options,
+            boolean positions) throws Exception {
+        StructType dataSchema = (StructType) DataType.fromJson(schema);
+        ArrayList statuses = new ArrayList();
+        ArrayList rows = new ArrayList();
+        StructType described = readFiles(files, statuses, rows);
+        StructType constants = hiddenFrom(dataSchema, described);
+        PlannedFileIndex index = new PlannedFileIndex(
+            constants,
+            (FileStatus[]) statuses.toArray(new FileStatus[statuses.size()]),
+            (InternalRow[]) rows.toArray(new InternalRow[rows.size()]));
+        HadoopFsRelation relation = new HadoopFsRelation(
+            index, constants, dataSchema, scala.Option.empty(), format, withStoreSettings(user, options), session);
+        LogicalRelation scan = LogicalRelation$.MODULE$.apply(relation, false);
+        return project(session, scan, dataSchema.length(), described, positions);
+    }
+
+    private static Dataset project(
+            SparkSession session, LogicalRelation scan, int fields, StructType described, boolean positions) {
+        int columns = scan.output().size();
+        ArrayList shown = new ArrayList(columns + 1);
+        for (int i = 0; i < columns; i++) {
+            String name = i < fields ? "p" + i : described.fields()[CONSTANTS + i - fields].name();
+            shown.add(alias((Expression) scan.output().apply(i), name));
+        }
+        LogicalPlan source = scan;
+        if (positions) {
+            // Not by name: a column of the file may be called _metadata, and would come in its place.
+            LogicalRelation all = (LogicalRelation) scan.withMetadataColumns();
+            AttributeReference metadata = (AttributeReference) all.output().apply(columns);
+            int place = ((StructType) metadata.dataType()).fieldIndex(ROW_INDEX);
+            shown.add(alias(new GetStructField(metadata, place, scala.Option.apply(ROW_INDEX)), "pos"));
+            source = all;
+        }
+        return Dataset$.MODULE$.ofRows(session, new Project(PlannedFileIndex.sequence(shown), source));
+    }
+
+    private static Alias alias(Expression value, String name) {
+        return new Alias(
+            value,
+            name,
+            NamedExpression$.MODULE$.newExprId(),
+            PlannedFileIndex.sequence(new ArrayList()),
+            scala.Option.empty(),
+            PlannedFileIndex.sequence(new ArrayList()));
+    }
+
+    /** The fields of the constants under names that no column of a file has in any case. */
+    private static StructType hiddenFrom(StructType data, StructType described) {
+        java.util.HashSet taken = new java.util.HashSet();
+        for (int i = 0; i < data.length(); i++) {
+            taken.add(data.fields()[i].name().toLowerCase(java.util.Locale.ROOT));
+        }
+        StructField[] hidden = new StructField[described.length() - CONSTANTS];
+        for (int i = 0; i < hidden.length; i++) {
+            String name = "harness_constant_" + i;
+            while (taken.contains(name)) {
+                name = name + "_";
+            }
+            hidden[i] = new StructField(name, described.fields()[CONSTANTS + i].dataType(), true, Metadata.empty());
+        }
+        return new StructType(hidden);
+    }
+
+    private static StructType readFiles(byte[] stream, List statuses, List rows) throws Exception {
+        BufferAllocator memory = ArrowUtils.rootAllocator().newChildAllocator("harness planned files", 0, Long.MAX_VALUE);
+        ArrowStreamReader reader = new ArrowStreamReader(new ByteArrayInputStream(stream), memory);
+        try {
+            VectorSchemaRoot root = reader.getVectorSchemaRoot();
+            StructType described = ArrowUtils.fromArrowSchema(root.getSchema());
+            while (reader.loadNextBatch()) {
+                ColumnVector[] columns = new ColumnVector[described.length()];
+                for (int i = 0; i < columns.length; i++) {
+                    columns[i] = new ArrowColumnVector(root.getVector(i));
+                }
+                ColumnarBatch batch = new ColumnarBatch(columns, root.getRowCount());
+                for (int row = 0; row < root.getRowCount(); row++) {
+                    InternalRow values = batch.getRow(row);
+                    statuses.add(status(values.getUTF8String(PATH).toString(), values.getLong(SIZE)));
+                    rows.add(constants(values, described));
+                }
+            }
+            return described;
+        } finally {
+            reader.close();
+            memory.close();
+        }
+    }
+
+    private static InternalRow constants(InternalRow values, StructType described) {
+        Object[] kept = new Object[described.length() - CONSTANTS];
+        for (int i = 0; i < kept.length; i++) {
+            Object value = values.get(CONSTANTS + i, described.fields()[CONSTANTS + i].dataType());
+            // A string points into Arrow's memory, which is freed.
+            kept[i] = value instanceof UTF8String ? (Object) ((UTF8String) value).copy() : value;
+        }
+        return new GenericInternalRow(kept);
+    }
+
+    /** `location` is scheme://authority/path with a path as it is on disk: nothing in it is decoded or a pattern. */
+    private static FileStatus status(String location, long size) {
+        int end = location.indexOf("://");
+        String rest = location.substring(end + 3);
+        int slash = rest.indexOf('/');
+        String authority = slash == 0 ? null : rest.substring(0, slash);
+        Path path = new Path(location.substring(0, end), authority, rest.substring(slash));
+        return new FileStatus(size, false, 1, Math.max(size, 1L), 0L, path);
+    }
+
+    /** `options` with the user's settings for object stores, which a session of our own would not see. */
+    private static scala.collection.immutable.Map withStoreSettings(SparkSession user, java.util.Map options) {
+        scala.collection.immutable.Map all =
+            (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
+        scala.collection.Iterator settings = user.sessionState().conf().getAllConfs().iterator();
+        while (settings.hasNext()) {
+            scala.Tuple2 setting = (scala.Tuple2) settings.next();
+            if (((String) setting._1()).startsWith("fs.")) {
+                all = (scala.collection.immutable.Map) all.updated(setting._1(), setting._2());
+            }
+        }
+        java.util.Iterator ours = options.entrySet().iterator();
+        while (ours.hasNext()) {
+            java.util.Map.Entry option = (java.util.Map.Entry) ours.next();
+            all = (scala.collection.immutable.Map) all.updated(option.getKey(), option.getValue());
+        }
+        return all;
+    }
+
+    /** A column that calls a public static method; null where an argument is null. */
+    public static Column invoke(SparkSession session, Class owner, String method, String result, List columns) {
+        ArrayList arguments = new ArrayList();
+        for (int i = 0; i < columns.size(); i++) {
+            arguments.add(session.expression((Column) columns.get(i)));
+        }
+        return ExpressionUtils.column(new StaticInvoke(
+            owner,
+            DataType.fromJson(result),
+            method,
+            PlannedFileIndex.sequence(arguments),
+            PlannedFileIndex.sequence(new ArrayList()),
+            true,
+            true,
+            true,
+            scala.Option.empty()));
+    }
+
+    /** The same analysed plan in another session. */
+    public static Dataset expose(SparkSession user, Dataset frame) {
+        return Dataset$.MODULE$.ofRows(user, frame.queryExecution().analyzed());
+    }
+}

@@ -1,0 +1,125 @@
+package harness.spark;
+
+import java.util.ArrayList;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InterpretedPredicate;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * The planned files and nothing else: no directory is listed, no file is looked at. Each file is a partition of its own
+ * whose partition values are the file's constants, so that a filter on constants skips files.
+ * Janino compiles this: no generics, no lambdas.
+ */
+public final class PlannedFileIndex implements FileIndex {
+    private final StructType partitionSchema;
+    private final FileStatus[] files;
+    private final InternalRow[] constants;
+    private final long bytes;
+
+    public PlannedFileIndex(StructType partitionSchema, FileStatus[] files, InternalRow[] constants) {
+        this.partitionSchema = partitionSchema;
+        this.files = files;
+        this.constants = constants;
+        long total = 0;
+        for (int i = 0; i < files.length; i++) {
+            total += files[i].getLen();
+        }
+        this.bytes = total;
+    }
+
+    public scala.collection.immutable.Seq listFiles(
+            scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
+        InterpretedPredicate wanted = predicate(partitionFilters);
+        scala.collection.immutable.Map none =
+            (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
+        ArrayList kept = new ArrayList();
+        for (int i = 0; i < files.length; i++) {
+            if (wanted == null || wanted.eval(constants[i])) {
+                ArrayList one = new ArrayList(1);
+                one.add(new FileStatusWithMetadata(files[i], none));
+                kept.add(new PartitionDirectory(constants[i], sequence(one)));
+            }
+        }
+        return sequence(kept);
+    }
+
+    // Spark takes the filters that it passes here off the rest of the plan: what cannot be evaluated must be an error.
+    private InterpretedPredicate predicate(scala.collection.immutable.Seq filters) {
+        Expression all = null;
+        scala.collection.Iterator each = filters.iterator();
+        while (each.hasNext()) {
+            Expression bound = (Expression) ((Expression) each.next()).transform(new Binding(partitionSchema));
+            all = all == null ? bound : new And(all, bound);
+        }
+        if (all == null) {
+            return null;
+        }
+        InterpretedPredicate predicate = new InterpretedPredicate(all);
+        predicate.initialize(0);
+        return predicate;
+    }
+
+    static scala.collection.immutable.Seq sequence(java.util.List values) {
+        return scala.jdk.javaapi.CollectionConverters.asScala(values).toList();
+    }
+
+    /** Replaces a constant's column by its place in a file's row of constants. */
+    private static final class Binding extends scala.runtime.AbstractPartialFunction {
+        private final StructType schema;
+
+        Binding(StructType schema) {
+            this.schema = schema;
+        }
+
+        public boolean isDefinedAt(Object node) {
+            return node instanceof AttributeReference;
+        }
+
+        public Object applyOrElse(Object node, scala.Function1 otherwise) {
+            if (!(node instanceof AttributeReference)) {
+                return otherwise.apply(node);
+            }
+            AttributeReference column = (AttributeReference) node;
+            return new BoundReference(schema.fieldIndex(column.name()), column.dataType(), true);
+        }
+    }
+
+    public scala.collection.immutable.Seq rootPaths() {
+        return sequence(new ArrayList());
+    }
+
+    public String[] inputFiles() {
+        String[] names = new String[files.length];
+        for (int i = 0; i < files.length; i++) {
+            names[i] = SparkPath.fromFileStatus(files[i]).urlEncoded();
+        }
+        return names;
+    }
+
+    public void refresh() {}
+
+    public long sizeInBytes() {
+        return bytes;
+    }
+
+    public StructType partitionSchema() {
+        return partitionSchema;
+    }
+
+    public scala.Option metadataOpsTimeNs() {
+        return scala.None$.MODULE$;
+    }
+
+    public String toString() {
+        return "PlannedFileIndex(" + files.length + " files)";
+    }
+}
