@@ -1,0 +1,80 @@
+"""Runs lowered plans on a Spark session, the user's or one of harness's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, functions
+
+from harness.engines.names import refuse_same_names
+from harness.engines.spark.arrow_scan import unwrap
+from harness.engines.spark.conform import conform
+from harness.engines.spark.connect import reader_of
+from harness.engines.spark.lowering import lower
+from harness.engines.spark.session import spark_session
+from harness.engines.spark.types import shown
+from harness.errors import EngineError, HarnessError
+from harness.plan import ScanPlan
+from harness.schema import arrow_field
+
+
+def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
+    """The plan's rows as a lazy frame of a session, whose settings stay as they are.
+
+    Types that Spark lacks are carried by others, see `harness.engines.spark.types`.
+
+    Args:
+        plan: what to read.
+        spark: the user's session, or None for one of harness's own.
+
+    Raises:
+        HarnessError: as `harness.engines.spark.lowering.lower` says.
+    """
+    own = spark_session() if spark is None else spark
+    refuse_same_names(plan.columns, plan.table)
+    reader = reader_of(own)
+    with _about(plan):
+        rows = lower(plan, reader)
+        fields = [(functions.col(f"c{i}"), shown(f)) for i, f in enumerate(plan.columns)]
+        named = rows.select(*[column.alias(field.name, metadata=field.metadata) for column, field in fields])
+    return reader.expose(named)
+
+
+def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
+    """All rows of a plan, in the exact Arrow types of its columns (`harness.schema.arrow_type`); row order is open.
+
+    Raises:
+        HarnessError: as for `dataframe`.
+        EngineError: Spark failed while it ran the query.
+    """
+    own = spark_session() if spark is None else spark
+    with _about(plan):
+        frame = lower(plan, reader_of(own))
+    try:
+        rows = frame.toArrow()
+        return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))
+    except (PySparkException, Py4JError, pa.ArrowException) as error:
+        raise engine_error(error, plan.table) from error
+
+
+def engine_error(error: Exception, table: str | None) -> HarnessError:
+    """Spark's failure as one line; an error of harness's own that an executor raised comes back as it was."""
+    own = unwrap(error)
+    if own is not None:
+        return own
+    text = " ".join(str(error).split(" JVM stacktrace:")[0].split())
+    return EngineError(f"Spark failed: {text[:500]}", table=table)
+
+
+@contextmanager
+def _about(plan: ScanPlan) -> Iterator[None]:
+    """Errors on the way to a query name the table and the snapshot."""
+    try:
+        yield
+    except HarnessError as error:
+        error.within(table=plan.table, snapshot=plan.snapshot)
+        raise
