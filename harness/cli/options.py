@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
+import functools
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
@@ -12,6 +16,8 @@ import harness
 
 if TYPE_CHECKING:
     from harness.table import Snapshot, Table
+
+_NAMED = inspect.Parameter.KEYWORD_ONLY
 
 
 class Document(enum.Enum):
@@ -85,46 +91,52 @@ Ref: TypeAlias = Annotated[
 class Opening:
     """How tables are opened, as given on the command line."""
 
-    path_map: list[str] | None
-    storage_option: list[str] | None
-    allow_version_guess: bool
-    format_hint: TableFormat | None = None
-    prune: Prune | None = None
-    lenient_delete_partition: bool = False
-    allow_duplicate_files: bool = False
+    path_map: PathMap = None
+    storage_option: StorageOption = None
+    allow_version_guess: AllowVersionGuess = False
+    format_hint: FormatHint = None
 
-    def open(self, location: str) -> Table:
+    def open(self, location: str, reading: Reading | None = None) -> Table:
         """The table at `location`.
 
         Raises:
             typer.BadParameter: a pair is not of the form OLD=NEW.
             HarnessError: see `harness.open_table`.
         """
+        chosen: dict[str, Any] = {} if self.format_hint is None else {"format_hint": self.format_hint.value}
         return harness.open_table(
             location,
             path_map=pairs(self.path_map, "--path-map") or None,
             storage_options=pairs(self.storage_option, "--storage-option") or None,
             allow_version_guess=self.allow_version_guess,
-            **self._chosen(),
+            **chosen,
+            **({} if reading is None else reading.chosen()),
         )
 
-    def _chosen(self) -> dict[str, Any]:
-        """The reading options that the user gave."""
-        chosen: dict[str, Any] = {} if self.prune is None else {"prune": self.prune.value}
-        if self.format_hint is not None:
-            chosen["format_hint"] = self.format_hint.value
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What planning may skip and forgive, as given on the command line."""
+
+    prune: PruneLevel = None
+    lenient_delete_partition: LenientDeletePartition = False
+    allow_duplicate_files: AllowDuplicateFiles = False
+
+    def chosen(self) -> dict[str, Any]:
+        """What the user gave, as arguments of `harness.open_table`."""
+        given: dict[str, Any] = {} if self.prune is None else {"prune": self.prune.value}
         if self.lenient_delete_partition:
-            chosen["lenient_delete_partition"] = True
-        return chosen | ({"allow_duplicate_files": True} if self.allow_duplicate_files else {})
+            given["lenient_delete_partition"] = True
+        return given | ({"allow_duplicate_files": True} if self.allow_duplicate_files else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
     """Which snapshot is read, as given on the command line; at most one is not None."""
 
-    snapshot: int | None
-    timestamp: str | None
-    ref: str | None
+    snapshot: SnapshotId = None
+    timestamp: Timestamp = None
+    ref: Ref = None
 
     def is_current(self) -> bool:
         """Whether nothing was asked, so that the current snapshot is meant."""
@@ -139,6 +151,38 @@ class Selector:
         """
         timestamp = None if self.timestamp is None else point_in_time(self.timestamp)
         return table.snapshot(snapshot_id=self.snapshot, timestamp=timestamp, ref=self.ref)
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of `Opening`, `Reading` and `Selector` in place of parameters of those types.
+
+    So each option is declared once, in its group, whichever commands have it.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if hint in (Opening, Reading, Selector)}
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        made = {
+            name: group(**{option.name: given.pop(option.name) for option in dataclasses.fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    options = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in groups:
+            of_group = get_type_hints(groups[name], include_extras=True)
+            options += [
+                inspect.Parameter(field.name, _NAMED, default=field.default, annotation=of_group[field.name])
+                for field in dataclasses.fields(groups[name])
+            ]
+        else:
+            options.append(parameter.replace(kind=_NAMED, annotation=hints[name]))
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {option.name: option.annotation for option in options}
+    del run.__wrapped__  # typer would look through it
+    return run
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:

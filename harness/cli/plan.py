@@ -11,35 +11,20 @@ from harness.cli.document import json_document
 from harness.cli.writers import visible
 
 
+@options.grouped
 def plan(
     location: options.Location,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="Only rows for which this condition holds.")] = None,
     columns: Annotated[str | None, typer.Option(metavar="A,B", help="Only these columns, separated by commas.")] = None,
-    snapshot: options.SnapshotId = None,
-    timestamp: options.Timestamp = None,
-    ref: options.Ref = None,
     format_: options.Format = options.Document.TEXT,
-    path_map: options.PathMap = None,
-    storage_option: options.StorageOption = None,
-    allow_version_guess: options.AllowVersionGuess = False,
-    format_hint: options.FormatHint = None,
-    prune: options.PruneLevel = None,
-    lenient_delete_partition: options.LenientDeletePartition = False,
-    allow_duplicate_files: options.AllowDuplicateFiles = False,
+    *,
+    selector: options.Selector,
+    opening: options.Opening,
+    reading: options.Reading,
 ) -> None:
     """Show what a read of the table would do, without reading any rows."""
-    opening = options.Opening(
-        path_map=path_map,
-        storage_option=storage_option,
-        allow_version_guess=allow_version_guess,
-        format_hint=format_hint,
-        prune=prune,
-        lenient_delete_partition=lenient_delete_partition,
-        allow_duplicate_files=allow_duplicate_files,
-    )
-    selector = options.Selector(snapshot=snapshot, timestamp=timestamp, ref=ref)
     with terminal.progress("planning"):
-        chosen = selector.select(opening.open(location))
+        chosen = selector.select(opening.open(location, reading))
         scan = chosen.plan(columns=None if columns is None else split_names(columns), where=where)
         match format_:
             case options.Document.TEXT:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
 import typer
@@ -16,12 +12,16 @@ import typer
 import harness
 from harness.cli import options, terminal
 from harness.cli.writers import RowFormat, write_rows
-from harness.errors import EngineError, RequestError
+from harness.errors import EngineError
+
+if TYPE_CHECKING:
+    from harness.table import Snapshot, Table
 
 # `harness.sql` takes tables as keyword arguments, beside these.
 _TAKEN = {"connection", "dialect"}
 
 
+@options.grouped
 def sql(
     query: Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")],
     table: Annotated[
@@ -32,36 +32,20 @@ def sql(
         Path | None, typer.Option("--output-file", metavar="FILE", help="Write here instead of standard output.")
     ] = None,
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
-    snapshot: options.SnapshotId = None,
-    timestamp: options.Timestamp = None,
-    ref: options.Ref = None,
-    path_map: options.PathMap = None,
-    storage_option: options.StorageOption = None,
-    allow_version_guess: options.AllowVersionGuess = False,
-    format_hint: options.FormatHint = None,
-    prune: options.PruneLevel = None,
-    lenient_delete_partition: options.LenientDeletePartition = False,
-    allow_duplicate_files: options.AllowDuplicateFiles = False,
+    *,
+    selector: options.Selector,
+    opening: options.Opening,
+    reading: options.Reading,
 ) -> None:
     """Run a query. --snapshot, --timestamp and --ref hold for every table."""
     if format_.is_binary() and output_file is None and terminal.is_terminal_output():
         raise typer.BadParameter(f"--format {format_.value} is binary: use --output-file, or redirect standard output")
-    opening = options.Opening(
-        path_map=path_map,
-        storage_option=storage_option,
-        allow_version_guess=allow_version_guess,
-        format_hint=format_hint,
-        prune=prune,
-        lenient_delete_partition=lenient_delete_partition,
-        allow_duplicate_files=allow_duplicate_files,
-    )
-    selector = options.Selector(snapshot=snapshot, timestamp=timestamp, ref=ref)
     locations = pairs_of_tables(table)
     with terminal.progress("reading metadata"):
-        tables = {name: _chosen(opening, selector, location) for name, location in locations.items()}
+        tables = {name: _chosen(opening.open(location, reading), selector) for name, location in locations.items()}
     with terminal.progress("running the query"):
         rows = run(sys.stdin.read() if query == "-" else query, tables, dialect)
-    with _destination(output_file) as stream:
+    with terminal.destination(output_file) as stream:
         write_rows(rows, format_, stream)
 
 
@@ -92,34 +76,5 @@ def pairs_of_tables(values: list[str] | None) -> dict[str, str]:
     return locations
 
 
-def _chosen(opening: options.Opening, selector: options.Selector, location: str) -> Any:
-    table = opening.open(location)
+def _chosen(table: Table, selector: options.Selector) -> Table | Snapshot:
     return table if selector.is_current() else selector.select(table)
-
-
-@contextlib.contextmanager
-def _destination(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that is there with all its content or not at all."""
-    if path is None:
-        with terminal.result_stream() as stream:
-            yield stream
-        return
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise RequestError(f"Cannot write to the output file: {error.strerror}", file=str(path)) from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-        os.chmod(name, 0o666 & ~_umask())  # mkstemp's files are private
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

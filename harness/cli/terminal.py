@@ -9,12 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import BinaryIO
 
 import typer
 from rich.console import Console
 from rich.text import Text
+
+from harness.errors import RequestError
 
 
 def _console() -> Console:
@@ -56,6 +60,32 @@ def result_stream() -> Iterator[BinaryIO]:
         raise typer.Exit(0) from None
 
 
+@contextlib.contextmanager
+def destination(path: Path | None) -> Iterator[BinaryIO]:
+    """Standard output, or a file that is there with all its content or not at all.
+
+    Raises:
+        RequestError: the file cannot be written.
+    """
+    if path is None:
+        with result_stream() as stream:
+            yield stream
+        return
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise RequestError(f"Cannot write to the output file: {error.strerror}", file=str(path)) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+        os.chmod(name, 0o666 & ~_umask())  # mkstemp's files are private
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
 def print_result(*texts: str) -> None:
     """Texts to stdout as UTF-8, without any separator or line end of their own."""
     with result_stream() as stream:
@@ -71,3 +101,9 @@ def write_texts(texts: Iterable[str], stream: BinaryIO) -> None:
 def is_terminal_output() -> bool:
     """Whether stdout is a terminal."""
     return sys.stdout.isatty()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

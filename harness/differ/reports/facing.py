@@ -19,7 +19,7 @@ _MOST_PAIRS = 250_000
 class Facing:
     """One or two differing rows, as shown beside each other.
 
-    kind: `changed` for two rows of one key. likely: two rows that no key relates, only likeness.
+    kind: how the row differs; None: two rows, related by no key but by likeness.
     left, right: printed values by column; None: no such row. left_count, right_count: how many more of it that side
         has; 0 where it has none.
     marked: by column, whether the two rows differ there; all False for one row.

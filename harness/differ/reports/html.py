@@ -1,8 +1,8 @@
 """The HTML report: one file that needs no network, no server and, but for the filter, no script.
 
-Everything that comes from a table is escaped, and a content security policy allows only the style and the script that are
-part of this package, by their hashes: even a value that slipped through could neither run nor load anything. A difference
-is told by signs and words, never by colour alone.
+Everything that comes from a table is escaped, and a content security policy allows only the style and the script that
+are part of this package, by their hashes: even a value that slipped through could neither run nor load anything. A
+difference is told by signs and words, never by colour alone.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _rows(comparison: Comparison) -> Iterator[str]:
         shown, differing = shown_rows(comparison), differing_rows(comparison)
         yield f'<p id="extent">{shown:,} of {differing:,} differing rows are in this report.</p>'
         if any(row.kind is None for row in rows):
-            yield "<p>Without keys, rows that share at least half of their values are shown as one: alike, not equal.</p>"
+            yield "<p>Without keys, rows that share at least half of the values face each other: alike, not equal.</p>"
         yield from _filter(rows, split)
         yield '<div class="scroll" tabindex="0" role="region" aria-labelledby="rows"><table class="rows">'
         yield from _head(comparison, split)
@@ -221,7 +221,8 @@ def _head(comparison: Comparison, split: list[bool]) -> Iterator[str]:
 
 def _row(row: Facing, comparison: Comparison, split: list[bool]) -> Iterator[str]:
     kind = _kind(row)
-    yield f'<tbody class="difference {kind}" data-kind="{kind}"><tr><th scope="row" class="what">{_what(row, comparison)}</th>'
+    yield f'<tbody class="difference {kind}" data-kind="{kind}"><tr>'
+    yield f'<th scope="row" class="what">{_what(row, comparison)}</th>'
     lefts, rights = row.left or row.right or (), row.right or row.left or ()
     for name, left, right, marked, is_split in zip(comparison.columns, lefts, rights, row.marked, split, strict=True):
         if marked:

@@ -6,8 +6,8 @@
     summary            the verdict's counts in a sentence, for people
     left, right        name, engine, table, snapshot, rows, error; error is null, or class, cause and message
     columns, keys      names of the compared columns, and of those that pair rows
-    schema             column, kind ("only_left", "only_right", "type", "incomparable", "nullable", "order"), left, right,
-                       counts: whether it makes the sides differ
+    schema             column, kind ("only_left", "only_right", "type", "incomparable", "nullable", "order"), left,
+                       right, counts: whether it makes the sides differ
     only_left, only_right, changed   how many rows differ, exact, each counted as often as it occurs
     truncated          whether `rows` leaves some of them out
     rows               kind ("changed", "only_left", "only_right"), count, left, right: printed values in the order of

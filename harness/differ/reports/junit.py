@@ -1,7 +1,7 @@
 """The JUnit XML report: one suite, `harness diff`, with the cases `outcome`, `schema` and `rows`.
 
-A difference is a failure, and its text is the text report. Both sides failing is an error of `outcome`; what could not be
-compared is skipped.
+A difference is a failure, and its text is the text report. Both sides failing is an error of `outcome`; what could not
+be compared is skipped.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@
        -  9   'eu'    2.00
           left: data/00001.parquet, row 8, hidden on the right by data/00003-deletes.parquet
 
-`-` is the left side and `+` the right; `^` stands under what differs. Rows too wide for that are shown as lists of their
-columns, left value beside right value. Long values are cut where they agree, and the report says so.
+`-` is the left side and `+` the right; `^` stands under what differs. Rows too wide for that are shown as lists of
+their columns, left value beside right value. Long values are cut where they agree, and the report says so.
 """
 
 from __future__ import annotations
