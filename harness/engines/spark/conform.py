@@ -1,0 +1,94 @@
+"""Spark's Arrow output of carriers in the plan's exact types."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import EngineError
+
+
+def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """`rows` with the names and types of `schema`, column by column in order, whatever their own names.
+
+    rows: what `DataFrame.toArrow` gives for columns of `types.carrier`; a session's zone is only a label there.
+
+    Bigint becomes a time or a timestamp in nanos, text a UUID, bytes a fixed length, at any level. Nothing is rounded.
+    Every field may be null, at every level: tables hold nulls in required columns (iceberg 5.13), and Arrow wants a
+    value even where a parent is null.
+
+    Raises:
+        EngineError: a value does not fit, or text is no UTF-8 (iceberg 6.11), which Spark does not check.
+    """
+    loose = pa.schema([f.with_type(_nullable(f.type)).with_nullable(True) for f in schema])
+    columns = [_column(column, f) for column, f in zip(rows.columns, loose, strict=True)]
+    return pa.Table.from_arrays(columns, schema=loose)
+
+
+def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    try:
+        chunks = [_conform(chunk, field.type) for chunk in column.chunks]
+        if _has_text(field.type):
+            for chunk in chunks:
+                chunk.validate(full=True)
+    except (pa.ArrowException, ValueError) as error:
+        raise EngineError(
+            f"Cannot give column {field.name} out as {field.type}: {' '.join(str(error).split())}", field=field.name
+        ) from error
+    return pa.chunked_array(chunks, field.type)
+
+
+def _has_text(type_: pa.DataType) -> bool:
+    if pa.types.is_nested(type_):
+        return any(_has_text(type_.field(i).type) for i in range(type_.num_fields))
+    return bool(pa.types.is_string(type_))
+
+
+def _nullable(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(f.name, _nullable(f.type)) for f in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(_nullable(type_.key_type), _nullable(type_.item_type))
+    if pa.types.is_list(type_):
+        return pa.list_(pa.field("element", _nullable(type_.value_type)))
+    return type_
+
+
+def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if array.type.equals(wanted):
+        return array
+    if pa.types.is_struct(wanted):
+        parts = [_conform(array.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=_mask(array))
+    if pa.types.is_map(wanted):
+        keys, items = _conform(array.keys, wanted.key_type), _conform(array.items, wanted.item_type)
+        return pa.MapArray.from_arrays(array.offsets, keys, items, type=wanted, mask=_mask(array))
+    if pa.types.is_list(wanted):
+        values = _conform(array.values, wanted.value_type)
+        return pa.ListArray.from_arrays(array.offsets, values, type=wanted, mask=_mask(array))
+    if isinstance(wanted, pa.UuidType):
+        return pa.ExtensionArray.from_storage(wanted, _uuid_bytes(array))
+    if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(array.type):
+        return _timestamp(array, wanted)
+    return array.cast(wanted)
+
+
+def _timestamp(array: pa.Array, wanted: pa.TimestampType) -> pa.Array:
+    """The same number of units since 1970-01-01 where only the zone differs."""
+    if array.type.unit == wanted.unit:
+        return array.view(wanted)
+    return array.view(pa.timestamp(array.type.unit, wanted.tz)).cast(wanted)
+
+
+def _uuid_bytes(array: pa.Array) -> pa.Array:
+    """The 16 bytes of each canonical text."""
+    digits = pc.replace_substring(array.cast(pa.string()), "-", "").fill_null("0" * 32)
+    if pc.any(pc.not_equal(pc.binary_length(digits), 32)).as_py():
+        raise ValueError("a UUID does not have 32 digits")
+    packed = pa.py_buffer(bytes.fromhex("".join(digits.to_pylist())))
+    validity = pc.is_valid(array).buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(pa.binary(16), len(array), [validity, packed])
+
+
+def _mask(array: pa.Array) -> pa.Array | None:
+    return pc.is_null(array) if array.null_count else None
