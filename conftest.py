@@ -34,17 +34,21 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--on-spark", action="store_true", help="read every table of the engine tests on Spark too")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     kinds = ("passed", "xfailed", "failed")
     reports = {kind: [r for r in terminalreporter.getreports(kind) if _is_case(r)] for kind in kinds}
-    formats = sorted({_format(report) for kind in kinds for report in reports[kind]}, reverse=True)
-    if formats:
+    groups = sorted({_group(report) for kind in kinds for report in reports[kind]}, reverse=True)
+    if groups:
         terminalreporter.section("corpus")
-    for format_ in formats:
-        passed, excepted, failed = ([r for r in reports[kind] if _format(r) == format_] for kind in kinds)
+    for group in groups:
+        passed, excepted, failed = ([r for r in reports[kind] if _group(r) == group] for kind in kinds)
         errors = sum(_properties(report)["corpus_outcome"] == "error" for report in passed)
         terminalreporter.line(
-            f"{format_.capitalize()}: {len(passed) + len(excepted) + len(failed)} cases, {len(passed)} as expected "
+            f"{' on '.join(group)}: {len(passed) + len(excepted) + len(failed)} cases, {len(passed)} as expected "
             f"({len(passed) - errors} rows, {errors} errors), {len(excepted)} exceptions, {len(failed)} failed"
         )
         for report in excepted:
@@ -55,9 +59,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.line(f"  failed {_properties(report)['corpus_case']}: {reason}")
 
 
-def _format(report: pytest.TestReport) -> str:
-    """The first part of the case's id."""
-    return str(_properties(report)["corpus_case"]).split("/", 1)[0]
+def _group(report: pytest.TestReport) -> tuple[str, str]:
+    """The case's format, which is the first part of its id, and the engine that read it."""
+    properties = _properties(report)
+    return str(properties["corpus_case"]).split("/", 1)[0].capitalize(), str(properties["corpus_engine"])
 
 
 def _properties(report: pytest.TestReport) -> dict[str, object]:

@@ -36,18 +36,19 @@ def delta_cases() -> list[Any]:
 
 
 @pytest.mark.parametrize("case", delta_cases())
-def test_delta_corpus(case: Case, record_property):
+def test_delta_corpus(case: Case, engine: str, record_property):
     record_property("corpus_case", case.id)
+    record_property("corpus_engine", engine)
     if case.id in EXCEPTIONS:
         error, reason = EXCEPTIONS[case.id]
         with pytest.raises(error):
-            read(case)
+            read(case, engine)
         pytest.xfail(f"{error.__name__}: {reason}")
     if "variant_hash" in case.expected:
-        assert_variant_rows(read(case), case)
+        assert_variant_rows(read(case, engine), case)
         record_property("corpus_outcome", "rows")
     else:
-        record_property("corpus_outcome", check(case))
+        record_property("corpus_outcome", check(case, engine))
 
 
 def assert_variant_rows(got: CanonicalTable, case: Case) -> None:

@@ -52,29 +52,30 @@ def iceberg_cases() -> list[Any]:
 
 
 @pytest.mark.parametrize("case", iceberg_cases())
-def test_iceberg_corpus(case: Case, record_property):
+def test_iceberg_corpus(case: Case, engine: str, record_property):
     record_property("corpus_case", case.id)
+    record_property("corpus_engine", engine)
     if case.id in EXCEPTIONS:
         error, reason = EXCEPTIONS[case.id]
         with pytest.raises(error):
-            read(case)
+            read(case, engine)
         pytest.xfail(f"{error.__name__}: {reason}")
-    record_property("corpus_outcome", check(case))
+    record_property("corpus_outcome", check(case, engine))
 
 
-def check(case: Case) -> str:
+def check(case: Case, engine: str) -> str:
     """Assert what the case says; return `rows` or `error`, whichever it came to."""
     match case.expected["outcome"]:
         case "rows":
-            assert_rows(read(case), case.expected)
+            assert_rows(read(case, engine), case.expected)
             return "rows"
         case "must be an error":
             with pytest.raises(harness.HarnessError):
-                read(case)
+                read(case, engine)
             return "error"
         case "these rows or a clear error":
             try:
-                rows = read(case)
+                rows = read(case, engine)
             except harness.HarnessError:
                 return "error"
             assert_rows(rows, case.expected)
@@ -83,8 +84,8 @@ def check(case: Case) -> str:
             pytest.fail(f"cases.json says {outcome!r}, which this test does not know")
 
 
-def read(case: Case) -> CanonicalTable:
-    return canonical_table(harness.open_table(str(case.location)).snapshot().to_arrow())
+def read(case: Case, engine: str) -> CanonicalTable:
+    return canonical_table(harness.open_table(str(case.location)).snapshot().to_arrow(engine=engine))
 
 
 def assert_rows(got: CanonicalTable, expected: dict[str, Any]) -> None:

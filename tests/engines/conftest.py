@@ -3,10 +3,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import on_spark
 import pytest
 
 from harness.engines.duckdb.equality import EqualityLowering
 from harness.testing.iceberg import IcebergTable
+
+
+@pytest.fixture(autouse=True)
+def _on_spark(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--on-spark"):
+        on_spark.session = request.getfixturevalue("spark")
 
 
 @pytest.fixture(params=["by scope", "by sequence number"])
