@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 
 from harness.errors import EngineError, UnsupportedError
@@ -43,7 +43,7 @@ def load_classes(context: SparkContext) -> None:
     with _LOCK:
         if context in _SHIPPED:
             return
-        gateway = context._gateway
+        gateway: Any = context._gateway
         jar = _JARS.get(gateway)
         if jar is None:
             jar = _write(_compile(gateway))
@@ -55,7 +55,8 @@ def load_classes(context: SparkContext) -> None:
 
 def class_named(context: SparkContext, name: str) -> Any:
     """The Java class `harness.spark.<name>`, after `load_classes`."""
-    return _loader(context._gateway.jvm).loadClass(f"{PACKAGE}.{name}")
+    gateway: Any = context._gateway
+    return _loader(gateway.jvm).loadClass(f"{PACKAGE}.{name}")
 
 
 def sources() -> dict[str, str]:

@@ -150,23 +150,13 @@ class Gateway:
         check_readable(read_schema)
         if positions and file_format != "parquet":
             raise UnsupportedError(f"Cannot number the rows of {file_format.upper()} files with Spark's own reader")
-        described = pa.table(
-            [
-                pa.array([_location(file.path) for file in files], pa.string()),
-                pa.array([file.size for file in files], pa.int64()),
-            ]
-            + constants.columns,
-            schema=pa.schema(
-                [pa.field("", pa.string()), pa.field("", pa.int64()), *constants.schema.remove_metadata()]
-            ),
-        )
         jvm: Any = self._context._jvm
         frame = self._lowering.planned(
             self.session._jsparkSession,
             self._user._jsparkSession,
             jvm.java.lang.Class.forName(_FORMATS[file_format]).getConstructor(None).newInstance(None),
             read_schema.json(),
-            _stream(described),
+            _stream(files, constants),
             _OPTIONS,
             positions,
         )
@@ -248,7 +238,12 @@ def _location(path: str) -> str:
     return plain
 
 
-def _stream(table: pa.Table) -> bytearray:
+def _stream(files: Sequence[DiskFile], constants: pa.Table) -> bytearray:
+    """Locations, sizes and constants as an Arrow IPC stream: all files cross in one call."""
+    locations = pa.array([_location(file.path) for file in files], pa.string())
+    sizes = pa.array([file.size for file in files], pa.int64())
+    fields = [pa.field("location", pa.string()), pa.field("size", pa.int64()), *constants.schema]
+    table = pa.Table.from_arrays([locations, sizes, *constants.columns], schema=pa.schema(fields))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

@@ -11,14 +11,11 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.objects.AssertNotNull;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
@@ -28,7 +25,9 @@ import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation$;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -43,8 +42,7 @@ public final class Lowering {
     private static final int PATH = 0;
     private static final int SIZE = 1;
     private static final int CONSTANTS = 2;
-    private static final String METADATA_NAME = "_metadata";
-    private static final String ROW_INDEX = "row_index";
+    private static final String ROW_INDEX = ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME();
 
     private Lowering() {}
 
@@ -70,30 +68,31 @@ public final class Lowering {
             constants,
             (FileStatus[]) statuses.toArray(new FileStatus[statuses.size()]),
             (InternalRow[]) rows.toArray(new InternalRow[rows.size()]));
+        // Spark's reader fills a column of this name itself. Asking for it, in place of _metadata.row_index, spares a struct
+        // per row, and no column of a file can come in its place.
+        StructType read = positions ? dataSchema.add(ROW_INDEX, DataTypes.LongType, true) : dataSchema;
         HadoopFsRelation relation = new HadoopFsRelation(
-            index, constants, dataSchema, scala.Option.empty(), format, withStoreSettings(user, options), session);
+            index, constants, read, scala.Option.empty(), format, withStoreSettings(user, options), session);
         LogicalRelation scan = LogicalRelation$.MODULE$.apply(relation, false);
         return project(session, scan, dataSchema.length(), described, positions);
     }
 
     private static Dataset project(
             SparkSession session, LogicalRelation scan, int fields, StructType described, boolean positions) {
-        int columns = scan.output().size();
-        ArrayList shown = new ArrayList(columns + 1);
-        for (int i = 0; i < columns; i++) {
-            String name = i < fields ? "p" + i : described.fields()[CONSTANTS + i - fields].name();
-            shown.add(alias((Expression) scan.output().apply(i), name));
+        ArrayList shown = new ArrayList();
+        for (int i = 0; i < fields; i++) {
+            shown.add(alias((Expression) scan.output().apply(i), "p" + i));
         }
-        LogicalPlan source = scan;
+        int first = positions ? fields + 1 : fields;
+        for (int i = CONSTANTS; i < described.length(); i++) {
+            shown.add(alias((Expression) scan.output().apply(first + i - CONSTANTS), described.fields()[i].name()));
+        }
         if (positions) {
-            // Not by name: a column of the file may be called _metadata, and would come in its place.
-            LogicalRelation all = (LogicalRelation) scan.withMetadataColumns();
-            AttributeReference metadata = (AttributeReference) all.output().apply(columns);
-            int place = ((StructType) metadata.dataType()).fieldIndex(ROW_INDEX);
-            shown.add(alias(new GetStructField(metadata, place, scala.Option.apply(ROW_INDEX)), "pos"));
-            source = all;
+            Expression position = (Expression) scan.output().apply(fields);
+            // A reader that did not fill it would make rows seem deleted, or not.
+            shown.add(alias(new AssertNotNull(position, PlannedFileIndex.sequence(new ArrayList())), "pos"));
         }
-        return Dataset$.MODULE$.ofRows(session, new Project(PlannedFileIndex.sequence(shown), source));
+        return Dataset$.MODULE$.ofRows(session, new Project(PlannedFileIndex.sequence(shown), scan));
     }
 
     private static Alias alias(Expression value, String name) {
