@@ -19,7 +19,6 @@ Values say nothing of their types: only columns that `harness.differ.schemas` fi
 from __future__ import annotations
 
 import itertools
-
 from collections.abc import Hashable, Sequence
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias

@@ -67,7 +67,7 @@ class RowDifference:
         side has no such row.
     count: how many more of it that side has; 1 for a changed row.
     differing: names of the columns that differ; for a changed row, and for one with a partner.
-    partner: index in `Comparison.rows` of the row of the other side that is most like this one, sharing more than half
+    partner: index in `Comparison.rows` of the row of the other side that is most like this one, sharing at least half
         of its columns; each is the other's partner. None: there is none, or rows are paired by key.
     left_origins, right_origins: where the row lies, at most as many as `count`; empty for a side that is no table.
     """

@@ -1,6 +1,6 @@
 """How two Arrow schemas differ, and in which of their columns rows can be compared.
 
-Types are compared by what they hold, not by how Arrow lays it out: a large, viewed, dictionary-encoded or run-end-encoded
+Types are compared by what they hold, not by how Arrow lays it out: a large, viewed, dictionary- or run-end-encoded
 string is a string, a decimal has no width, every list is a list, a time zone only says that values are instants.
 """
 

@@ -1,0 +1,260 @@
+"""The exact differences of two tables that fit in memory: as multisets of rows, or as rows paired by keys.
+
+    multiset_difference(left, right, columns, max_rows=100)     every row counts as often as it occurs
+    keyed_difference(left, right, columns, keys, max_rows=100)  rows of one key are one row, changed or not
+
+Counts are exact; rows are shown up to a number. Which rows are shown, and in which order, depends on the values alone.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from harness.differ.canonical import Row, SignedZeros, canonical_rows, order_key
+from harness.differ.printing import show, show_pair
+from harness.differ.result import RowDifference, RowKind
+from harness.errors import RequestError
+
+_MOST_PAIRS = 250_000
+"""How many pairs of rows are looked at for the most alike, at most; beyond that, rows have no partners."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What differs between the rows of two tables.
+
+    rows: at most as many as asked for: changed ones first, then those only on the left, then those only on the right;
+        in each kind in the order of their values.
+    left_examples, right_examples: for each of `rows`, the index of one such row in the left and the right table; None:
+        that side has none.
+    only_left, only_right, changed: how many rows differ, each counted as often as it occurs.
+    truncated: whether `rows` lacks some.
+    """
+
+    rows: tuple[RowDifference, ...] = ()
+    left_examples: tuple[int | None, ...] = ()
+    right_examples: tuple[int | None, ...] = ()
+    only_left: int = 0
+    only_right: int = 0
+    changed: int = 0
+    truncated: bool = False
+
+
+def multiset_difference(
+    left: pa.Table,
+    right: pa.Table,
+    columns: Sequence[str],
+    *,
+    max_rows: int,
+    signed_zeros: SignedZeros = "distinct",
+) -> Difference:
+    """Rows that one table has more often than the other.
+
+    A row only on one side may have a partner on the other, see `RowDifference`.
+
+    Args:
+        left, right: tables that have `columns`, of comparable types; row order means nothing.
+        columns: what rows consist of.
+        max_rows: how many rows to show in all; of each kind the same share, as far as there are so many.
+        signed_zeros: whether -0.0 differs from 0.0.
+
+    Raises:
+        UnsupportedError: a column has a type that cannot be compared.
+    """
+    sides = _Sides.of(left, right, columns, signed_zeros)
+    surplus = Counter(sides.left_rows)
+    surplus.subtract(sides.right_rows)
+    lefts = {row: count for row, count in surplus.items() if count > 0}
+    rights = {row: -count for row, count in surplus.items() if count < 0}
+    shares = _shares([len(lefts), len(rights)], max_rows)
+    left_places = _places(sides.left_rows, _first(lefts, shares[0]))
+    right_places = _places(sides.right_rows, _first(rights, shares[1]))
+    partners = sides.partners(left_places, right_places)
+    found = [_Found(RowKind.ONLY_LEFT, i, None, lefts[sides.left_rows[i]]) for i in left_places]
+    found += [_Found(RowKind.ONLY_RIGHT, None, j, rights[sides.right_rows[j]]) for j in right_places]
+    return Difference(
+        rows=tuple(sides.row(one, found, partners.get(number)) for number, one in enumerate(found)),
+        left_examples=tuple(one.left for one in found),
+        right_examples=tuple(one.right for one in found),
+        only_left=sum(lefts.values()),
+        only_right=sum(rights.values()),
+        truncated=len(found) < len(lefts) + len(rights),
+    )
+
+
+def keyed_difference(
+    left: pa.Table,
+    right: pa.Table,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    *,
+    max_rows: int,
+    signed_zeros: SignedZeros = "distinct",
+) -> Difference:
+    """Keys that only one table has, and rows whose other columns differ. A null in a key equals a null.
+
+    Args:
+        keys: some of the columns; no two rows of one table may agree in all of them.
+        left, right, columns, max_rows, signed_zeros: as for `multiset_difference`.
+
+    Raises:
+        RequestError: there are no keys, one is not among the columns, or a table has several rows of one key.
+        UnsupportedError: as `multiset_difference`.
+    """
+    _check_keys(keys, columns)
+    sides = _Sides.of(left, right, columns, signed_zeros)
+    left_keys = _by_key("left", left, keys, signed_zeros)
+    right_keys = _by_key("right", right, keys, signed_zeros)
+    shared = left_keys.keys() & right_keys.keys()
+    changed = [key for key in shared if sides.left_rows[left_keys[key]] != sides.right_rows[right_keys[key]]]
+    only_left = [key for key in left_keys if key not in shared]
+    only_right = [key for key in right_keys if key not in shared]
+    shares = _shares([len(changed), len(only_left), len(only_right)], max_rows)
+    found = [_Found(RowKind.CHANGED, left_keys[key], right_keys[key]) for key in _first(changed, shares[0])]
+    found += [_Found(RowKind.ONLY_LEFT, left_keys[key], None) for key in _first(only_left, shares[1])]
+    found += [_Found(RowKind.ONLY_RIGHT, None, right_keys[key]) for key in _first(only_right, shares[2])]
+    return Difference(
+        rows=tuple(sides.row(one, found, None) for one in found),
+        left_examples=tuple(one.left for one in found),
+        right_examples=tuple(one.right for one in found),
+        only_left=len(only_left),
+        only_right=len(only_right),
+        changed=len(changed),
+        truncated=len(found) < len(changed) + len(only_left) + len(only_right),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A differing row: where one such row is on each side, and how often it is too many."""
+
+    kind: RowKind
+    left: int | None
+    right: int | None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Both tables, and their canonical rows."""
+
+    left: pa.Table
+    right: pa.Table
+    columns: tuple[str, ...]
+    left_rows: list[Row]
+    right_rows: list[Row]
+
+    @staticmethod
+    def of(left: pa.Table, right: pa.Table, columns: Sequence[str], signed_zeros: SignedZeros) -> _Sides:
+        rows = [canonical_rows(table, columns, signed_zeros=signed_zeros) for table in (left, right)]
+        return _Sides(left, right, tuple(columns), *rows)
+
+    def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
+        """By place in `lefts` followed by `rights`, the place of the most alike row of the other side.
+
+        Rows that share most columns come first; of equally alike ones, those that share the columns further left,
+        where keys tend to be.
+        """
+        if len(lefts) * len(rights) > _MOST_PAIRS:
+            return {}
+        candidates = []
+        for a, i in enumerate(lefts):
+            for b, j in enumerate(rights, len(lefts)):
+                differs = self._differs(i, j)
+                shared = len(differs) - sum(differs)
+                if shared > 0 and 2 * shared >= len(differs):
+                    candidates.append((-shared, differs, a, b))
+        partners: dict[int, int] = {}
+        for _, _, a, b in sorted(candidates):
+            if a not in partners and b not in partners:
+                partners[a], partners[b] = b, a
+        return partners
+
+    def row(self, one: _Found, found: Sequence[_Found], partner: int | None) -> RowDifference:
+        """The row, printed so that what differs from its other half, or from its partner, is seen."""
+        left, right = one.left, one.right
+        if partner is not None:
+            left = found[partner].left if left is None else left
+            right = found[partner].right if right is None else right
+        if left is not None and right is not None:
+            differs = self._differs(left, right)
+            pairs = [self._pair(name, left, right, d) for name, d in zip(self.columns, differs, strict=True)]
+            left_texts, right_texts = tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
+        else:
+            differs = (False,) * len(self.columns)
+            left_texts, right_texts = self._alone(self.left, left), self._alone(self.right, right)
+        return RowDifference(
+            kind=one.kind,
+            left=None if one.left is None else left_texts,
+            right=None if one.right is None else right_texts,
+            count=one.count,
+            differing=tuple(name for name, d in zip(self.columns, differs, strict=True) if d),
+            partner=partner,
+        )
+
+    def _differs(self, left: int, right: int) -> tuple[bool, ...]:
+        """By column, whether two rows differ there."""
+        return tuple(a != b for a, b in zip(self.left_rows[left], self.right_rows[right], strict=True))
+
+    def _pair(self, name: str, left: int, right: int, differs: bool) -> tuple[str, str]:
+        a, b = self.left.column(name)[left], self.right.column(name)[right]
+        return show_pair(a, b) if differs else (show(a), show(b))
+
+    def _alone(self, table: pa.Table, place: int | None) -> tuple[str, ...]:
+        return () if place is None else tuple(show(table.column(name)[place]) for name in self.columns)
+
+
+def _check_keys(keys: Sequence[str], columns: Sequence[str]) -> None:
+    if not keys:
+        raise RequestError("Cannot pair rows by no key: name at least one column")
+    for key in keys:
+        if key not in columns:
+            raise RequestError(
+                f"Cannot pair rows by {key!r}: both sides must have it, in comparable types; compared columns are "
+                f"{', '.join(map(repr, columns)) or 'none'}",
+                field=key,
+            )
+
+
+def _by_key(side: str, table: pa.Table, keys: Sequence[str], signed_zeros: SignedZeros) -> dict[Row, int]:
+    """Index of the one row of each key."""
+    rows = canonical_rows(table, keys, signed_zeros=signed_zeros)
+    places = {row: i for i, row in enumerate(rows)}
+    if len(places) < len(rows):
+        several = {row: count for row, count in Counter(rows).items() if count > 1}
+        (worst,) = _first(several, 1)
+        text = ", ".join(f"{name} = {show(table.column(name)[places[worst]])}" for name in keys)
+        raise RequestError(
+            f"Cannot pair rows by {', '.join(map(repr, keys))}: the {side} side has {several[worst]} rows with {text}, "
+            f"and {len(several)} such keys in all; add columns to the key, or compare without keys",
+        )
+    return places
+
+
+def _shares(numbers: Sequence[int], most: int) -> list[int]:
+    """How many of each to show: alike, as far as there are so many, and never more than `most` in all."""
+    shares = [0] * len(numbers)
+    for left, i in enumerate(sorted(range(len(numbers)), key=numbers.__getitem__)):
+        shares[i] = min(numbers[i], (most - sum(shares)) // (len(numbers) - left))
+    return shares
+
+
+def _first(rows: Collection[Row], most: int) -> list[Row]:
+    """The first rows by value."""
+    return heapq.nsmallest(most, rows, key=order_key)
+
+
+def _places(rows: Sequence[Row], wanted: Sequence[Row]) -> list[int]:
+    """For each wanted row the index of the first row that equals it."""
+    places: dict[Row, int] = {}
+    missing = set(wanted)
+    for i, row in enumerate(rows):
+        if row in missing:
+            missing.remove(row)
+            places[row] = i
+    return [places[row] for row in wanted]

@@ -1,0 +1,263 @@
+"""Values as text in which every difference that counts can be seen.
+
+null                    NULL
+boolean, integer        true, -7
+decimal                 12.50, with all digits of its scale
+float                   0.1, and its bits where that says too little: -0.0, NaN, and what 32 bits cannot hold exactly
+string, JSON            'it\\'s', with unprintable and invisible characters escaped; '' is no NULL
+binary, fixed           x'00ff'
+uuid                    61626364-6566-6768-696a-6b6c6d6e6f70
+date                    2024-02-29; years before 1 and after 9999 with their sign
+timestamp               2024-02-29 12:00:00.000000, with the digits of its unit; instants in UTC, with Z
+time, duration          12:00:00.000000, -90.5s
+interval                1 month 2 days 3 ns, each with its number
+struct, list, map       {a: 1, b: NULL}, [1, 2], map{'k': 1} by sorted keys
+"""
+
+from __future__ import annotations
+
+import struct
+import unicodedata
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.differ.canonical import canonical_values, order_key
+from harness.differ.schemas import is_hugeint, is_list
+
+LIMIT = 400
+"""How many characters of a value are shown, about; longer ones are cut, and say how much is missing."""
+_HEAD, _TAIL = 100, 60
+_BEFORE, _AFTER = 60, 140
+_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_SECONDS_PER_DAY = 86_400
+_DAYS_PER_ERA = 146_097
+"""Days in 400 years of the Gregorian calendar."""
+
+
+def show(value: pa.Scalar) -> str:
+    """One value, cut in the middle if it is long."""
+    return cut(show_values(pa.array([value], value.type))[0])
+
+
+def show_pair(left: pa.Scalar, right: pa.Scalar) -> tuple[str, str]:
+    """Two values that differ, so that it shows where: long ones are cut alike, around the first difference.
+
+    Text that only looks the same is shown in ASCII escapes; other values that print the same, with their types.
+    """
+    first, second = (show_values(pa.array([value], value.type))[0] for value in (left, right))
+    if _look_alike(first, second):
+        first, second = _escaped(first), _escaped(second)
+    if first == second:
+        first, second = f"{first} ({left.type})", f"{second} ({right.type})"
+    at = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
+    return cut(first, around=at), cut(second, around=at)
+
+
+def cut(text: str, *, around: int | None = None) -> str:
+    """`text`, without its middle if it is long, saying how many characters are missing where.
+
+    around: index of a character that stays, with what is near it.
+    """
+    if len(text) <= LIMIT:
+        return text
+    spans = [(0, _HEAD), (len(text) - _TAIL, len(text))]
+    if around is not None:
+        spans.append((max(around - _BEFORE, 0), min(around + _AFTER, len(text))))
+    shown, end = "", 0
+    for start, stop in sorted(spans):
+        if start > end:
+            shown += f"…({start - end:,} of {len(text):,} characters)…"
+        shown += text[max(start, end) : stop]
+        end = max(end, stop)
+    return shown
+
+
+def show_values(array: pa.Array) -> list[str]:
+    """Each value of an array, uncut."""
+    type_, kind = array.type, pa.types
+    if kind.is_dictionary(type_):
+        return show_values(array.dictionary_decode())
+    if kind.is_run_end_encoded(type_):
+        return show_values(pc.run_end_decode(array))
+    if isinstance(type_, pa.BaseExtensionType):
+        return _extension(array)
+    if kind.is_struct(type_):
+        return _structs(array)
+    if kind.is_map(type_):
+        return _maps(array)
+    if is_list(type_):
+        return _lists(array)
+    if kind.is_floating(type_):
+        return _floats(array)
+    write = _writer(type_)
+    return ["NULL" if value is None else write(value) for value in _plain(array)]
+
+
+def _look_alike(left: str, right: str) -> bool:
+    alike = unicodedata.normalize("NFKC", left) == unicodedata.normalize("NFKC", right)
+    return left != right and alike
+
+
+def _escaped(text: str) -> str:
+    return "".join(c if c.isascii() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _plain(array: pa.Array) -> list[Any]:
+    """Python values; moments as the ints that Arrow stores, because `datetime` lacks nanoseconds and most years."""
+    type_, kind = array.type, pa.types
+    if kind.is_date32(type_) or kind.is_time32(type_):
+        return array.cast(pa.int32()).to_pylist()  # type: ignore[no-any-return]
+    if kind.is_temporal(type_) and not kind.is_interval(type_):
+        return array.cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+    if kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_):
+        return array.cast(pa.large_binary()).to_pylist()  # type: ignore[no-any-return]
+    return array.to_pylist()  # type: ignore[no-any-return]
+
+
+def _writer(type_: pa.DataType) -> Callable[[Any], str]:
+    """What turns one non-null value without parts into its text."""
+    kind = pa.types
+    if kind.is_boolean(type_):
+        return lambda value: "true" if value else "false"
+    if kind.is_decimal(type_):
+        return _decimal
+    if kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_):
+        return _string
+    if kind.is_binary(type_) or kind.is_large_binary(type_) or kind.is_binary_view(type_):
+        return _bytes
+    if kind.is_fixed_size_binary(type_):
+        return _bytes
+    if kind.is_date32(type_):
+        return _date
+    if kind.is_date64(type_):
+        return lambda value: _timestamp(value, "ms", "") if value % 86_400_000 else _date(value // 86_400_000)
+    if kind.is_timestamp(type_):
+        return lambda value: _timestamp(value, type_.unit, "" if type_.tz is None else "Z")
+    if kind.is_time(type_):
+        return lambda value: _time(value, type_.unit)
+    if kind.is_duration(type_):
+        return lambda value: _duration(value, type_.unit)
+    if kind.is_interval(type_):
+        return lambda value: f"{value.months} month {value.days} days {value.nanoseconds} ns"
+    return str
+
+
+def _decimal(value: Decimal) -> str:
+    return format(value, "f")
+
+
+def _string(value: bytes) -> str:
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"{_bytes(value)} (not UTF-8)"
+    return "'" + "".join(map(_character, text)) + "'"
+
+
+def _character(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+def _bytes(value: bytes) -> str:
+    return f"x'{value.hex()}'"
+
+
+def _date(days: int) -> str:
+    """Days since 1970-01-01 in the proleptic Gregorian calendar, in any year."""
+    # Years here begin with March, so that a leap day is the last day of its year; an era is 400 of them.
+    era, day_of_era = divmod(days + 719_468, _DAYS_PER_ERA)
+    leap_days = day_of_era // 1_460 - day_of_era // 36_524 + day_of_era // 146_096
+    year_of_era = (day_of_era - leap_days) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * shifted + 2) // 5 + 1
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    year = 400 * era + year_of_era + (month <= 2)
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
+
+
+def _timestamp(value: int, unit: str, zone: str) -> str:
+    days, rest = divmod(value, _SECONDS_PER_DAY * 10 ** _DIGITS[unit])
+    return f"{_date(days)} {_time(rest, unit)}{zone}"
+
+
+def _time(value: int, unit: str) -> str:
+    seconds, fraction = divmod(value, 10 ** _DIGITS[unit])
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{text}.{fraction:0{_DIGITS[unit]}d}" if _DIGITS[unit] else text
+
+
+def _duration(value: int, unit: str) -> str:
+    seconds, fraction = divmod(abs(value), 10 ** _DIGITS[unit])
+    digits = f".{fraction:0{_DIGITS[unit]}d}".rstrip("0").rstrip(".") if _DIGITS[unit] else ""
+    return f"{'-' if value < 0 else ''}{seconds}{digits}s"
+
+
+def _floats(array: pa.Array) -> list[str]:
+    width = array.type.bit_width
+    zeros = pc.fill_null(array, pa.scalar(0, array.type)) if array.null_count else array
+    numbers = zeros.to_numpy(zero_copy_only=False)
+    bits = numbers.view(f"u{width // 8}")
+    valid = array.is_valid().to_pylist()
+    return [_float(numbers[i], f"0x{int(bits[i]):0{width // 4}x}") if valid[i] else "NULL" for i in range(len(numbers))]
+
+
+def _float(value: np.floating[Any], bits: str) -> str:
+    exact = float(value)
+    if exact != exact:
+        return f"NaN ({bits})"
+    shortest = repr(float(str(value)))
+    hides = shortest != repr(exact) or struct.pack(">d", exact) == struct.pack(">d", -0.0)
+    return f"{shortest} ({bits})" if hides else shortest
+
+
+def _extension(array: pa.ExtensionArray) -> list[str]:
+    name = array.type.extension_name
+    if name == "arrow.uuid":
+        raw = array.storage.to_pylist()
+        return ["NULL" if value is None else str(uuid.UUID(bytes=value)) for value in raw]
+    if name == "arrow.bool8" or is_hugeint(array.type):
+        values = canonical_values(array)
+        return ["NULL" if value is None else str(value).lower() for value in values]
+    return show_values(array.storage)
+
+
+def _structs(array: pa.StructArray) -> list[str]:
+    names = [field.name for field in array.type]
+    columns = [show_values(part) for part in array.flatten()]
+    valid = array.is_valid().to_pylist()
+    return [
+        "{" + ", ".join(f"{name}: {column[i]}" for name, column in zip(names, columns, strict=True)) + "}"
+        if valid[i]
+        else "NULL"
+        for i in range(len(array))
+    ]
+
+
+def _lists(array: pa.Array) -> list[str]:
+    elements = iter(show_values(array.flatten()))
+    return [
+        "NULL" if length is None else "[" + ", ".join(next(elements) for _ in range(length)) + "]"
+        for length in pc.list_value_length(array).to_pylist()
+    ]
+
+
+def _maps(array: pa.MapArray) -> list[str]:
+    return ["NULL" if not array[i].is_valid else _map(array[i].values) for i in range(len(array))]
+
+
+def _map(entries: pa.StructArray) -> str:
+    keys, values = entries.flatten()
+    texts = list(zip(show_values(keys), show_values(values), strict=True))
+    order = [order_key(key) for key in canonical_values(keys)]
+    ranked = sorted(range(len(texts)), key=order.__getitem__)
+    return "map{" + ", ".join(f"{texts[i][0]}: {texts[i][1]}" for i in ranked) + "}"
