@@ -165,21 +165,26 @@ def _schema_row(difference: SchemaDifference) -> str:
 
 def _rows(comparison: Comparison) -> Iterator[str]:
     if differing_rows(comparison):
-        rows = facing(comparison)
-        # Columns in which some pair of rows differs have a column for each side; the others need only one.
-        split = [any(row.marked[number] for row in rows) for number in range(len(comparison.columns))]
         yield '<section aria-labelledby="rows"><h2 id="rows">Differing rows</h2>'
         shown, differing = shown_rows(comparison), differing_rows(comparison)
         yield f'<p id="extent">{shown:,} of {differing:,} differing rows are in this report.</p>'
-        if any(row.kind is None for row in rows):
-            yield "<p>Without keys, rows that share at least half of the values face each other: alike, not equal.</p>"
-        yield from _filter(rows, split)
-        yield '<div class="scroll" tabindex="0" role="region" aria-labelledby="rows"><table class="rows">'
-        yield from _head(comparison, split)
-        for row in rows:
-            yield from _row(row, comparison, split)
-        yield '</table></div><p id="none" hidden>No row passes the filter.</p></section>'
+        if comparison.rows:
+            yield from _shown(comparison, facing(comparison))
+        yield "</section>"
     yield "</main>"
+
+
+def _shown(comparison: Comparison, rows: tuple[Facing, ...]) -> Iterator[str]:
+    # Columns in which some pair of rows differs have a column for each side; the others need only one.
+    split = [any(row.marked[number] for row in rows) for number in range(len(comparison.columns))]
+    if any(row.kind is None for row in rows):
+        yield "<p>Without keys, rows that share at least half of the values face each other: alike, not equal.</p>"
+    yield from _filter(rows, split)
+    yield '<div class="scroll" tabindex="0" role="region" aria-labelledby="rows"><table class="rows">'
+    yield from _head(comparison, split)
+    for row in rows:
+        yield from _row(row, comparison, split)
+    yield '</table></div><p id="none" hidden>No row passes the filter.</p>'
 
 
 def _kind(row: Facing) -> str:

@@ -94,6 +94,13 @@ def _rows(comparison: Comparison) -> Iterator[str]:
         return
     shown, differing = shown_rows(comparison), differing_rows(comparison)
     yield f"rows ({shown:,} of {differing:,} shown)"
+    if comparison.rows:
+        yield from _shown(comparison)
+    if shown < differing:
+        yield f"{counted(differing - shown, 'more differing row')} not shown; the counts above are exact"
+
+
+def _shown(comparison: Comparison) -> Iterator[str]:
     rows = facing(comparison)
     header = ["", *map(visible, comparison.columns)]
     lines = [line for row in rows for line in _lines(row)]
@@ -105,8 +112,6 @@ def _rows(comparison: Comparison) -> Iterator[str]:
             yield from _record(number, row, comparison)
     if any(_is_cut(row) for row in rows):
         yield f"values longer than {_WIDEST_VALUE} characters are cut (…); the JSON report holds them whole"
-    if shown < differing:
-        yield f"{counted(differing - shown, 'more differing row')} not shown; the counts above are exact"
 
 
 def _grid(rows: Sequence[Facing], header: list[str], widths: list[int]) -> Iterator[str]:

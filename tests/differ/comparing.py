@@ -1,0 +1,107 @@
+"""Comparisons made by hand, for the tests of the reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.differ.result import (
+    Comparison,
+    Origin,
+    RowDifference,
+    RowKind,
+    SchemaDifference,
+    SchemaKind,
+    SideInfo,
+)
+from harness.errors import CorruptFileError, EngineError
+
+LEFT = SideInfo(name="orders", engine="duckdb 2.0.0", table="lake/orders", snapshot=4, rows=1000)
+RIGHT = SideInfo(name="orders", engine="spark 4.3.0", table="lake/orders", snapshot=4, rows=999)
+TORN = CorruptFileError("Cannot read file: it is torn", table="lake/orders", file="data/a.parquet")
+LOST = EngineError("Cannot run the plan: executor lost", table="lake/orders")
+COLUMNS = ("id", "region", "total")
+
+
+def origin(file: str, position: int, *hidden_by: str) -> Origin:
+    return Origin(file=file, position=position, hidden_by=hidden_by)
+
+
+CHANGED = RowDifference(
+    kind=RowKind.CHANGED,
+    left=("7", "'eu'", "1.50"),
+    right=("7", "'us'", "1.50"),
+    differing=("region",),
+    left_origins=(origin("data/1.parquet", 6),),
+    right_origins=(origin("data/1.parquet", 6),),
+)
+ONLY_LEFT = RowDifference(
+    kind=RowKind.ONLY_LEFT,
+    left=("9", "'eu'", "2.00"),
+    right=None,
+    count=2,
+    left_origins=(origin("data/1.parquet", 8, "data/3-deletes.parquet"), origin("data/2.parquet", 0)),
+)
+ONLY_RIGHT = RowDifference(kind=RowKind.ONLY_RIGHT, left=None, right=("11", "NULL", "NULL"))
+SCHEMA = (
+    SchemaDifference("total", SchemaKind.TYPE, "decimal(10,2)", "decimal(12,2)"),
+    SchemaDifference("channel", SchemaKind.ONLY_LEFT, "string", None),
+    SchemaDifference("id", SchemaKind.NULLABLE, "not null", "nullable"),
+)
+KEYED = Comparison(
+    left=LEFT,
+    right=RIGHT,
+    columns=COLUMNS,
+    keys=("id",),
+    schema=SCHEMA,
+    rows=(CHANGED, ONLY_LEFT, ONLY_RIGHT),
+    only_left=2,
+    only_right=1,
+    changed=1,
+)
+CUT = replace(KEYED, changed=1234, truncated=True)
+UNKEYED = Comparison(
+    left=LEFT,
+    right=RIGHT,
+    columns=COLUMNS,
+    rows=(
+        replace(CHANGED, kind=RowKind.ONLY_LEFT, right=None, differing=(), right_origins=()),
+        ONLY_LEFT,
+        ONLY_RIGHT,
+        replace(CHANGED, kind=RowKind.ONLY_RIGHT, left=None, differing=(), left_origins=()),
+    ),
+    only_left=3,
+    only_right=2,
+)
+EQUAL = Comparison(left=LEFT, right=replace(RIGHT, rows=1000), columns=COLUMNS, schema=SCHEMA[2:])
+OUTCOME = Comparison(left=LEFT, right=replace(RIGHT, rows=None, error=LOST))
+FAILED = Comparison(left=replace(LEFT, rows=None, error=TORN), right=replace(RIGHT, rows=None, error=LOST))
+ALL = {
+    "keyed": KEYED,
+    "cut": CUT,
+    "unkeyed": UNKEYED,
+    "equal": EQUAL,
+    "outcome": OUTCOME,
+    "failed": FAILED,
+}
+
+
+def with_value(value: str) -> Comparison:
+    """One changed row with `value` in every place that a table, a file name or an engine's error can fill."""
+    side = SideInfo(name=value, engine=value, table=value, rows=1)
+    row = RowDifference(
+        kind=RowKind.CHANGED,
+        left=("1", value),
+        right=("1", "x" + value),
+        differing=(value,),
+        left_origins=(origin(value, 0, value),),
+        right_origins=(origin(value, 0),),
+    )
+    return Comparison(
+        left=side,
+        right=side,
+        columns=("k", value),
+        keys=("k",),
+        schema=(SchemaDifference(value, SchemaKind.TYPE, value, "x" + value),),
+        rows=(row,),
+        changed=1,
+    )

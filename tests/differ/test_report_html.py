@@ -1,0 +1,109 @@
+"""What the HTML report says, without a browser; what a browser makes of it is in test_html_in_chromium.py."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from comparing import ALL, CUT, EQUAL, FAILED, KEYED, OUTCOME, UNKEYED, with_value
+
+from harness.differ.reports import to_html
+
+VOID = {"meta", "input"}
+
+
+class Page(HTMLParser):
+    """Tags in order, open ones as a stack, and the text outside of style and script."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.stack: list[str] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        if not {"style", "script"} & set(self.stack):
+            self.text += data
+
+
+def words(comparison) -> str:
+    return " ".join(Page(to_html(comparison)).text.split())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_tag_is_closed(name):
+    assert Page(to_html(ALL[name])).stack == []
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_nothing_is_loaded_from_anywhere(name):
+    page = to_html(ALL[name])
+    attributes = {key for _, attrs in Page(page).tags for key in attrs}
+    assert attributes.isdisjoint({"src", "href", "srcset", "action", "data", "style", "onclick", "onerror"})
+    assert "url(" not in page
+    assert "@import" not in page
+    assert "default-src 'none'" in page
+
+
+@pytest.mark.parametrize(
+    ("comparison", "title"),
+    [
+        (EQUAL, "No difference no difference in 1,000 rows"),
+        (KEYED, "Differences found 1 row changed, 2 rows only on the left, 1 row only on the right"),
+        (OUTCOME, "Different outcome the left side gave 1,000 rows, the right side failed with EngineError"),
+        (FAILED, "Could not compare both sides failed"),
+    ],
+    ids=["equal", "different", "outcome", "failed"],
+)
+def test_the_verdict_comes_first(comparison, title):
+    assert title in words(comparison)
+
+
+def test_sides_and_schema():
+    shown = words(KEYED)
+    assert "engine duckdb 2.0.0 spark 4.3.0" in re.sub(r"(?<=[a-z])(?=duckdb|spark)|(?<=0)(?=spark)", " ", shown)
+    assert "decimal(12,2)" in shown
+    assert "different nullability, does not count" in shown
+
+
+def test_origins_name_file_position_and_the_hiding_delete():
+    assert "data/1.parquet, row 8, hidden on the right by data/3-deletes.parquet" in words(KEYED)
+
+
+def test_what_is_left_out_is_said():
+    assert "4 of 1,237 differing rows are in this report." in words(CUT)
+
+
+def test_alike_rows_are_said_to_be_a_guess():
+    assert "alike, not equal" in words(UNKEYED)
+    assert "alike, not equal" not in words(KEYED)
+
+
+def test_errors_of_both_sides():
+    shown = words(FAILED)
+    assert "CorruptFileError: Cannot read file: it is torn" in shown
+    assert "EngineError: Cannot run the plan: executor lost" in shown
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["</script><img src=x onerror=alert(1)>", "<b>", "'\" onmouseover=alert(1) x='", "&lt;", "\x00", "\ud800", "]]>"],
+    ids=ascii,
+)
+def test_no_value_becomes_markup(value):
+    page, harmless = Page(to_html(with_value(value))), Page(to_html(with_value("v")))
+    to_html(with_value(value)).encode("utf-8")
+    assert [(tag, sorted(attrs)) for tag, attrs in page.tags] == [(tag, sorted(attrs)) for tag, attrs in harmless.tags]
+    if value.isprintable():
+        assert value in page.text

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from comparing import ALL, CUT, EQUAL, FAILED, KEYED, LEFT, OUTCOME, with_value
+
+from harness.differ.reports import to_json
+
+
+def test_all_that_the_comparison_holds():
+    assert json.loads(to_json(KEYED)) == {
+        "format": 1,
+        "kind": "comparison",
+        "verdict": "different",
+        "summary": "1 row changed, 2 rows only on the left, 1 row only on the right, 2 columns of different schema",
+        "left": {
+            "name": "orders",
+            "engine": "duckdb 2.0.0",
+            "table": "lake/orders",
+            "snapshot": 4,
+            "rows": 1000,
+            "error": None,
+        },
+        "right": {
+            "name": "orders",
+            "engine": "spark 4.3.0",
+            "table": "lake/orders",
+            "snapshot": 4,
+            "rows": 999,
+            "error": None,
+        },
+        "columns": ["id", "region", "total"],
+        "keys": ["id"],
+        "schema": [
+            {"column": "total", "kind": "type", "left": "decimal(10,2)", "right": "decimal(12,2)", "counts": True},
+            {"column": "channel", "kind": "only_left", "left": "string", "right": None, "counts": True},
+            {"column": "id", "kind": "nullable", "left": "not null", "right": "nullable", "counts": False},
+        ],
+        "only_left": 2,
+        "only_right": 1,
+        "changed": 1,
+        "truncated": False,
+        "rows": [
+            {
+                "kind": "changed",
+                "count": 1,
+                "left": ["7", "'eu'", "1.50"],
+                "right": ["7", "'us'", "1.50"],
+                "differing": ["region"],
+                "left_origins": [{"file": "data/1.parquet", "position": 6, "hidden_by": []}],
+                "right_origins": [{"file": "data/1.parquet", "position": 6, "hidden_by": []}],
+            },
+            {
+                "kind": "only_left",
+                "count": 2,
+                "left": ["9", "'eu'", "2.00"],
+                "right": None,
+                "differing": [],
+                "left_origins": [
+                    {"file": "data/1.parquet", "position": 8, "hidden_by": ["data/3-deletes.parquet"]},
+                    {"file": "data/2.parquet", "position": 0, "hidden_by": []},
+                ],
+                "right_origins": [],
+            },
+            {
+                "kind": "only_right",
+                "count": 1,
+                "left": None,
+                "right": ["11", "NULL", "NULL"],
+                "differing": [],
+                "left_origins": [],
+                "right_origins": [],
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("comparison", "verdict"),
+    [(KEYED, "different"), (EQUAL, "equal"), (OUTCOME, "different outcome"), (FAILED, "could not compare")],
+    ids=["different", "equal", "outcome", "failed"],
+)
+def test_verdicts(comparison, verdict):
+    assert json.loads(to_json(comparison))["verdict"] == verdict
+
+
+def test_what_is_left_out_is_told_by_counts():
+    document = json.loads(to_json(CUT))
+    assert (document["changed"], document["truncated"], len(document["rows"])) == (1234, True, 3)
+
+
+def test_errors_have_class_cause_and_message():
+    assert json.loads(to_json(OUTCOME))["right"] == {
+        "name": "orders",
+        "engine": "spark 4.3.0",
+        "table": "lake/orders",
+        "snapshot": 4,
+        "rows": None,
+        "error": {
+            "class": "EngineError",
+            "cause": "Engine",
+            "message": "Cannot run the plan: executor lost [Engine; table lake/orders]",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "shown"),
+    [(2**53, 2**53), (2**53 + 1, "9007199254740993"), (-(2**53) - 1, "-9007199254740993"), (None, None)],
+)
+def test_large_snapshot_ids_are_text(snapshot, shown):
+    document = json.loads(to_json(replace(EQUAL, left=replace(LEFT, snapshot=snapshot))))
+    assert document["left"]["snapshot"] == shown
+
+
+@pytest.mark.parametrize("value", ["\x1b[31m", "\x00", "\ud800", 'a"b\\', "é日", "</script>"], ids=ascii)
+def test_values_come_back_as_they_are(value):
+    text = to_json(with_value(value))
+    text.encode("utf-8")
+    assert json.loads(text)["rows"][0]["left"] == ["1", value]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_one_document_that_ends_with_a_line_feed(name):
+    text = to_json(ALL[name])
+    json.loads(text)
+    assert text.endswith("}\n")
