@@ -46,6 +46,16 @@ def read_avro(data: bytes, *, file: str) -> tuple[PhysicalSchema, pa.Table]:
     return root.fields(), pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)])
 
 
+def schema_of_avro(head: bytes, *, file: str) -> PhysicalSchema:
+    """The columns of an Avro container, from its first bytes, which must hold the whole header; no record is read.
+
+    Raises:
+        CorruptFileError: not an Avro container, or `head` ends inside its header.
+        EncryptedTableError, UnsupportedError: as `read_avro`.
+    """
+    return parse_writer_schema(read_header(head, file=file).schema, file=file).fields()
+
+
 def _decode(data: bytes, file: str) -> list[Any]:
     try:
         return list(fastavro.reader(io.BytesIO(data)))

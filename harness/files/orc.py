@@ -7,7 +7,8 @@ It also gives every timestamp in nanos, and refuses a file with one outside the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import IO, Any, Literal, TypeVar
 
 import pyarrow as pa
 import pyarrow.orc
@@ -43,15 +44,7 @@ def read_orc(data: bytes, *, file: str) -> tuple[PhysicalSchema, pa.Table]:
         CorruptFileError: not an ORC file, cut, damaged, or two columns of one struct have the same name.
         UnsupportedError: pyarrow cannot give a value exactly, such as a timestamp outside the years 1677 to 2262.
     """
-    try:
-        orc = pyarrow.orc.ORCFile(pa.BufferReader(data))
-        table = orc.read()
-    except pa.ArrowNotImplementedError as error:
-        raise _unsupported(str(error), file) from error
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        if "out of range for nanosecond" in str(error):
-            raise _unsupported("it has a timestamp outside the years 1677 to 2262", file) from error
-        raise _corrupt(str(error), file) from error
+    table = _reading(lambda: pyarrow.orc.ORCFile(pa.BufferReader(data)).read(), file)
     fields = tuple(_stored(f) for f in table.schema)
     wanted = pa.schema([_exact(f) for f in table.schema])
     _check_names(table.schema, file)
@@ -61,6 +54,94 @@ def read_orc(data: bytes, *, file: str) -> tuple[PhysicalSchema, pa.Table]:
     except pa.ArrowException as error:
         raise _corrupt(str(error), file) from error
     return fields, table
+
+
+def schema_of_orc(source: IO[bytes], *, file: str) -> tuple[PhysicalSchema, int]:
+    """The columns of an ORC file and its number of rows, from its footer; `source` can seek, and only its end is read.
+
+    Raises:
+        CorruptFileError, UnsupportedError: as `read_orc`, but for what the rows themselves would show.
+    """
+    opened = _reading(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
+    schema = _reading(lambda: opened.schema, file)
+    _check_names(schema, file)
+    return tuple(_stored(f) for f in schema), int(opened.nrows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrcTraits:
+    """What a reader may not overlook, and a physical schema does not tell.
+
+    pads_text: it has a column of type `char`, whose values are stored with blanks up to its length.
+    is_proleptic: the writer says that its dates are in the proleptic Gregorian calendar, which is how harness takes
+        the dates of all files; other readers shift the old dates of a file that does not say so.
+    """
+
+    pads_text: bool
+    is_proleptic: bool
+
+
+def orc_traits(source: IO[bytes], *, file: str) -> OrcTraits:
+    """The traits of an ORC file, from its footer.
+
+    Raises:
+        CorruptFileError, UnsupportedError: as `schema_of_orc`.
+    """
+    opened = _reading(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
+    tail = _message(opened.reader.serialized_file_tail())
+    footer = _message(_only(tail, _TAIL_FOOTER))
+    kinds = [_only(_message(type_), _TYPE_KIND) for type_ in footer.get(_FOOTER_TYPES, ())]
+    return OrcTraits(pads_text=_CHAR in kinds, is_proleptic=_PROLEPTIC in footer.get(_FOOTER_CALENDAR, ()))
+
+
+# Field numbers and enum values of orc_proto.proto.
+_TAIL_FOOTER, _FOOTER_TYPES, _FOOTER_CALENDAR, _TYPE_KIND = 2, 4, 11, 1
+_CHAR, _PROLEPTIC = 17, 2
+
+
+def _only(message: dict[int, list[Any]], number: int) -> Any:
+    return message[number][0]
+
+
+def _message(data: bytes) -> dict[int, list[Any]]:
+    """The fields of a Protocol Buffers message by number: numbers and bytes, as they are."""
+    found: dict[int, list[Any]] = {}
+    position = 0
+    while position < len(data):
+        key, position = _varint(data, position)
+        values, wire = found.setdefault(key >> 3, []), key & 7
+        if wire == 0:
+            value, position = _varint(data, position)
+            values.append(value)
+            continue
+        width = {1: 8, 5: 4}.get(wire)
+        if width is None:
+            width, position = _varint(data, position)
+        values.append(data[position : position + width])
+        position += width
+    return found
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    number = shift = 0
+    while data[position] & 0x80:
+        number |= (data[position] & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+    return number | data[position] << shift, position + 1
+
+
+_T = TypeVar("_T")
+
+
+def _reading(read: Callable[[], _T], file: str) -> _T:
+    try:
+        return read()
+    except pa.ArrowNotImplementedError as error:
+        raise _unsupported(str(error), file) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if "out of range for nanosecond" in str(error):
+            raise _unsupported("it has a timestamp outside the years 1677 to 2262", file) from error
+        raise _corrupt(str(error), file) from error
 
 
 def _check_names(fields: pa.Schema | pa.StructType, file: str) -> None:

@@ -1,0 +1,96 @@
+"""What the driver learns of an Avro or ORC file before its rows are read: its columns, and in ORC how many rows it has.
+
+Only the ends of the files are read: the header of an Avro container, the footer of an ORC file.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import IO, cast
+
+from harness.engines.data_files import FileName, check_file
+from harness.errors import CorruptFileError, HarnessError, UnsupportedError
+from harness.files.avro import schema_of_avro
+from harness.files.orc import OrcTraits, orc_traits, schema_of_orc
+from harness.projection import PhysicalSchema
+from harness.storage import Storage
+
+_FIRST_BYTES = 1 << 16
+
+
+def read_head(file: FileName, file_format: str, storage: Storage, *, table: str) -> tuple[PhysicalSchema, int | None]:
+    """The columns of an Avro or ORC file, and its number of rows; None: only reading the file tells (avro).
+
+    Raises:
+        UnsupportedError: another format (iceberg 7.5).
+        MissingFileError, EncryptedTableError, CorruptFileError: naming the file.
+    """
+    if file_format not in ("avro", "orc"):
+        raise UnsupportedError(
+            f"Cannot read file: its format {file_format!r} is not supported",
+            cause="UnsupportedFormat",
+            table=table,
+            file=str(file),
+            rule="iceberg 7.5",
+        )
+    check_file(file, storage, table=table)
+    try:
+        if file_format == "avro":
+            return _avro_schema(file, storage), None
+        return schema_of_orc(_opened(file, storage), file=str(file))
+    except HarnessError as error:
+        raise error.within(table=table, file=str(file)) from error.__cause__
+
+
+def read_orc_traits(file: FileName, storage: Storage) -> OrcTraits:
+    """What the footer of an ORC file says beside its columns.
+
+    Raises:
+        MissingFileError, CorruptFileError, UnsupportedError: naming the file.
+    """
+    return orc_traits(_opened(file, storage), file=str(file))
+
+
+def _opened(file: FileName, storage: Storage) -> IO[bytes]:
+    return cast(IO[bytes], io.BufferedReader(_Stored(storage, file.physical)))
+
+
+def _avro_schema(file: FileName, storage: Storage) -> PhysicalSchema:
+    """Schemas are small as a rule; a header beyond the first bytes is read again, with twice as many."""
+    length, size = _FIRST_BYTES, storage.size(file.physical)
+    while length < size:
+        try:
+            return schema_of_avro(storage.read(file.physical, length=length), file=str(file))
+        except CorruptFileError:
+            length *= 4
+    return schema_of_avro(storage.read(file.physical), file=str(file))
+
+
+class _Stored(io.RawIOBase):
+    """A stored file that can seek, and reads what is asked for only."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        super().__init__()
+        self._storage, self._path = storage, path
+        self._size, self._position = storage.size(path), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, start + offset)
+        return self._position
+
+    def readinto(self, buffer: object) -> int:
+        target = memoryview(cast(bytearray, buffer))
+        data = self._storage.read(self._path, offset=self._position, length=len(target))
+        target[: len(data)] = data
+        self._position += len(data)
+        return len(data)

@@ -1,0 +1,123 @@
+"""Which files Spark's own readers give exactly as harness's do; all others are read by `arrow_scan`.
+
+ORC goes by a list of types that were tried on Spark 4.3 against harness's reader, vectorised and not. Not among them:
+
+- timestamps: Spark cuts nanoseconds, and turns `timestamp` by the zones of writer and JVM;
+- dates, where the file does not say that they are in the proleptic calendar: Spark shifts those before 1582;
+- text in a file with `char` columns: Spark takes their blanks away, and the physical schema does not show them;
+- fixed: their length is checked by harness only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from harness.engines.arrow_files import variants
+from harness.engines.data_files import FileName
+from harness.engines.spark.arrow_heads import read_orc_traits
+from harness.physical import walk_stored
+from harness.projection import PhysicalField, PhysicalSchema, Source, Stored
+from harness.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    StringType,
+    StructType,
+    TimeType,
+)
+from harness.storage import Storage
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
+_POSITIONAL = "_col"
+"""Where all columns are called so, Spark takes them for the unnamed columns of old Hive, and goes by position."""
+
+
+def reads_natively(
+    file_format: str,
+    schema: PhysicalSchema,
+    fields: Sequence[Field],
+    sources: Sequence[Source],
+    *,
+    positions: bool,
+    files: Sequence[FileName] = (),
+    storage: Storage | None = None,
+) -> bool:
+    """Whether Spark's own reader gives the columns that `sources` read, exactly.
+
+    Args:
+        schema: the physical schema that all files have.
+        positions: whether the rows' positions are needed; Spark has them of Parquet files only.
+        files, storage: the files, where footers must be looked at (ORC, for text and dates); without a storage the
+            answer is the careful one.
+
+    Raises:
+        MissingFileError, CorruptFileError, UnsupportedError: a footer cannot be read; naming the file.
+    """
+    if any(variants(fields, sources)):
+        return False
+    places = {source.place for source in sources if isinstance(source, Stored)}
+    used = [schema[place] for place in sorted(places)]
+    match file_format:
+        case "parquet":
+            is_known = not any(isinstance(f.type, OpaqueType) for f in walk_stored(used))
+            return is_known and _has_distinct_names(schema)
+        case "orc":
+            return not positions and _is_plain_orc(schema, used) and _says_nothing_else(used, files, storage)
+        case _:
+            return False
+
+
+def _has_distinct_names(level: Sequence[PhysicalField]) -> bool:
+    """Spark finds columns by name, lists and maps by their parts."""
+    names = [f.name for f in level]
+    return len(set(names)) == len(names) and all(
+        not isinstance(f.type, StructType) or _has_distinct_names(f.children) for f in walk_stored(level)
+    )
+
+
+def _is_plain_orc(schema: PhysicalSchema, used: Sequence[PhysicalField]) -> bool:
+    if schema and all(f.name.startswith(_POSITIONAL) for f in schema):
+        return False
+    return all(_is_exact(f) for f in walk_stored(used)) and all(map(_is_plainly_named, used))
+
+
+def _is_plainly_named(stored: PhysicalField) -> bool:
+    """Spark tells ORC the columns in a text of its own grammar."""
+    inner = all(map(_is_plainly_named, stored.children))
+    return inner and _PLAIN_NAME.fullmatch(stored.name) is not None
+
+
+def _is_exact(stored: PhysicalField) -> bool:
+    match stored.type:
+        case BooleanType() | IntegerType() | FloatType() | DecimalType() | StringType() | BinaryType() | DateType():
+            return True
+        case TimeType() | GeometryType() | GeographyType():
+            return True  # stored as long and binary
+        case StructType() | ListType() | MapType():
+            return True
+        case _:
+            return False
+
+
+def _says_nothing_else(used: Iterable[PhysicalField], files: Sequence[FileName], storage: Storage | None) -> bool:
+    """Whether the footers have none of the traits that would change the values of `used`."""
+    types = [f.type for f in walk_stored(used)]
+    has_text, has_dates = StringType() in types, DateType() in types
+    if not (has_text or has_dates):
+        return True
+    if storage is None:
+        return False
+    for traits in (read_orc_traits(file, storage) for file in files):
+        if (has_text and traits.pads_text) or (has_dates and not traits.is_proleptic):
+            return False
+    return True
