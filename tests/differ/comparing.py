@@ -64,10 +64,10 @@ UNKEYED = Comparison(
     right=RIGHT,
     columns=COLUMNS,
     rows=(
-        replace(CHANGED, kind=RowKind.ONLY_LEFT, right=None, differing=(), right_origins=()),
+        replace(CHANGED, kind=RowKind.ONLY_LEFT, right=None, partner=3, right_origins=()),
         ONLY_LEFT,
         ONLY_RIGHT,
-        replace(CHANGED, kind=RowKind.ONLY_RIGHT, left=None, differing=(), left_origins=()),
+        replace(CHANGED, kind=RowKind.ONLY_RIGHT, left=None, partner=0, left_origins=()),
     ),
     only_left=3,
     only_right=2,

@@ -49,6 +49,7 @@ def test_all_that_the_comparison_holds():
                 "left": ["7", "'eu'", "1.50"],
                 "right": ["7", "'us'", "1.50"],
                 "differing": ["region"],
+                "partner": None,
                 "left_origins": [{"file": "data/1.parquet", "position": 6, "hidden_by": []}],
                 "right_origins": [{"file": "data/1.parquet", "position": 6, "hidden_by": []}],
             },
@@ -58,6 +59,7 @@ def test_all_that_the_comparison_holds():
                 "left": ["9", "'eu'", "2.00"],
                 "right": None,
                 "differing": [],
+                "partner": None,
                 "left_origins": [
                     {"file": "data/1.parquet", "position": 8, "hidden_by": ["data/3-deletes.parquet"]},
                     {"file": "data/2.parquet", "position": 0, "hidden_by": []},
@@ -70,6 +72,7 @@ def test_all_that_the_comparison_holds():
                 "left": None,
                 "right": ["11", "NULL", "NULL"],
                 "differing": [],
+                "partner": None,
                 "left_origins": [],
                 "right_origins": [],
             },

@@ -11,7 +11,8 @@
     only_left, only_right, changed   how many rows differ, exact, each counted as often as it occurs
     truncated          whether `rows` leaves some of them out
     rows               kind ("changed", "only_left", "only_right"), count, left, right: printed values in the order of
-                       `columns`, or null; differing: names of the columns that differ; left_origins, right_origins:
+                       `columns`, or null, very long ones cut; differing: names of the columns that differ; partner:
+                       index in `rows` of the most alike row of the other side, or null; left_origins, right_origins:
                        file, position, hidden_by
 
 Snapshot ids outside ±2^53 are text, because JSON readers would round them.
@@ -83,6 +84,7 @@ def _row(row: RowDifference) -> dict[str, Any]:
         "left": row.left,
         "right": row.right,
         "differing": row.differing,
+        "partner": row.partner,
         "left_origins": [_origin(origin) for origin in row.left_origins],
         "right_origins": [_origin(origin) for origin in row.right_origins],
     }

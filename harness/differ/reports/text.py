@@ -111,7 +111,7 @@ def _shown(comparison: Comparison) -> Iterator[str]:
         for number, row in enumerate(rows, 1):
             yield from _record(number, row, comparison)
     if any(_is_cut(row) for row in rows):
-        yield f"values longer than {_WIDEST_VALUE} characters are cut (…); the JSON report holds them whole"
+        yield f"values longer than {_WIDEST_VALUE} characters are cut (…); the JSON report shows more of them"
 
 
 def _grid(rows: Sequence[Facing], header: list[str], widths: list[int]) -> Iterator[str]:
