@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from harness.engines.names import refuse_same_names
-from harness.engines.spark.arrow_scan import unwrap
+from harness.engines.spark.worker_errors import unwrap
 from harness.engines.spark.conform import conform
 from harness.engines.spark.connect import reader_of
 from harness.engines.spark.lowering import lower

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from harness.engines.key_sets import KeySet, check_keys, delete_files
 from harness.engines.names import columns_to_read
 from harness.engines.read_groups import Inspector, Opened, PlannedFiles, ReadGroup, ScanFile
-from harness.engines.spark.arrow_heads import open_file
+from harness.engines.spark.arrow_heads import read_head
 from harness.engines.spark.branch import Branch, is_metadata
 from harness.engines.spark.equality import EqualityLowering, key_columns
 from harness.engines.spark.filters import spark_condition
@@ -66,7 +66,7 @@ class _Lowering:
     @staticmethod
     def of(plan: ScanPlan, reader: Reader, columns: tuple[Field, ...]) -> _Lowering:
         def open_other(file: ScanFile) -> Opened:
-            return open_file(file, plan.storage, table=plan.table)
+            return Opened(*read_head(file.name, file.format, plan.storage, table=plan.table))
 
         inspector = Inspector(duckdb.connect(), plan, open_other)
         return _Lowering(plan, reader, columns, inspector, delete_files(plan))

@@ -16,10 +16,11 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.read_groups import ReadGroup, ScanFile, partition_fields
-from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, reads_natively
+from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
 from harness.engines.spark.columns import column
 from harness.engines.spark.constants import literal, storable
-from harness.engines.spark.planned_files import DiskFile, disk_files
+from harness.engines.spark.gateway import DiskFile, FileFormat, disk_files
+from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.positions import encode
 from harness.engines.spark.types import natural
 from harness.plan import ScanPlan
@@ -37,7 +38,7 @@ class Reader(Protocol):
     def planned_frame(
         self,
         *,
-        file_format: str,
+        file_format: FileFormat,
         read_schema: SparkStruct,
         files: Sequence[DiskFile],
         constants: pa.Table,
@@ -76,7 +77,7 @@ class FileConstants:
 
     def table(self) -> pa.Table:
         """One row per file, with the columns that the expressions need."""
-        return pa.table(dict(self._columns)) if self._columns else pa.table({}).select([])
+        return pa.table({**self._columns, "_": pa.nulls(self.size)}).drop(["_"])  # keeps the rows without columns
 
     def _struct(self, values: Sequence[Any], type_: StructType) -> Column:
         if all(value is None for value in values):
@@ -113,7 +114,15 @@ class GroupScan:
     def __post_init__(self) -> None:
         by_row = self.positions or self.deleted is not None
         group = self.group
-        native = reads_natively(group.format, group.schema, self.fields, group.sources, positions=by_row)
+        native = reads_natively(
+            group.format,
+            group.schema,
+            self.fields,
+            group.sources,
+            positions=by_row,
+            files=[file.name for file in self.files],
+            storage=self.plan.storage,
+        )
         object.__setattr__(self, "native", native)
         object.__setattr__(self, "constants", FileConstants(len(self.files)))
 
@@ -149,7 +158,7 @@ class GroupScan:
         frame = self.reader.planned_frame(
             file_format=self.group.format,
             read_schema=SparkStruct([natural(self.group.schema[place]) for place in self._places]),
-            files=disk_files([file.name.physical for file in self.files], self.plan.storage),
+            files=disk_files(self.plan.storage, [file.name.physical for file in self.files]),
             constants=self.constants.table(),
             positions=self.positions or encoded is not None,
         )
