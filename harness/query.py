@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from harness.engine import duckdb_engine
 from harness.errors import RequestError
 from harness.query_sql import rewrite
-from harness.table import Snapshot, Table, default_engine, open_table
+from harness.table import Snapshot, Table, open_table
 
 if TYPE_CHECKING:
     import duckdb
@@ -49,7 +50,7 @@ def sql(
         reference.view: snapshots[reference.table].plan(columns=reference.columns, where=reference.where)
         for reference in rewritten.references
     }
-    return default_engine().query(rewritten.sql, plans, connection)  # type: ignore[no-any-return]
+    return duckdb_engine().query(rewritten.sql, plans, connection)
 
 
 def _snapshot(name: str, value: Table | Snapshot | str) -> Snapshot:

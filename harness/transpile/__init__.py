@@ -1,0 +1,27 @@
+"""From DuckDB's dialect to Spark's, by meaning: what is written for Spark gives the same rows there, or is refused.
+
+    condition(filter, columns)      a filter as a condition on other columns
+    query(text, tables)             a whole query, with the columns that it gives
+
+sqlglot only parses. What it would write for Spark differs in rows from what DuckDB does, without an error, in too many
+places (`avg` of decimals, the order of `*` after USING, backslashes in LIKE, `upper` beyond ASCII, rounding casts, list
+indexes, ...). So an expression goes over only where this package knows its meaning on both engines, type by type;
+anything else is an UnsupportedError that names it. Under ANSI mode, in time zone UTC, without case-sensitive names.
+
+Two allowances: sums and averages of floating-point numbers depend on the order of rows on either engine, and where one
+engine raises an error (a division by zero, an overflow, a text that is no number) the other may have a value.
+
+    spark_text    names, literals and types in Spark's SQL
+    values        expressions with their types, and how two types become one
+    predicates    conditions that `harness.predicate` has understood
+    expressions   operators
+    comparisons   comparing, IN, BETWEEN, LIKE
+    functions     scalar functions, and casts in `casts`
+    aggregates    aggregates and window functions
+    scopes        what names mean in a query
+    queries       SELECT and what surrounds it
+"""
+
+from harness.transpile.filters import condition
+
+__all__ = ["condition"]
