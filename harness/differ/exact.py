@@ -202,11 +202,11 @@ class _Sides:
         return tuple(a != b for a, b in zip(self.left_rows[left], self.right_rows[right], strict=True))
 
     def _pair(self, name: str, left: int, right: int, differs: bool) -> tuple[str, str]:
-        a, b = self.left.column(name)[left], self.right.column(name)[right]
-        return show_pair(a, b) if differs else (show(a), show(b))
+        a, b = self.left.column(name), self.right.column(name)
+        return show_pair(a, left, b, right) if differs else (show(a, left), show(b, right))
 
     def _alone(self, table: pa.Table, place: int | None) -> tuple[str, ...]:
-        return () if place is None else tuple(show(table.column(name)[place]) for name in self.columns)
+        return () if place is None else tuple(show(table.column(name), place) for name in self.columns)
 
 
 def _check_keys(keys: Sequence[str], columns: Sequence[str]) -> None:
@@ -228,7 +228,7 @@ def _by_key(side: str, table: pa.Table, keys: Sequence[str], signed_zeros: Signe
     if len(places) < len(rows):
         several = {row: count for row, count in Counter(rows).items() if count > 1}
         (worst,) = _first(several, 1)
-        text = ", ".join(f"{name} = {show(table.column(name)[places[worst]])}" for name in keys)
+        text = ", ".join(f"{name} = {show(table.column(name), places[worst])}" for name in keys)
         raise RequestError(
             f"Cannot pair rows by {', '.join(map(repr, keys))}: the {side} side has {several[worst]} rows with {text}, "
             f"and {len(several)} such keys in all; add columns to the key, or compare without keys",

@@ -21,7 +21,7 @@ import unicodedata
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,8 @@ import pyarrow.compute as pc
 
 from harness.differ.canonical import canonical_values, order_key
 from harness.differ.schemas import is_hugeint, is_list
+
+Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 LIMIT = 400
 """How many characters of a value are shown, about; longer ones are cut, and say how much is missing."""
@@ -40,17 +42,17 @@ _DAYS_PER_ERA = 146_097
 """Days in 400 years of the Gregorian calendar."""
 
 
-def show(value: pa.Scalar) -> str:
-    """One value, cut in the middle if it is long."""
-    return cut(show_values(pa.array([value], value.type))[0])
+def show(column: Column, place: int) -> str:
+    """The value at an index of a column, cut in the middle if it is long."""
+    return cut(_text(column, place))
 
 
-def show_pair(left: pa.Scalar, right: pa.Scalar) -> tuple[str, str]:
+def show_pair(left: Column, left_place: int, right: Column, right_place: int) -> tuple[str, str]:
     """Two values that differ, so that it shows where: long ones are cut alike, around the first difference.
 
     Text that only looks the same is shown in ASCII escapes; other values that print the same, with their types.
     """
-    first, second = (show_values(pa.array([value], value.type))[0] for value in (left, right))
+    first, second = _text(left, left_place), _text(right, right_place)
     if _look_alike(first, second):
         first, second = _escaped(first), _escaped(second)
     if first == second:
@@ -97,6 +99,12 @@ def show_values(array: pa.Array) -> list[str]:
         return _floats(array)
     write = _writer(type_)
     return ["NULL" if value is None else write(value) for value in _plain(array)]
+
+
+def _text(column: Column, place: int) -> str:
+    one = column.slice(place, 1)
+    array = next(chunk for chunk in one.chunks if len(chunk)) if isinstance(one, pa.ChunkedArray) else one
+    return show_values(array)[0]
 
 
 def _look_alike(left: str, right: str) -> bool:

@@ -1,0 +1,322 @@
+"""Where differing rows of planned tables lie, and which deletes hide them on the other side.
+
+The rows of a difference are looked up by value in the table's files, deleted rows included, with DuckDB. DuckDB only
+narrows the search; what matches is decided on canonical values, so a NaN, -0.0 or nested value finds its own row.
+Then each place, a file and a position, is looked for in the plan of the other side. Costs a read of the compared
+columns per side, whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import duckdb
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from harness.differ.canonical import Row, SignedZeros, canonical_rows
+from harness.differ.exact import Difference
+from harness.differ.result import Origin, RowDifference
+from harness.differ.schemas import normal_type
+from harness.engines.duckdb.conform import conform
+from harness.engines.duckdb.engine import connect, engine_error, registrar
+from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.errors import HarnessWarning, UnknownColumnError
+from harness.plan import ScanPlan
+from harness.projection import METADATA
+from harness.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    arrow_field,
+)
+
+PlanOf: TypeAlias = Callable[[Sequence[str]], ScanPlan]
+"""The plan of a side that reads the named columns, metadata columns among them; `Snapshot.plan` is one."""
+Place: TypeAlias = tuple[str, int]
+"""A data file, as recorded, and a physical position in it."""
+
+MOST_ORIGINS = 10
+"""How many origins a row names, at most; a row may occur a million times."""
+_MOST_CANDIDATES = 100_000
+"""How many rows are looked at by value, at most; where more are alike, rows stay without origins."""
+_MOST_PROBES = 300
+"""How many reads find out which equality deletes hide rows, at most; beyond that, some are not named."""
+_PLACE = ("_file", "_pos", "_deleted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferingSide:
+    """One side of a difference.
+
+    rows: the table that was compared. examples: for each differing row its index in `rows`, or None.
+    plan_of: how the table is planned; None: the side is no planned table.
+    """
+
+    rows: pa.Table
+    examples: Sequence[int | None]
+    plan_of: PlanOf | None
+
+
+def with_origins(
+    difference: Difference,
+    left: pa.Table,
+    right: pa.Table,
+    columns: Sequence[str],
+    *,
+    keys: Sequence[str] = (),
+    left_plan: PlanOf | None,
+    right_plan: PlanOf | None,
+    signed_zeros: SignedZeros = "distinct",
+) -> tuple[RowDifference, ...]:
+    """The rows of a difference, with origins for each side that is a planned table.
+
+    A row that no file holds, because an engine read its values wrong, has no origin; with keys, it has that of the row
+    of its key. Rows that the other side reads too come last among several equal ones.
+
+    Args:
+        difference: what `multiset_difference` or `keyed_difference` found.
+        left, right, columns, keys, signed_zeros: as these were given.
+        left_plan, right_plan: how the sides are planned; None: a side is no planned table.
+
+    Raises:
+        HarnessError: a plan cannot be made, or DuckDB cannot read its files.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HarnessWarning)  # the comparison has read the tables, and warned
+        lookup = _Lookup(tuple(columns), tuple(keys), signed_zeros)
+        counts = [row.count for row in difference.rows]
+        sides = [
+            DifferingSide(rows=left, examples=difference.left_examples, plan_of=left_plan),
+            DifferingSide(rows=right, examples=difference.right_examples, plan_of=right_plan),
+        ]
+        lefts = lookup.origins(counts, sides[0], sides[1].plan_of)
+        rights = lookup.origins(counts, sides[1], sides[0].plan_of)
+    return tuple(
+        replace(row, left_origins=lefts.get(i, ()), right_origins=rights.get(i, ()))
+        for i, row in enumerate(difference.rows)
+    )
+
+
+def columns_of(plan: ScanPlan) -> PlanOf:
+    """How a plan that is already made is planned with other columns: same files, deletes and filter."""
+
+    def plan_of(names: Sequence[str]) -> ScanPlan:
+        known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
+        for name in names:
+            if name not in known:
+                raise UnknownColumnError(f"Cannot find column {name!r} in the plan", table=plan.table, field=name)
+        return replace(plan, columns=tuple(known[name] for name in names))
+
+    return plan_of
+
+
+def hidden_places(plan: ScanPlan, places: Iterable[Place]) -> dict[Place, tuple[str, ...]]:
+    """Of the places whose file is in a plan, the delete files that hide each, as recorded; empty: the row is read.
+
+    Raises:
+        HarnessError: delete files or data files cannot be read.
+    """
+    ordinals = {path: i for i, path in reversed(list(enumerate(plan.files.column("path").to_pylist())))}
+    wanted: dict[int, list[int]] = {}
+    for path, position in places:
+        if path in ordinals:
+            wanted.setdefault(ordinals[path], []).append(position)
+    found = _by_position(plan, wanted)
+    by_scope: dict[int, list[int]] = {}
+    scopes = plan.files.column("equality_scope").to_pylist()
+    for ordinal in wanted:
+        by_scope.setdefault(scopes[ordinal], []).append(ordinal)
+    probe = _Probe(plan, wanted)
+    for scope, members in by_scope.items():
+        for place, delete in probe.hits(members, plan.equality_scopes[scope]):
+            found[place].append(plan.equality_deletes[delete].path)
+    paths = plan.files.column("path")
+    return {(paths[o].as_py(), position): tuple(dict.fromkeys(by)) for (o, position), by in found.items()}
+
+
+def _by_position(plan: ScanPlan, wanted: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[str]]:
+    """By ordinal and position, the position deletes that may hide it; all `wanted` ones are in."""
+    flagged = plan.files.column("has_positions").to_pylist()
+    deleted = plan.load_positions([ordinal for ordinal in wanted if flagged[ordinal]])
+    return {
+        (ordinal, position): [
+            source.path
+            for source in plan.position_deletes
+            if ordinal in source.files and position in deleted.get(ordinal, ())
+        ]
+        for ordinal, positions in wanted.items()
+        for position in positions
+    }
+
+
+@dataclass(slots=True)
+class _Probe:
+    """Finds which equality deletes hit rows, by reading the rows' files with fewer and fewer of the deletes."""
+
+    plan: ScanPlan
+    wanted: Mapping[int, Sequence[int]]
+    made: int = 0
+
+    def hits(self, ordinals: Sequence[int], deletes: Sequence[int]) -> list[tuple[tuple[int, int], int]]:
+        """Ordinal and position of each wanted row of some files that one of `deletes` hits, with that delete."""
+        if not deletes or not ordinals or self.made >= _MOST_PROBES:
+            return []
+        self.made += 1
+        struck = self._struck(ordinals, deletes)
+        if len(deletes) == 1 or not struck:
+            return [(place, deletes[0]) for place in struck]
+        files = sorted({ordinal for ordinal, _ in struck})
+        half = len(deletes) // 2
+        return self.hits(files, deletes[:half]) + self.hits(files, deletes[half:])
+
+    def _struck(self, ordinals: Sequence[int], deletes: Sequence[int]) -> list[tuple[int, int]]:
+        files = self.plan.files.take(pa.array(ordinals, pa.int64()))
+        for name, values in (
+            ("equality_scope", pa.array([0] * len(ordinals), pa.int32())),
+            ("has_positions", pa.array([False] * len(ordinals))),
+        ):
+            files = files.set_column(files.schema.get_field_index(name), files.schema.field(name), values)
+        plan = replace(
+            self.plan,
+            columns=tuple(METADATA[name] for name in _PLACE),
+            filter=None,
+            files=files,
+            equality_deletes=tuple(self.plan.equality_deletes[d] for d in deletes),
+            equality_scopes=(tuple(range(len(deletes))),),
+            position_deletes=(),
+            load_positions=_no_positions,
+            row_commit_versions=None,
+        )
+        numbers = dict(zip(files.column("path").to_pylist(), ordinals, strict=True))
+        rows = pa.table(
+            {
+                "_file": [path for path, ordinal in numbers.items() for _ in self.wanted[ordinal]],
+                "_pos": [position for ordinal in numbers.values() for position in self.wanted[ordinal]],
+            }
+        )
+        read = _matching(plan, rows, ("_file", "_pos"))
+        return [
+            (numbers[path], position)
+            for path, position, deleted in zip(*(read.column(i).to_pylist() for i in range(3)), strict=True)
+            if deleted
+        ]
+
+
+def _no_positions(_ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A physical row that has the values, or only the key, of a differing row."""
+
+    place: Place
+    only_key: bool
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """Looks differing rows up in planned tables."""
+
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+    signed_zeros: SignedZeros
+
+    def origins(
+        self, counts: Sequence[int], side: DifferingSide, other: PlanOf | None
+    ) -> dict[int, tuple[Origin, ...]]:
+        """The origins of the differing rows of a side, by number of the differing row."""
+        wanted = {number: index for number, index in enumerate(side.examples) if index is not None}
+        if side.plan_of is None or not wanted:
+            return {}
+        candidates = self._candidates(side.plan_of, side.rows.take(pa.array(list(wanted.values()), pa.int64())))
+        by_number = dict(zip(wanted, candidates, strict=True))
+        elsewhere: dict[Place, tuple[str, ...]] = {}
+        if other is not None:
+            places = {candidate.place for found in candidates for candidate in found}
+            elsewhere = hidden_places(other(_PLACE), sorted(places))
+        return {
+            number: tuple(
+                Origin(file=c.place[0], position=c.place[1], hidden_by=elsewhere.get(c.place, ()))
+                for c in sorted(found, key=lambda c: _rank(c, elsewhere))[: min(counts[number], MOST_ORIGINS)]
+            )
+            for number, found in by_number.items()
+        }
+
+    def _candidates(self, plan_of: PlanOf, wanted: pa.Table) -> list[list[_Candidate]]:
+        """For each row of `wanted`, physical rows that may be it."""
+        place = [name for name in _PLACE if name not in self.columns]
+        plan = plan_of([*self.columns, *place])
+        read = _matching(plan, wanted, self.keys or self.columns)
+        if read.num_rows > _MOST_CANDIDATES:
+            return [[] for _ in range(wanted.num_rows)]
+        matched = self.keys or self.columns
+        by_match: dict[Row, list[tuple[Row, Place, bool]]] = {}
+        places = zip(*(read.column(name).to_pylist() for name in _PLACE), strict=True)
+        for key, row, (file, position, deleted) in zip(
+            self._rows(read, matched), self._rows(read, self.columns), places, strict=True
+        ):
+            by_match.setdefault(key, []).append((row, (file, position), deleted))
+        return [
+            [_Candidate(where, found != row, deleted) for found, where, deleted in by_match.get(key, ())]
+            for key, row in zip(self._rows(wanted, matched), self._rows(wanted, self.columns), strict=True)
+        ]
+
+    def _rows(self, table: pa.Table, columns: Sequence[str]) -> list[Row]:
+        return canonical_rows(table, columns, signed_zeros=self.signed_zeros)
+
+
+def _rank(candidate: _Candidate, elsewhere: Mapping[Place, tuple[str, ...]]) -> tuple[bool, bool, bool, Place]:
+    """Best first: the very row, a row that is read, one that the other side does not read, then by place."""
+    read_elsewhere = elsewhere.get(candidate.place) == ()
+    return candidate.only_key, candidate.deleted, read_elsewhere, candidate.place
+
+
+def _matching(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Rows of a plan that may equal one of `wanted` in `columns`: all that do, and some more."""
+    connection = connect()
+    add = registrar(connection)
+    query = numbered(lower(plan, connection, add, Use.VIEW), plan)
+    safe = _searchable(plan, wanted, columns)
+    if safe:
+        keys = add(pa.table({f"w{i}": wanted.column(name).cast(arrow_field(f).type) for i, (name, f) in safe.items()}))
+        same = " AND ".join(f"d.r{i} IS NOT DISTINCT FROM w.w{i}" for i in safe)
+        query = f"SELECT d.* FROM ({query}) AS d SEMI JOIN {keys} AS w ON {same}"
+    try:
+        read = pa.table(connection.sql(f"{query} LIMIT {_MOST_CANDIDATES + 1}"))
+        return conform(read, pa.schema([arrow_field(f) for f in plan.columns]))
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise engine_error(error, plan.table) from error
+
+
+def _searchable(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
+    """By place in the plan, columns whose values DuckDB finds as they are: of plain types, floats only if need be."""
+    plain, floats = {}, {}
+    for i, f in enumerate(plan.columns):
+        if f.name not in columns or not _same_type(f, wanted.schema.field(f.name)):
+            continue
+        match f.type:
+            case FloatType():
+                floats[i] = (f.name, f)
+            case BooleanType() | IntegerType() | DecimalType() | StringType() | BinaryType() | DateType():
+                plain[i] = (f.name, f)
+            case TimestampType(unit="us"):
+                plain[i] = (f.name, f)
+            case _:
+                pass
+    return plain or floats
+
+
+def _same_type(field: Field, given: pa.Field) -> bool:
+    return bool(normal_type(arrow_field(field).type).equals(normal_type(given.type)))

@@ -1,0 +1,264 @@
+"""Row differences against hand-made expectations, and against counters of plain Python values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.differ.exact import keyed_difference, multiset_difference
+from harness.differ.result import RowDifference, RowKind
+from harness.errors import RequestError
+
+LEFT, RIGHT, CHANGED = RowKind.ONLY_LEFT, RowKind.ONLY_RIGHT, RowKind.CHANGED
+
+
+def table(*rows, names="abc", types=None):
+    columns = list(zip(*rows, strict=True)) if rows else [[] for _ in types]
+    kinds = types or [None] * len(columns)
+    return pa.table({n: pa.array(list(c), t) for n, c, t in zip(names, columns, kinds, strict=False)})
+
+
+def found(left, right, **how):
+    difference = multiset_difference(left, right, left.column_names, **{"max_rows": 100, **how})
+    return [(r.kind, r.left or r.right, r.count) for r in difference.rows]
+
+
+# -- as multisets -----------------------------------------------------------------------------------------------------
+
+
+def test_order_of_rows_means_nothing():
+    rows = [(1, "a"), (2, "b"), (2, "b"), (None, None)]
+    assert found(table(*rows), table(*rows[::-1])) == []
+
+
+def test_one_duplicate_removed():
+    difference = multiset_difference(table((1,), (2,), (2,), (2,)), table((2,), (1,), (2,)), ["a"], max_rows=9)
+    assert difference.rows == (RowDifference(kind=LEFT, left=("2",), right=None, count=1),)
+    assert (difference.only_left, difference.only_right, difference.changed) == (1, 0, 0)
+    assert (difference.left_examples, difference.right_examples) == ((1,), (None,))
+    assert not difference.truncated
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        pytest.param(pa.array([1], pa.int32()), pa.array([1], pa.int64()), id="integer widths"),
+        pytest.param(pa.array([Decimal("1.0")]), pa.array([Decimal("1.00")]), id="decimal scales"),
+        pytest.param(pa.array([1]), pa.array([Decimal("1.00")]), id="integer and decimal"),
+        pytest.param(pa.array([0.5], pa.float32()), pa.array([0.5]), id="float widths"),
+        pytest.param(pa.array([1], pa.timestamp("us")), pa.array([1_000], pa.timestamp("ns")), id="units"),
+        pytest.param(pa.array([2**62], pa.timestamp("us")), pa.array([2**62], pa.timestamp("us")), id="far away"),
+        pytest.param(pa.array([math.nan]), pa.array([-math.nan]), id="NaN"),
+        pytest.param(pa.array(["a"]), pa.array(["a"], pa.string_view()), id="layouts"),
+        pytest.param(
+            pa.array([[(1, 2), (3, 4)]], pa.map_(pa.int8(), pa.int8())),
+            pa.array([[(3, 4), (1, 2)]], pa.map_(pa.int8(), pa.int8())),
+            id="order in maps",
+        ),
+        pytest.param(pa.array([{"x": 1, "y": 2}]), pa.array([{"y": 2, "x": 1}]), id="order in structs"),
+        pytest.param(pa.array([None], pa.null()), pa.array([None], pa.string()), id="nulls"),
+    ],
+)
+def test_equal_values(left, right):
+    assert found(pa.table({"a": left}), pa.table({"a": right})) == []
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "texts"),
+    [
+        pytest.param(pa.array([""]), pa.array([None], pa.string()), ("''", "NULL"), id="empty text and null"),
+        pytest.param(pa.array([0.0]), pa.array([-0.0]), ("0.0", "-0.0 (0x8000000000000000)"), id="zeros"),
+        pytest.param(
+            pa.array([math.nan]),
+            pa.array([None], pa.float64()),
+            ("NaN (0x7ff8000000000000)", "NULL"),
+            id="NaN and null",
+        ),
+        pytest.param(
+            pa.array([0.1], pa.float32()), pa.array([0.1]), ("0.1 (0x3dcccccd)", "0.1"), id="float and double"
+        ),
+        pytest.param(
+            pa.array([0], pa.timestamp("us", "UTC")),
+            pa.array([3_600_000_000], pa.timestamp("us", "Europe/Berlin")),
+            ("1970-01-01 00:00:00.000000Z", "1970-01-01 01:00:00.000000Z"),
+            id="shifted zone",
+        ),
+        pytest.param(pa.array([[1, 2]]), pa.array([[2, 1]]), ("[1, 2]", "[2, 1]"), id="order in lists"),
+        pytest.param(pa.array([[None]]), pa.array([None], pa.list_(pa.null())), ("[NULL]", "NULL"), id="nested null"),
+    ],
+)
+def test_different_values(left, right, texts):
+    a, b = pa.table({"a": left}), pa.table({"a": right})
+    assert found(a, b) == [(LEFT, (texts[0],), 1), (RIGHT, (texts[1],), 1)]
+
+
+def test_zeros_may_be_equal():
+    assert found(table((0.0, [0.0])), table((-0.0, [-0.0])), signed_zeros="equal") == []
+
+
+def test_no_columns_at_all():
+    difference = multiset_difference(table((1,), (2,)), table((1,)), [], max_rows=9)
+    assert (difference.only_left, difference.rows[0].left) == (1, ())
+
+
+def test_partners():
+    left = table((1, "a", 1.0), (2, "b", 2.0), (9, "z", 9.0))
+    right = table((2, "b", 2.5), (1, "", 1.0), (5, "q", 5.0))
+    rows = multiset_difference(left, right, left.column_names, max_rows=9).rows
+    assert [(r.left or r.right, r.differing, r.partner) for r in rows] == [
+        (("1", "'a'", "1.0"), ("b",), 3),
+        (("2", "'b'", "2.0"), ("c",), 4),
+        (("9", "'z'", "9.0"), (), None),
+        (("1", "''", "1.0"), ("b",), 0),
+        (("2", "'b'", "2.5"), ("c",), 1),
+        (("5", "'q'", "5.0"), (), None),
+    ]
+
+
+def test_partners_share_columns_on_the_left_first():
+    left, right = table((1, True), (2, False)), table((1, False), (2, True))
+    rows = multiset_difference(left, right, left.column_names, max_rows=9).rows
+    assert [(r.left, rows[r.partner].right) for r in rows[:2]] == [
+        (("1", "true"), ("1", "false")),
+        (("2", "false"), ("2", "true")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lefts", "rights", "most", "shown"),
+    [
+        (10, 10, 4, (2, 2)),
+        (10, 1, 4, (3, 1)),
+        (1, 10, 5, (1, 4)),
+        (10, 0, 4, (4, 0)),
+        (3, 3, 0, (0, 0)),
+        (2, 2, 9, (2, 2)),
+    ],
+)
+def test_counts_are_exact_whatever_is_shown(lefts, rights, most, shown):
+    left = table(*((i,) for i in range(lefts)), types=[pa.int64()])
+    right = table(*((-1 - i,) for i in range(rights)), types=[pa.int64()])
+    difference = multiset_difference(left, right, ["a"], max_rows=most)
+    assert (difference.only_left, difference.only_right) == (lefts, rights)
+    kinds = Counter(row.kind for row in difference.rows)
+    assert (kinds[LEFT], kinds[RIGHT]) == shown
+    assert difference.truncated is (most < lefts + rights)
+    assert [r.left for r in difference.rows if r.left] == [(str(i),) for i in range(shown[0])]
+
+
+VALUES = st.one_of(st.none(), st.sampled_from([0.0, -0.0, math.nan, -math.nan, 1.5, math.inf]))
+TEXTS = st.sampled_from([None, "", "a", "NaN", "-0.0"])
+LISTS = st.one_of(st.none(), st.lists(st.sampled_from([None, 0.0, -0.0, math.nan]), max_size=2))
+ROWS = st.lists(st.tuples(st.integers(0, 2), VALUES, TEXTS, LISTS), max_size=12)
+TYPES = [pa.int8(), pa.float64(), pa.string(), pa.list_(pa.float64())]
+
+
+def plain(value):
+    """A value by what it means, in a way that shares nothing with the code under test."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else ("float", value, math.copysign(1, value))
+    return ("list", *map(plain, value)) if isinstance(value, list) else ("plain", value)
+
+
+def arrow(rows):
+    return table(*rows, names="abcd", types=TYPES)
+
+
+@given(ROWS, ROWS)
+def test_multiset_difference_is_that_of_counters(left, right):
+    a, b = (Counter(tuple(map(plain, row)) for row in rows) for rows in (left, right))
+    difference = multiset_difference(arrow(left), arrow(right), list("abcd"), max_rows=1_000)
+    for kind, rows, examples, expected in (
+        (LEFT, left, difference.left_examples, a - b),
+        (RIGHT, right, difference.right_examples, b - a),
+    ):
+        shown = [(row, i) for row, i in zip(difference.rows, examples, strict=True) if row.kind is kind]
+        assert {tuple(map(plain, rows[i])): row.count for row, i in shown} == expected
+    assert (difference.only_left, difference.only_right) == ((a - b).total(), (b - a).total())
+
+
+@given(ROWS, st.randoms(use_true_random=False))
+def test_a_table_equals_itself_shuffled(rows, random):
+    shuffled = random.sample(rows, len(rows))
+    difference = multiset_difference(arrow(rows), arrow(shuffled), list("abcd"), max_rows=9)
+    assert (difference.rows, difference.only_left, difference.only_right) == ((), 0, 0)
+
+
+@given(ROWS, ROWS, st.randoms(use_true_random=False))
+def test_what_is_shown_does_not_depend_on_row_order(left, right, random):
+    first = multiset_difference(arrow(left), arrow(right), list("abcd"), max_rows=3)
+    mixed = [arrow(random.sample(rows, len(rows))) for rows in (left, right)]
+    again = multiset_difference(*mixed, list("abcd"), max_rows=3)
+    # NaNs of any sign are one value; which of them stands for it is not promised.
+    nameless = str.maketrans({"f": "7"})
+    for one, two in itertools.zip_longest(first.rows, again.rows):
+        assert [t.translate(nameless) for t in one.left or one.right] == [
+            t.translate(nameless) for t in two.left or two.right
+        ]
+
+
+# -- by keys ----------------------------------------------------------------------------------------------------------
+
+
+def test_rows_are_paired_by_key():
+    left = table((1, "a", 0.0), (2, "b", 1.0), (3, "c", 2.0), (None, "n", 1.0))
+    right = table((None, "n", 2.0), (4, "d", 1.0), (1, None, -0.0), (2, "b", 1.0))
+    difference = keyed_difference(left, right, ["a", "b", "c"], ["a"], max_rows=9)
+    assert difference.rows == (
+        RowDifference(
+            kind=CHANGED, left=("NULL", "'n'", "1.0"), right=("NULL", "'n'", "2.0"), count=1, differing=("c",)
+        ),
+        RowDifference(
+            kind=CHANGED,
+            left=("1", "'a'", "0.0"),
+            right=("1", "NULL", "-0.0 (0x8000000000000000)"),
+            count=1,
+            differing=("b", "c"),
+        ),
+        RowDifference(kind=LEFT, left=("3", "'c'", "2.0"), right=None),
+        RowDifference(kind=RIGHT, left=None, right=("4", "'d'", "1.0")),
+    )
+    assert (difference.only_left, difference.only_right, difference.changed) == (1, 1, 2)
+    assert difference.left_examples == (3, 0, 2, None)
+    assert difference.right_examples == (0, 2, None, 1)
+
+
+def test_keys_of_several_columns_and_types():
+    left = table((1, "a", 0), (1, "b", 0), types=[pa.int32(), pa.string(), pa.int8()])
+    right = table((1, "b", 0), (1, "a", 1), types=[pa.int64(), pa.large_string(), pa.int8()])
+    (row,) = keyed_difference(left, right, ["a", "b", "c"], ["b", "a"], max_rows=9).rows
+    assert (row.left, row.right, row.differing) == (("1", "'a'", "0"), ("1", "'a'", "1"), ("c",))
+
+
+def test_each_kind_gets_its_share():
+    left = table(*((i, 0) for i in range(10)))
+    right = table(*((i, 1) for i in range(5, 20)))
+    difference = keyed_difference(left, right, ["a", "b"], ["a"], max_rows=6)
+    assert [row.kind for row in difference.rows] == [CHANGED, CHANGED, LEFT, LEFT, RIGHT, RIGHT]
+    assert (difference.changed, difference.only_left, difference.only_right) == (5, 5, 10)
+    assert difference.truncated
+
+
+def test_duplicate_keys_are_refused():
+    good, bad = table((1, "x"), (2, "x")), table((2, "x"), (2, "y"), (2, "z"), (3, "x"), (3, "x"))
+    with pytest.raises(RequestError, match="the right side has 3 rows with a = 2, and 2 such keys in all"):
+        keyed_difference(good, bad, ["a", "b"], ["a"], max_rows=9)
+    with pytest.raises(RequestError, match="the left side has 2 rows with a = NULL, b = 'x'"):
+        keyed_difference(table((None, "x"), (None, "x")), good, ["a", "b"], ["a", "b"], max_rows=9)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [([], "Cannot pair rows by no key"), (["z"], "Cannot pair rows by 'z': both sides must have it.*are 'a', 'b'")],
+    ids=["none", "unknown"],
+)
+def test_keys_must_be_compared_columns(keys, message):
+    with pytest.raises(RequestError, match=message):
+        keyed_difference(table((1, 2)), table((1, 2)), ["a", "b"], keys, max_rows=9)

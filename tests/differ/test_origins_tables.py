@@ -1,0 +1,296 @@
+"""Where differing rows of planned tables lie, and which deletes hide them on the other side; expectations by hand."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.differ import origins
+from harness.differ.exact import keyed_difference, multiset_difference
+from harness.differ.origins import columns_of, hidden_places, with_origins
+from harness.differ.result import Origin
+from harness.errors import UnknownColumnError
+from harness.testing.delta import DeltaTable
+from harness.testing.iceberg import IcebergTable
+
+SCHEMA = {"id": "long", "x": "double", "s": "string"}
+
+
+def numbered(*ids):
+    return [{"id": i, "x": float(i), "s": str(i)} for i in ids]
+
+
+def opened(t):
+    directory = t.store.directory if isinstance(t, IcebergTable) else t.directory
+    return harness.open_table(str(directory))
+
+
+def compared(left, right, *, columns=("id", "x", "s"), keys=(), left_plan=None, right_plan=None, rows=(None, None)):
+    """The differing rows of two snapshots, with origins. rows: what stands in for the rows that were read."""
+    tables = [s.to_arrow() if given is None else given for s, given in zip((left, right), rows, strict=True)]
+    if keys:
+        difference = keyed_difference(*tables, columns, keys, max_rows=100)
+    else:
+        difference = multiset_difference(*tables, columns, max_rows=100)
+    plans = {"left_plan": left_plan or left.plan, "right_plan": right_plan or right.plan}
+    return with_origins(difference, *tables, columns, keys=keys, **plans)
+
+
+@pytest.fixture
+def table(tmp_path):
+    return IcebergTable.create(tmp_path / "t", SCHEMA, format_version=3)
+
+
+def both(t):
+    """The first and the last snapshot of a table."""
+    source = opened(t)
+    return source.snapshot(source.snapshots()[0]["id"]), source.snapshot()
+
+
+# -- which delete hides a row -----------------------------------------------------------------------------------------
+
+
+def test_a_position_delete_file(table):
+    a, b = table.write_data(numbered(1, 2, 3)), table.write_data(numbered(4, 5))
+    table.append(a, b)
+    d = table.write_position_deletes([(a, 1), (b, 0)])
+    table.commit(add=[d])
+    first, second = compared(*both(table))
+    assert first.left_origins == (Origin(file=a.path, position=1, hidden_by=(d.path,)),)
+    assert second.left_origins == (Origin(file=b.path, position=0, hidden_by=(d.path,)),)
+    assert first.right_origins == second.right_origins == ()
+
+
+def test_a_deletion_vector(table):
+    a = table.write_data(numbered(1, 2, 3))
+    table.append(a)
+    (d,) = table.write_deletion_vectors({a: [2]})
+    table.commit(add=[d])
+    (row,) = compared(*both(table))
+    assert row.left_origins == (Origin(file=a.path, position=2, hidden_by=(d.path,)),)
+
+
+def test_an_equality_delete_among_many(table):
+    a, b = table.write_data(numbered(1, 2, 3)), table.write_data(numbered(3, 4))
+    table.append(a, b)
+    hits_none = {"id": 2, "s": "1"}  # within the bounds of the files, so that the plan keeps it
+    keys = [hits_none, {"id": 3}, {"s": "1"}, hits_none, {"s": "3"}, hits_none]
+    deletes = [table.write_equality_deletes(list(key), [key]) for key in keys]
+    table.commit(add=deletes)
+    one, three = compared(*both(table))
+    assert one.left_origins == (Origin(file=a.path, position=0, hidden_by=(deletes[2].path,)),)
+    by = (deletes[1].path, deletes[4].path)
+    assert three.count == 2
+    assert three.left_origins == (
+        Origin(file=a.path, position=2, hidden_by=by),
+        Origin(file=b.path, position=0, hidden_by=by),
+    )
+
+
+def test_an_equality_delete_hits_older_files_only(table):
+    a = table.write_data(numbered(1))
+    table.append(a)
+    d = table.write_equality_deletes(["id"], [{"id": 1}])
+    b = table.write_data(numbered(1))
+    table.commit(add=[d, b])
+    plan = opened(table).snapshot().plan()
+    assert hidden_places(plan, [(a.path, 0), (b.path, 0), ("elsewhere", 0)]) == {
+        (a.path, 0): (d.path,),
+        (b.path, 0): (),
+    }
+
+
+def test_both_kinds_of_deletes(table):
+    a = table.write_data(numbered(1, 2))
+    table.append(a)
+    e = table.write_equality_deletes(["id"], [{"id": 2}])
+    (v,) = table.write_deletion_vectors({a: [1]})
+    table.commit(add=[e, v])
+    (row,) = compared(*both(table))
+    assert row.left_origins == (Origin(file=a.path, position=1, hidden_by=(v.path, e.path)),)
+
+
+def test_probes_are_bounded(table, monkeypatch):
+    a = table.write_data(numbered(1, 2))
+    table.append(a)
+    deletes = [table.write_equality_deletes(["id"], [{"id": i}]) for i in (1, 7, 8, 2)]
+    table.commit(add=deletes)
+    plan = opened(table).snapshot().plan()
+    places = [(a.path, 0), (a.path, 1)]
+    assert hidden_places(plan, places) == {places[0]: (deletes[0].path,), places[1]: (deletes[3].path,)}
+    monkeypatch.setattr(origins, "_MOST_PROBES", 2)
+    assert hidden_places(plan, places) == {places[0]: (deletes[0].path,), places[1]: ()}
+
+
+@pytest.mark.parametrize("storage", ["u", "i"])
+def test_a_delta_deletion_vector(tmp_path, storage):
+    t = DeltaTable.create(tmp_path / "t", SCHEMA)
+    f = t.write_data(numbered(1, 2, 3))
+    t.append(f)
+    before = t.version
+    t.delete_rows({f: [1]}, storage=storage)
+    source = opened(t)
+    left, right = source.snapshot(version=before), source.snapshot()
+    (row,) = compared(left, right)
+    (origin,) = row.left_origins
+    assert (origin.file, origin.position) == (left.plan().files.column("path")[0].as_py(), 1)
+    assert origin.hidden_by == (right.plan().position_deletes[0].path,)
+
+
+# -- where a row lies -------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_files_that_the_other_side_lacks(table):
+    a = table.write_data(numbered(1))
+    table.append(a)
+    b = table.write_data(numbered(2), format="avro")
+    table.append(b)
+    (row,) = compared(*both(table))
+    assert row.left_origins == ()
+    assert row.right_origins == (Origin(file=b.path, position=0),)
+
+
+def test_a_row_that_is_read_though_it_is_deleted(table):
+    """Both sides are one snapshot, and the engine on the right ignores a delete."""
+    a = table.write_data(numbered(1, 2))
+    table.append(a)
+    d = table.write_position_deletes([(a, 0)])
+    table.commit(add=[d])
+    now = opened(table).snapshot()
+    (row,) = compared(now, now, rows=(None, pa.Table.from_pylist(numbered(1, 2))))
+    assert row.right_origins == (Origin(file=a.path, position=0, hidden_by=(d.path,)),)
+
+
+def test_a_row_that_is_not_read_though_it_is_live(table):
+    a = table.write_data(numbered(1, 2))
+    table.append(a)
+    now = opened(table).snapshot()
+    (row,) = compared(now, now, rows=(None, pa.Table.from_pylist(numbered(2))))
+    assert row.left_origins == (Origin(file=a.path, position=0),)
+    assert row.right_origins == ()
+
+
+def test_a_wrong_value_has_an_origin_by_key_only(table):
+    a = table.write_data(numbered(1, 2))
+    table.append(a)
+    now = opened(table).snapshot()
+    wrong = pa.Table.from_pylist([{"id": 1, "x": 1.0, "s": "1"}, {"id": 2, "x": 2.5, "s": "2"}])
+    left, right = compared(now, now, rows=(None, wrong))
+    assert left.left_origins == (Origin(file=a.path, position=1),)
+    assert right.right_origins == ()
+    (changed,) = compared(now, now, rows=(None, wrong), keys=["id"])
+    assert changed.left_origins == changed.right_origins == (Origin(file=a.path, position=1),)
+
+
+def test_a_changed_row_lies_in_both_files(table):
+    a = table.write_data(numbered(1, 2))
+    table.append(a)
+    d = table.write_equality_deletes(["id"], [{"id": 2}])
+    b = table.write_data([{"id": 2, "x": 2.5, "s": "2"}])
+    table.commit(add=[d, b])
+    (row,) = compared(*both(table), keys=["id"])
+    assert row.left_origins == (Origin(file=a.path, position=1, hidden_by=(d.path,)),)
+    assert row.right_origins == (Origin(file=b.path, position=0),)
+
+
+def test_of_equal_rows_those_come_first_that_the_other_side_does_not_read(table):
+    a, b, c = (table.write_data(numbered(1)) for _ in range(3))
+    table.append(a, b, c)
+    d = table.write_position_deletes([(b, 0)])
+    table.commit(add=[d])
+    (row,) = compared(*both(table))
+    assert (row.count, row.left_origins) == (1, (Origin(file=b.path, position=0, hidden_by=(d.path,)),))
+
+
+def test_a_row_names_a_bounded_number_of_origins(table):
+    a, b = table.write_data(numbered(*[1] * 25)), table.write_data(numbered(2))
+    table.append(a)
+    table.commit(add=[b], remove=[a])
+    row = compared(*both(table))[0]
+    assert (row.count, len(row.left_origins)) == (25, origins.MOST_ORIGINS)
+
+
+def test_special_floats_find_their_own_rows(tmp_path):
+    t = IcebergTable.create(tmp_path / "t", {"x": "double", "y": "list<float>"}, format_version=3)
+    rows = [{"x": x, "y": [y]} for x in (0.0, -0.0, math.nan, None) for y in (0.0, -0.0, math.nan, None)]
+    a = t.write_data(rows)
+    t.append(a)
+    now = opened(t).snapshot()
+    found = compared(now, now, columns=("x", "y"), rows=(None, now.to_arrow().slice(0, 0)))
+    assert sorted(row.left_origins[0].position for row in found) == list(range(16))
+    assert all(len(row.left_origins) == 1 for row in found)
+
+
+def test_values_of_all_kinds_find_their_rows(tmp_path):
+    schema = {
+        "i": "int",
+        "b": "boolean",
+        "d": "decimal(20, 3)",
+        "u": "uuid",
+        "f": "fixed[2]",
+        "t": "timestamptz",
+        "n": "timestamp_ns",
+        "m": "map<string, int>",
+        "c": "struct<p: date, q: time>",
+    }
+    t = IcebergTable.create(tmp_path / "t", schema, format_version=3)
+    value = {
+        "b": True,
+        "d": "1.500",
+        "u": b"a" * 16,
+        "f": b"xy",
+        "t": 10**18,
+        "n": 5,
+        "m": [("k", 1), ("j", None)],
+        "c": {"p": 3, "q": 4},
+    }
+    a = t.write_data([{"i": 1, **value}, {"i": 1}, {"i": 2, **value}])
+    t.append(a)
+    now = opened(t).snapshot()
+    found = compared(now, now, columns=tuple(schema), rows=(None, now.to_arrow().slice(0, 0)))
+    assert [row.left[0] for row in found] == ["1", "1", "2"]
+    assert [row.left_origins[0].position for row in found] == [1, 0, 2]
+
+
+def test_a_side_that_is_no_table_has_no_origins(table):
+    a = table.write_data(numbered(1, 2))
+    table.append(a)
+    now = opened(table).snapshot()
+    left, right = now.to_arrow(), pa.Table.from_pylist(numbered(3))
+    difference = multiset_difference(left, right, ["id"], max_rows=9)
+    rows = with_origins(difference, left, right, ["id"], left_plan=now.plan, right_plan=None)
+    assert [(r.left_origins, r.right_origins) for r in rows] == [
+        ((Origin(file=a.path, position=0),), ()),
+        ((Origin(file=a.path, position=1),), ()),
+        ((), ()),
+    ]
+    assert with_origins(difference, left, right, ["id"], left_plan=None, right_plan=None) == difference.rows
+
+
+def test_too_many_alike_rows_have_no_origins(table, monkeypatch):
+    a = table.write_data(numbered(1, 1, 1, 2))
+    table.append(a)
+    now = opened(table).snapshot()
+    monkeypatch.setattr(origins, "_MOST_CANDIDATES", 2)
+    one, two = compared(now, now, rows=(None, now.to_arrow().slice(0, 0)))
+    assert one.left_origins == two.left_origins == ()
+
+
+def test_plans_with_a_filter(table):
+    a = table.write_data(numbered(1, 2, 1))
+    table.append(a)
+    now = opened(table).snapshot()
+    plan = partial(now.plan, where="id = 2")
+    rows = (now.to_arrow(where="id = 2"), pa.Table.from_pylist(numbered(7)))
+    row, _ = compared(now, now, rows=rows, left_plan=plan)
+    assert row.left_origins == (Origin(file=a.path, position=1),)
+    made = columns_of(plan(["id"]))
+    assert made(["s", "_pos"]).columns == plan(["s", "_pos"]).columns
+    again, _ = compared(now, now, rows=rows, left_plan=made)
+    assert again == row
+    with pytest.raises(UnknownColumnError, match="Cannot find column 'nope' in the plan"):
+        made(["nope"])
