@@ -1,0 +1,121 @@
+"""A side whose rows DuckDB reads: a relation, a planned table, or an Arrow stream that was put aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import duckdb
+import pyarrow as pa
+
+from harness.differ.duckdb_hash import Value, row_hashes
+from harness.differ.duckdb_types import shown
+from harness.differ.result import SideInfo
+from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Sums, Wanted
+from harness.engines.duckdb.conform import conform
+from harness.errors import EngineError
+from harness.plan import ScanPlan
+
+_MOST_LISTED = 1000
+"""Buckets that a query lists; more are asked for as a range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DuckDBSide:
+    """Rows of a relation.
+
+    schema: the columns as the side calls them. types: the types in which rows are shown, by place; a column of integers
+    may stand for times. keep: what must live as long as the relation.
+    """
+
+    info: SideInfo
+    relation: duckdb.DuckDBPyRelation
+    schema: pa.Schema
+    types: pa.Schema
+    plan: ScanPlan | None = None
+    keep: object = field(default=None, compare=False, repr=False)
+
+    def head(self, columns: Sequence[str], limit: int) -> pa.Table:
+        """At most `limit` rows."""
+        labels = ", ".join(f"{text} AS r{i}" for i, text in enumerate(self._shown(columns)))
+        with failing(self.info):
+            rows = pa.table(_numbered(self.relation).limit(limit).project(labels or "NULL AS r0"))
+            return self._conform(rows, columns)
+
+    def buckets(self, hashing: Hashing) -> Buckets:
+        """All rows, summed by bucket."""
+        with failing(self.info):
+            bucketed = self._hashed(hashing).project(f"{_bucket(hashing)} AS b, h1, h2")
+            summed = bucketed.aggregate("b, count(*) AS n, sum(h1) AS s1, sum(h2) AS s2", "b")
+            found = summed.fetchall()
+        return {int(b): Sums(int(n), int(s1), int(s2)) for b, n, s1, s2 in found}
+
+    def hashes(self, hashing: Hashing, wanted: Wanted) -> pa.Table:
+        """The hashes of the rows of some buckets."""
+        bucket = _bucket(hashing)
+        if 0 < len(wanted.only) <= _MOST_LISTED:
+            condition = f"{bucket} IN ({', '.join(map(str, wanted.only))})"
+        else:
+            condition = f"{bucket} >= {wanted.first} AND {bucket} < {wanted.end}"
+        with failing(self.info):
+            return pa.table(self._hashed(hashing).filter(condition))
+
+    def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
+        """Rows of given hashes."""
+        labels = [f"r{i}" for i in range(len(hashing.columns))]
+        further = dict(zip(labels, self._shown(hashing.columns), strict=True))
+        listed = ", ".join(map(str, wanted.to_pylist()))
+        number = f"row_number() OVER (PARTITION BY {', '.join(hashing.names)}) AS n"
+        with failing(self.info):
+            kept = self._hashed(hashing, further).filter(f"{hashing.grouped_by[0]} IN ({listed})")
+            counted = kept.project(f"{', '.join([*hashing.names, *labels])}, {number}").filter(f"n <= {per_hash}")
+            found = pa.table(counted.project(", ".join([*hashing.names, *labels])))
+            rows = self._conform(found.select(labels), hashing.columns)
+        for name in hashing.names:
+            rows = rows.append_column(f"{HASH_PREFIX}{name}", found.column(name))
+        return rows
+
+    def repeated(self, hashing: Hashing) -> pa.Table:
+        """Keys that several rows have."""
+        with failing(self.info):
+            grouped = self._hashed(hashing).aggregate("k1, k2, count(*) AS n", "k1, k2").filter("n > 1")
+            return pa.table(grouped.order("k1, k2").limit(MOST_REPEATED))
+
+    def _hashed(self, hashing: Hashing, further: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
+        """The hashes of each row, and further expressions by name."""
+        lanes = row_hashes([self._value(name, hashing) for name in hashing.columns])
+        if hashing.keys:
+            lanes = (*lanes, *row_hashes([self._value(name, hashing) for name in hashing.keys]))
+        outputs = {**dict(zip(hashing.names, lanes, strict=True)), **(further or {})}
+        return _numbered(self.relation).project(", ".join(f"{text} AS {name}" for name, text in outputs.items()))
+
+    def _value(self, name: str, hashing: Hashing) -> Value:
+        place = self.schema.get_field_index(name)
+        return Value(f"c{place}", self.relation.types[place], self.types.field(place).type, hashing.form_of(name))
+
+    def _shown(self, columns: Sequence[str]) -> list[str]:
+        places = [self.schema.get_field_index(name) for name in columns]
+        return [shown(f"c{place}", self.relation.types[place]) for place in places]
+
+    def _conform(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+        fields = [self.types.field(self.schema.get_field_index(name)).with_name(name) for name in columns]
+        return conform(rows, pa.schema(fields)) if columns else rows.select([])
+
+
+def _numbered(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """Columns named by place: their own names may differ by case only."""
+    return relation.project(", ".join(f"#{i + 1} AS c{i}" for i in range(len(relation.columns))))
+
+
+def _bucket(hashing: Hashing) -> str:
+    return f"({hashing.grouped_by[0]} & {(1 << hashing.bits) - 1})"
+
+
+@contextmanager
+def failing(info: SideInfo) -> Iterator[None]:
+    """DuckDB's failures as harness's."""
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise EngineError(f"DuckDB failed: {' '.join(str(error).split())}", table=info.table) from error

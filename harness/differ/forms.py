@@ -1,0 +1,179 @@
+"""What of a column is hashed, so that both sides hash equal values alike.
+
+A form is made from the types of both sides, and stands for the values that `harness.differ.canonical` gives: integers
+and decimals by value, times in the coarser unit and what is left of it, floats by the bits of the double, text and bytes
+by bytes. `harness.differ.hashing` says what is done with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from harness.differ.canonical import SignedZeros
+from harness.differ.schemas import normal_type
+from harness.errors import UnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """All values are null on both sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An integer or boolean, by its 64 bits."""
+
+
+class Digits(Enum):
+    """How many words the digits of a number take."""
+
+    NARROW = "narrow"  # up to 18 digits at the common scale: 64 bits
+    WIDE = "wide"  # up to 38 digits at the common scale: 128 bits
+    SPLIT = "split"  # more: the integer part, and the rest at the common scale, 128 bits each
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An integer or decimal, unscaled at the larger scale of both sides."""
+
+    scale: int
+    digits: Digits
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """A date, time, timestamp or duration.
+
+    base: the coarser unit of both sides, in nanoseconds. split: the units differ, so that the count of base units and
+    the rest are hashed: no count of a finer unit could overflow.
+    """
+
+    base: int
+    split: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    """A float, by the bits of the double of the same value; all NaNs are one."""
+
+    signed_zeros: SignedZeros
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Text, bytes or a UUID, by bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A struct, by the names of its fields, sorted."""
+
+    fields: tuple[tuple[str, Form], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    element: Form
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A map, whose order means nothing."""
+
+    key: Form
+    value: Form
+
+
+Form: TypeAlias = Nothing | Whole | Number | Ticks | Float | Bytes | Fields | Items | Entries
+
+_UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+DAY = 86_400_000_000_000
+
+
+def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "distinct") -> Form:
+    """The form of a column with these types, which `harness.differ.schemas` found comparable.
+
+    Raises:
+        UnsupportedError: values of the type can be compared in small numbers only.
+    """
+    a, b = (_plain(normal_type(type_)) for type_ in (left, right))
+    if pa.types.is_null(a):
+        a = b
+    if pa.types.is_null(b):
+        b = a
+    return _form(a, b, signed_zeros)
+
+
+def nanos(type_: pa.DataType) -> int:
+    """The unit of a date, time, timestamp or duration, in nanoseconds."""
+    if pa.types.is_date32(type_):
+        return DAY
+    return _UNITS["ms" if pa.types.is_date64(type_) else type_.unit]
+
+
+def is_ticks(type_: pa.DataType) -> bool:
+    """Whether values count a unit of time."""
+    kind = pa.types
+    return bool(kind.is_date(type_) or kind.is_time(type_) or kind.is_timestamp(type_) or kind.is_duration(type_))
+
+
+def is_bytes(type_: pa.DataType) -> bool:
+    """Whether a normal type's values are text or bytes."""
+    kind = pa.types
+    return bool(kind.is_string(type_) or kind.is_binary(type_) or kind.is_fixed_size_binary(type_))
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    """A normal type without an extension that other writers keep to themselves."""
+    return _plain(normal_type(type_.storage_type)) if isinstance(type_, pa.BaseExtensionType) else type_
+
+
+def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> Form:
+    kind = pa.types
+    if kind.is_null(a):
+        return Nothing()
+    if kind.is_boolean(a):
+        return Whole()
+    if kind.is_integer(a) or kind.is_decimal(a):
+        return _number(a, b)
+    if kind.is_floating(a):
+        return Float(zeros)
+    if is_bytes(a):
+        return Bytes()
+    if is_ticks(a):
+        units = nanos(a), nanos(b)
+        return Ticks(max(units), units[0] != units[1])
+    if kind.is_struct(a):
+        names = sorted(field.name for field in a)
+        return Fields(tuple((name, form(a.field(name).type, b.field(name).type, signed_zeros=zeros)) for name in names))
+    if kind.is_map(a):
+        return Entries(
+            form(a.key_type, b.key_type, signed_zeros=zeros), form(a.item_type, b.item_type, signed_zeros=zeros)
+        )
+    if kind.is_list(a):
+        return Items(form(a.value_type, b.value_type, signed_zeros=zeros))
+    raise UnsupportedError(f"Cannot compare large inputs by values of type {a}: cast them, or leave the column out")
+
+
+def _number(a: pa.DataType, b: pa.DataType) -> Form:
+    if pa.types.is_integer(a) and pa.types.is_integer(b) and (pa.types.is_uint64(a) == pa.types.is_uint64(b)):
+        return Whole()
+    sizes = [_size(type_) for type_ in (a, b)]
+    scale = max(scale for _, scale in sizes)
+    width = max(whole for whole, _ in sizes) + scale
+    digits = Digits.NARROW if width <= 18 else Digits.WIDE if width <= 38 else Digits.SPLIT
+    return Number(scale, digits)
+
+
+def _size(type_: pa.DataType) -> tuple[int, int]:
+    """Digits before the point, and after it."""
+    if pa.types.is_decimal(type_):
+        return type_.precision - type_.scale, max(type_.scale, 0)
+    return _INTEGER_DIGITS[type_.bit_width], 0

@@ -1,0 +1,113 @@
+"""What a comparison asks of a side, whatever engine its rows are in.
+
+A side shows some of its rows exactly, and summarises all of them by their hashes, inside its engine:
+
+    head(columns, n)          the first rows, to see whether there are few enough to compare them all
+    buckets(hashing)          count and sums of both lanes of the rows' hashes, per bucket
+    hashes(hashing, buckets)  the hashes of the rows in some buckets
+    rows(hashing, wanted)     rows of given hashes
+    repeated(hashing)         keys that several rows have
+
+`harness.differ.duckdb_side` and `harness.differ.spark_side` do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from harness.differ.forms import Form
+from harness.differ.result import SideInfo
+from harness.plan import ScanPlan
+
+BITS = 12
+"""Of a hash that number a row's bucket: enough that few rows share a bucket, few enough to fetch all sums."""
+MOST_REPEATED = 5
+"""Repeated keys that an error may name."""
+HASH_PREFIX = "\0"
+"""Before the names of hashes beside the columns of a table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hashing:
+    """What is hashed, the same for both sides.
+
+    columns: the compared columns. forms: what of each is hashed. keys: some of the columns; with keys, a row's bucket is
+    that of its keys, so that both rows of a key are in one.
+    """
+
+    columns: tuple[str, ...]
+    forms: tuple[Form, ...]
+    keys: tuple[str, ...] = ()
+    bits: int = BITS
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of hashes: both lanes of the row's and, with keys, of the keys'."""
+        return ("h1", "h2", "k1", "k2") if self.keys else ("h1", "h2")
+
+    @property
+    def grouped_by(self) -> tuple[str, str]:
+        """The lanes that rows are paired by; the first one also numbers the bucket."""
+        return ("k1", "k2") if self.keys else ("h1", "h2")
+
+    def form_of(self, column: str) -> Form:
+        """The form of a column."""
+        return self.forms[self.columns.index(column)]
+
+
+class Sums(NamedTuple):
+    """A bucket: how many rows, and the sums of both lanes."""
+
+    rows: int
+    first: int
+    second: int
+
+
+Buckets: TypeAlias = Mapping[int, Sums]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Buckets from `first` up to but not including `end`; `only` narrows them, where these are few."""
+
+    first: int
+    end: int
+    only: tuple[int, ...] = field(default=())
+
+
+class Side(Protocol):
+    """One side of a comparison. What a method raises as a HarnessError is the side's failure."""
+
+    @property
+    def info(self) -> SideInfo:
+        """Name, engine and table; rows are not counted yet."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and logical types of the columns."""
+
+    @property
+    def plan(self) -> ScanPlan | None:
+        """The plan that is read, where the side is a planned table."""
+
+    def head(self, columns: Sequence[str], limit: int) -> pa.Table:
+        """At most `limit` rows of some columns; all of them, if fewer."""
+
+    def buckets(self, hashing: Hashing) -> Buckets:
+        """All rows, summed by bucket; empty buckets are left out."""
+
+    def hashes(self, hashing: Hashing, wanted: Wanted) -> pa.Table:
+        """The hashes of the rows of some buckets, as uint64 columns named `hashing.names`."""
+
+    def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
+        """Rows whose `hashing.grouped_by[0]` is wanted, at most `per_hash` of each hash.
+
+        Columns: the compared columns under their names, then the hashes under theirs after `HASH_PREFIX`.
+        """
+
+    def repeated(self, hashing: Hashing) -> pa.Table:
+        """Some of the keys that several rows have: `k1`, `k2`, and in `n` how many rows."""

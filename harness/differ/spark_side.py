@@ -1,0 +1,144 @@
+"""A side whose rows Spark reads: a frame of any session, or a planned table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Window, functions
+from pyspark.sql import types as spark
+
+from harness.differ.hashing import is_known
+from harness.differ.result import SideInfo
+from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Sums, Wanted
+from harness.differ.spark_hash import Value, row_hashes
+from harness.differ.spark_workers import hashed_by_duckdb
+from harness.engines.spark.conform import conform
+from harness.engines.spark.engine import engine_error
+from harness.engines.spark.gateway import Gateway, has_gateway
+from harness.errors import EngineError
+from harness.plan import ScanPlan
+
+_MOST_LISTED = 1000
+"""Values that a query lists; more buckets are asked for as a range."""
+_HALF = 32
+_MOST_ROWS = 1 << 31
+"""Rows of a bucket whose hashes' halves surely sum up within 64 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSide:
+    """Rows of a frame whose columns are called c0, c1, … here.
+
+    schema: the columns as the side calls them, and what their values stand for.
+    """
+
+    info: SideInfo
+    frame: DataFrame
+    schema: pa.Schema
+    plan: ScanPlan | None = None
+
+    def head(self, columns: Sequence[str], limit: int) -> pa.Table:
+        """At most `limit` rows."""
+        with failing(self.info):
+            return self._conform(self.frame.select(*self._shown(columns)).limit(limit).toArrow(), columns)
+
+    def buckets(self, hashing: Hashing) -> Buckets:
+        """All rows, summed by bucket."""
+        low = (1 << _HALF) - 1
+        halves = [
+            functions.sum(half).alias(f"{lane}_{i}")
+            for lane in ("h1", "h2")
+            for i, half in enumerate(
+                (functions.col(lane).bitwiseAND(low), functions.shiftrightunsigned(functions.col(lane), _HALF))
+            )
+        ]
+        with failing(self.info):
+            bucketed = self._hashed(hashing).withColumn("b", _bucket(hashing))
+            found = bucketed.groupBy("b").agg(functions.count(functions.lit(1)).alias("n"), *halves).toArrow()
+        buckets = {}
+        for bucket, rows, *sums in zip(*(column.to_pylist() for column in found.columns), strict=True):
+            if rows >= _MOST_ROWS:
+                raise EngineError(f"Cannot sum the hashes of {rows} rows in one bucket: too many rows are alike")
+            buckets[bucket] = Sums(rows, sums[0] + (sums[1] << _HALF), sums[2] + (sums[3] << _HALF))
+        return buckets
+
+    def hashes(self, hashing: Hashing, wanted: Wanted) -> pa.Table:
+        """The hashes of the rows of some buckets."""
+        bucket = _bucket(hashing)
+        if 0 < len(wanted.only) <= _MOST_LISTED:
+            condition = bucket.isin(list(wanted.only))
+        else:
+            condition = (bucket >= wanted.first) & (bucket < wanted.end)
+        with failing(self.info):
+            return _unsigned(self._hashed(hashing).filter(condition).toArrow())
+
+    def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
+        """Rows of given hashes."""
+        signed = wanted.cast(pa.uint64()).view(pa.int64()).to_pylist()
+        alike = Window.partitionBy(*hashing.names).orderBy(*hashing.names)
+        with failing(self.info):
+            hashed = self._hashed(hashing, keep=True)
+            kept = hashed.filter(functions.col(hashing.grouped_by[0]).isin(signed))
+            counted = kept.withColumn("n", functions.row_number().over(alike)).filter(functions.col("n") <= per_hash)
+            found = counted.select(*self._shown(hashing.columns), *hashing.names).toArrow()
+            rows = self._conform(found.select(range(len(hashing.columns))), hashing.columns)
+        for name in hashing.names:
+            rows = rows.append_column(f"{HASH_PREFIX}{name}", _unsigned(found.select([name])).column(0))
+        return rows
+
+    def repeated(self, hashing: Hashing) -> pa.Table:
+        """Keys that several rows have."""
+        with failing(self.info):
+            grouped = self._hashed(hashing).groupBy("k1", "k2").agg(functions.count(functions.lit(1)).alias("n"))
+            found = grouped.filter(functions.col("n") > 1).orderBy("k1", "k2").limit(MOST_REPEATED).toArrow()
+        return _unsigned(found.select(["k1", "k2"])).append_column("n", found.column("n"))
+
+    def _hashed(self, hashing: Hashing, *, keep: bool = False) -> DataFrame:
+        """The hashes of each row as bigints, and with `keep` the columns before them."""
+        session = self.frame.sparkSession
+        if not has_gateway(session) or not is_known():
+            return hashed_by_duckdb(self.frame, self.schema, hashing, keep=keep)
+        gateway = Gateway.of(session)
+        lanes = row_hashes([self._value(name, hashing) for name in hashing.columns], gateway)
+        if hashing.keys:
+            lanes = (*lanes, *row_hashes([self._value(name, hashing) for name in hashing.keys], gateway))
+        outputs = [lane.alias(name) for name, lane in zip(hashing.names, lanes, strict=True)]
+        return self.frame.select(*(["*"] if keep else []), *outputs)
+
+    def _value(self, name: str, hashing: Hashing) -> Value:
+        place = self.schema.get_field_index(name)
+        column, stored = functions.col(f"c{place}"), self.frame.schema.fields[place].dataType
+        return Value(column, stored, self.schema.field(place).type, hashing.form_of(name))
+
+    def _shown(self, columns: Sequence[str]) -> list[Column]:
+        return [functions.col(f"c{self.schema.get_field_index(name)}") for name in columns]
+
+    def _conform(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+        return conform(rows, pa.schema([self.schema.field(name) for name in columns]))
+
+
+def _bucket(hashing: Hashing) -> Column:
+    return functions.col(hashing.grouped_by[0]).bitwiseAND((1 << hashing.bits) - 1)
+
+
+def _unsigned(hashes: pa.Table) -> pa.Table:
+    """Spark's bigints as the 64 bits that they are."""
+    columns = [
+        pa.chunked_array([chunk.view(pa.uint64()) for chunk in column.chunks], pa.uint64())
+        for column in hashes.columns
+    ]
+    return pa.table(columns, names=hashes.column_names)
+
+
+@contextmanager
+def failing(info: SideInfo) -> Iterator[None]:
+    """Spark's failures as harness's."""
+    try:
+        yield
+    except (PySparkException, Py4JError, pa.ArrowException) as error:
+        raise engine_error(error, info.table) from error
