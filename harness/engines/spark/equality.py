@@ -1,0 +1,220 @@
+"""Lowers equality deletes to joins of Spark, one or two per set of key ids.
+
+Which deletes hit which data file is settled in the plan's equality scopes. Where there are few scopes, each is a branch
+that is joined with exactly its own delete files. Where there are many (a stream that commits deletes every minute), all
+data files share one join, in which a delete's greatest sequence number and its partition are compared as columns
+(iceberg 4.6, 4.29).
+
+A null key equals null and nothing else (iceberg 4.26). Spark runs `<=>` on two columns per key, which costs the hash
+table of plain longs that `=` on one integer column gets. So a set of one key is joined twice: with the deletes that
+have a value, by `=`, and with the one that has none, if there is one.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import count
+from operator import and_, or_
+from typing import TypeAlias, assert_never
+
+from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql.functions import col, lit, when
+
+from harness.engines.key_sets import KeySet, key_roots, key_sets, lowers_by_scope
+from harness.plan import ScanPlan
+from harness.schema import Field, StringType
+
+KeyReader: TypeAlias = Callable[[KeySet, Sequence[int]], DataFrame]
+"""Key set and indexes into `ScanPlan.equality_deletes` to the rows of those files: the keys as `k0`, `k1`, …, then `ks`
+(the delete's sequence number, bigint) and `kp` (its partition's index, bigint; null: it hits all partitions)."""
+
+_MANY = "many scopes"
+_BROADCAST_ROWS = 4_000_000
+"""A join with more deletes shuffles: Spark judges by the size of files, which well-compressed keys make small."""
+
+
+def key_columns(key_set: KeySet, roots: Sequence[Column]) -> list[Column]:
+    """The keys, given the root column of each. A key below a null struct is null (iceberg 4.23).
+
+    Text is compared by bytes, whatever collation is the default (iceberg 4.28).
+    """
+    keys = []
+    for root, names, type_ in zip(roots, key_set.names, key_set.types, strict=True):
+        key = reduce(lambda parent, name: parent.getField(name), names, root)
+        keys.append(functions.collate(key, "UTF8_BINARY") if isinstance(type_, StringType) else key)
+    return keys
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityLowering:
+    """The equality deletes of one plan.
+
+    read_keys: reads delete files; called when a branch needs them, once per set of files.
+    roots: every column that holds a key, in the type in which keys are compared.
+    by_scope: whether each scope is a branch of its own.
+    """
+
+    plan: ScanPlan
+    read_keys: KeyReader
+    roots: tuple[Field, ...]
+    by_scope: bool
+    _read: dict[tuple[KeySet, tuple[int, ...]], DataFrame] = field(default_factory=dict)
+
+    @staticmethod
+    def of(plan: ScanPlan, read_keys: KeyReader) -> EqualityLowering:
+        """What the plan's equality deletes need; reads nothing yet."""
+        return EqualityLowering(plan, read_keys, key_roots(plan), lowers_by_scope(plan))
+
+    @property
+    def compares_sequence_numbers(self) -> bool:
+        """Whether frames with equality deletes must have the columns `sq` and `sp`, see `without_deleted`."""
+        return not self.by_scope
+
+    def split(self, scope: int) -> Hashable:
+        """What data files must have in common to share a branch; None for files without equality deletes."""
+        if not self.plan.equality_scopes[scope]:
+            return None
+        return scope if self.by_scope else _MANY
+
+    def without_deleted(self, frame: DataFrame, split: Hashable, roots: Mapping[Field, str]) -> DataFrame:
+        """The rows of `frame` that no equality delete hits, with its columns.
+
+        Args:
+            frame: with the columns of `roots`, and, where sequence numbers are compared, `sq` (the data sequence number
+                of the row's file) and `sp` (the index of its partition). No label may begin with `d` and a digit.
+            split: the branch's `split`, not None.
+            roots: the label in `frame` of each root column.
+        """
+        for match in self._matches(split, roots):
+            frame = frame.join(match.deletes(), match.on(), "left_anti")
+        return frame
+
+    def flagged(self, frame: DataFrame, split: Hashable, roots: Mapping[Field, str]) -> tuple[DataFrame, Column]:
+        """All rows of `frame`, with more columns, and whether an equality delete hits a row; never null.
+
+        Args: as for `without_deleted`.
+        """
+        hits = []
+        for match in self._matches(split, roots):
+            flag = f"{match.prefix}hit"
+            frame = frame.join(match.once().withColumn(flag, lit(True)), match.on(), "left")
+            hits.append(col(flag).isNotNull())
+        return frame, reduce(or_, hits)
+
+    def _matches(self, split: Hashable, roots: Mapping[Field, str]) -> Iterator[_Match]:
+        deletes = self.plan.equality_deletes
+        members = self.plan.equality_scopes[int(str(split))] if self.by_scope else range(len(deletes))
+        numbers = count()
+        for key_set, chosen in key_sets(self.plan, members).items():
+            keys = key_columns(key_set, [col(roots[root]) for root in key_set.keys])
+            for pool in self._pools(chosen):
+                yield from self._joined(key_set, pool, keys, numbers)
+
+    def _pools(self, members: Sequence[int]) -> list[list[int]]:
+        """The delete files that are compared in the same columns: those of all partitions apart from those of one."""
+        if self.by_scope:
+            return [list(members)]
+        deletes = self.plan.equality_deletes
+        everywhere = [m for m in members if deletes[m].partition is None]
+        return [pool for pool in (everywhere, [m for m in members if deletes[m].partition is not None]) if pool]
+
+    def _joined(
+        self, key_set: KeySet, pool: Sequence[int], keys: Sequence[Column], numbers: Iterator[int]
+    ) -> Iterator[_Match]:
+        rows = self._rows(key_set, pool)
+        size = _Size.LARGE if self._count(pool) > _BROADCAST_ROWS else _Size.ANY
+        if len(keys) > 1:
+            yield _Match(f"d{next(numbers)}", rows, keys, _Same.NULL_SAFE, size)
+            return
+        null = rows.where(col("k0").isNull()).withColumn("k0", lit(1)).distinct()
+        yield _Match(f"d{next(numbers)}", rows.where(col("k0").isNotNull()), keys, _Same.EQUAL, size)
+        yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], _Same.EQUAL, _Size.TINY)
+
+    def _rows(self, key_set: KeySet, pool: Sequence[int]) -> DataFrame:
+        """The deletes of a pool: a row per row of its files, or, with `ks` and perhaps `kp`, the last of each key.
+
+        The same pool is the same frame each time, which lets Spark broadcast it once for all branches.
+        """
+        found = self._read.get((key_set, tuple(pool)))
+        if found is not None:
+            return found
+        labels = [f"k{i}" for i in range(len(key_set.keys))]
+        rows = self.read_keys(key_set, pool)
+        if self.by_scope:
+            rows = rows.select(*labels)
+        else:
+            scope = [] if self.plan.equality_deletes[pool[0]].partition is None else ["kp"]
+            rows = rows.groupBy(*labels, *scope).agg(functions.max("ks").alias("ks"))
+        self._read[key_set, tuple(pool)] = rows
+        return rows
+
+    def _count(self, pool: Sequence[int]) -> int:
+        return sum(self.plan.equality_deletes[m].record_count or 0 for m in pool)
+
+
+class _Same(enum.Enum):
+    """When a key of a row and one of a delete are the same."""
+
+    EQUAL = "both have the same value"
+    NULL_SAFE = "both have the same value or none"
+
+    def holds(self, left: Column, right: Column) -> Column:
+        return left == right if self is _Same.EQUAL else left.eqNullSafe(right)
+
+
+class _Size(enum.Enum):
+    """How many deletes there are, by which Spark decides how to join."""
+
+    TINY = "one for each partition at most"
+    LARGE = "too many to broadcast"
+    ANY = "as many as the size of the files lets expect"
+
+    def hinted(self, frame: DataFrame) -> DataFrame:
+        match self:
+            case _Size.TINY:
+                return frame.hint("broadcast")
+            case _Size.LARGE:
+                return frame.hint("merge")
+            case _Size.ANY:
+                return frame
+            case _:
+                assert_never(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """One join of data rows with deletes.
+
+    prefix: of the labels of the deletes' columns in the joined frame.
+    rows: the deletes: a column `k0`, `k1`, … for each of `keys`, and `ks` and `kp` where they are compared.
+    keys: on the data side.
+    """
+
+    prefix: str
+    rows: DataFrame
+    keys: Sequence[Column]
+    same: _Same
+    size: _Size
+
+    def deletes(self) -> DataFrame:
+        """The rows to join with, the same delete perhaps more than once."""
+        return self.size.hinted(self._renamed())
+
+    def once(self) -> DataFrame:
+        """The rows to join with, at most one for each data row."""
+        return self.size.hinted(self._renamed() if "ks" in self.rows.columns else self._renamed().distinct())
+
+    def on(self) -> Column:
+        """When a delete hits a row."""
+        conditions = [self.same.holds(key, col(f"{self.prefix}k{i}")) for i, key in enumerate(self.keys)]
+        if "ks" in self.rows.columns:
+            conditions.append(col("sq") < col(f"{self.prefix}ks"))
+        if "kp" in self.rows.columns:
+            conditions.append(col("sp") == col(f"{self.prefix}kp"))
+        return reduce(and_, conditions)
+
+    def _renamed(self) -> DataFrame:
+        return self.rows.select(*[col(label).alias(f"{self.prefix}{label}") for label in self.rows.columns])
