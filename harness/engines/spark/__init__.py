@@ -1,1 +1,22 @@
-"""Runs plans on PySpark."""
+"""The Spark engine: runs a `ScanPlan` as one lazy frame, with Spark's own Parquet and ORC readers where they read right.
+
+    dataframe(plan, spark)       the planned rows as a frame of a user's session
+    to_arrow(plan)               the rows, in the plan's exact Arrow types
+    name, version()              as `harness.engine.Engine` wants them
+
+`session` makes local sessions, `gateway` hands planned files to the JVM, `types` and `columns` lower one column, `scans`
+opens groups of files, `positions` and `equality` apply deletes, `branch` and `lowering` put the frame together.
+"""
+
+import pyspark
+
+from harness.engines.spark.engine import dataframe, to_arrow
+
+__all__ = ["dataframe", "name", "to_arrow", "version"]
+
+name = "spark"
+
+
+def version() -> str:
+    """The version of PySpark."""
+    return pyspark.__version__

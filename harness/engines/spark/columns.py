@@ -2,7 +2,7 @@
 
 Structs, lists and maps are rebuilt by place where the file's names, order or types differ from the table's. A null
 parent stays null. No conversion rounds, depends on a session's time zone, or gives null for what does not fit: what
-does not fit fails the query. Columns are to be analysed in a session with `types.READER_SETTINGS`.
+does not fit fails the query. Columns are to be analysed in the private session of `gateway`, whose settings they keep.
 """
 
 from __future__ import annotations
@@ -104,8 +104,7 @@ class _Lowering:
         match wanted.type:
             case StructType(fields=fields):
                 built = [
-                    self.value(f, part, _child(access, physical, part)).alias(f.name)
-                    for f, part in zip(fields, parts, strict=True)
+                    self.part(f, part, physical, access).alias(f.name) for f, part in zip(fields, parts, strict=True)
                 ]
                 return F.when(access.isNotNull(), F.struct(*built))
             case ListType(element=element):
@@ -114,6 +113,14 @@ class _Lowering:
                 return self.map(key, value, parts, physical, access)
             case other:
                 raise AssertionError(f"{other} is not nested")
+
+    def part(self, wanted: Field, source: Source, physical: PhysicalField, access: Column) -> Column:
+        """A field of a struct."""
+        match source:
+            case Stored():
+                return self.value(wanted, source, _child(access, physical, source))
+            case _:  # never null; but toArrow of Spark 4.3 fails on a field that says so, in a struct that may be null
+                return F.when(access.isNotNull(), self.value(wanted, source, None))
 
     def map(self, key: Field, value: Field, parts: Sequence[Source], physical: PhysicalField, access: Column) -> Column:
         """The map with its entries in the file's order. Keys that become equal fail the query."""
@@ -151,14 +158,12 @@ class _Lowering:
         return F.when(access < limit, F.raise_error(F.lit(refusal))).otherwise(access)
 
 
-def _child(access: Column, physical: PhysicalField, part: Source) -> Column | None:
+def _child(access: Column, physical: PhysicalField, part: Stored) -> Column:
     """The stored field of a struct that `part` names.
 
     Raises:
         SchemaMismatchError: another field of the struct has the same name, and Spark finds fields by name.
     """
-    if not isinstance(part, Stored):
-        return None
     name = physical.children[part.place].name
     if sum(child.name == name for child in physical.children) > 1:
         raise SchemaMismatchError(

@@ -60,7 +60,7 @@ def literal(value: Any, type_: Type) -> Column:
         case FixedType() | BinaryType() | GeometryType() | GeographyType():
             return F.unhex(F.lit(bytes(value).hex()))
         case StructType(fields=fields):
-            return F.struct(*[literal(value.get(f.id), f.type).alias(f.name) for f in fields])
+            return F.struct(*[literal(value.get(f.id), f.type).alias(f.name) for f in fields]).cast(target)
         case ListType(element=element):
             return F.array(*[literal(item, element.type) for item in value]).cast(target)
         case MapType():

@@ -11,12 +11,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from harness.engines.names import refuse_same_names
-from harness.engines.spark.worker_errors import unwrap
 from harness.engines.spark.conform import conform
-from harness.engines.spark.connect import reader_of
+from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.lowering import lower
 from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import shown
+from harness.engines.spark.worker_errors import unwrap
 from harness.errors import EngineError, HarnessError
 from harness.plan import ScanPlan
 from harness.schema import arrow_field
@@ -36,7 +36,7 @@ def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
     """
     own = spark_session() if spark is None else spark
     refuse_same_names(plan.columns, plan.table)
-    reader = reader_of(own)
+    reader = Gateway.of(own)
     with _about(plan):
         rows = lower(plan, reader)
         fields = [(functions.col(f"c{i}"), shown(f)) for i, f in enumerate(plan.columns)]
@@ -53,7 +53,7 @@ def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
     """
     own = spark_session() if spark is None else spark
     with _about(plan):
-        frame = lower(plan, reader_of(own))
+        frame = lower(plan, Gateway.of(own))
     try:
         rows = frame.toArrow()
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))

@@ -25,7 +25,8 @@ from harness.engines.spark.arrow_heads import read_head
 from harness.engines.spark.branch import Branch, is_metadata
 from harness.engines.spark.equality import EqualityLowering, key_columns
 from harness.engines.spark.filters import spark_condition
-from harness.engines.spark.scans import GroupScan, Reader
+from harness.engines.spark.gateway import Gateway
+from harness.engines.spark.scans import GroupScan
 from harness.engines.spark.types import carrier
 from harness.plan import ScanPlan
 from harness.projection import METADATA
@@ -35,7 +36,7 @@ _LONG = IntegerType(64)
 _BY_POSITION = frozenset(METADATA[name].id for name in ("_pos", "_row_id"))
 
 
-def lower(plan: ScanPlan, reader: Reader) -> DataFrame:
+def lower(plan: ScanPlan, reader: Gateway) -> DataFrame:
     """The frame of a plan, in the reader's session: its columns are `c0`, `c1`, … in the order of `plan.columns`.
 
     Raises:
@@ -58,13 +59,13 @@ def lower(plan: ScanPlan, reader: Reader) -> DataFrame:
 @dataclass(frozen=True, slots=True)
 class _Lowering:
     plan: ScanPlan
-    reader: Reader
+    reader: Gateway
     columns: tuple[Field, ...]
     inspector: Inspector
     deletes: tuple[ScanFile, ...]
 
     @staticmethod
-    def of(plan: ScanPlan, reader: Reader, columns: tuple[Field, ...]) -> _Lowering:
+    def of(plan: ScanPlan, reader: Gateway, columns: tuple[Field, ...]) -> _Lowering:
         def open_other(file: ScanFile) -> Opened:
             return Opened(*read_head(file.name, file.format, plan.storage, table=plan.table))
 

@@ -38,6 +38,8 @@ from harness.schema import (
 from harness.storage import Storage
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
+_ROW_INDEX = "_tmp_metadata_row_index"
+"""Spark fills a column of this name itself."""
 _POSITIONAL = "_col"
 """Where all columns are called so, Spark takes them for the unnamed columns of old Hive, and goes by position."""
 
@@ -70,7 +72,7 @@ def reads_natively(
     match file_format:
         case "parquet":
             is_known = not any(isinstance(f.type, OpaqueType) for f in walk_stored(used))
-            return is_known and _has_distinct_names(schema)
+            return is_known and _has_distinct_names(schema) and all(f.name != _ROW_INDEX for f in used)
         case "orc":
             return not positions and _is_plain_orc(schema, used) and _says_nothing_else(used, files, storage)
         case _:

@@ -8,46 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal
 
 import pyarrow as pa
 from pyroaring import BitMap64
-from pyspark.sql import Column, DataFrame, SparkSession, functions
+from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.read_groups import ReadGroup, ScanFile, partition_fields
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
 from harness.engines.spark.columns import column
 from harness.engines.spark.constants import literal, storable
-from harness.engines.spark.gateway import DiskFile, FileFormat, disk_files
+from harness.engines.spark.gateway import Gateway, disk_files
 from harness.engines.spark.native_reads import reads_natively
-from harness.engines.spark.positions import encode
+from harness.engines.spark.positions import encode, is_deleted
 from harness.engines.spark.types import natural
 from harness.plan import ScanPlan
 from harness.projection import Source, Stored, find_named, find_stored
 from harness.schema import Field, StructType, Type
-
-
-class Reader(Protocol):
-    """Reads Parquet and ORC files with Spark's own readers: a `Gateway`, or what stands in for one."""
-
-    @property
-    def session(self) -> SparkSession:
-        """The session in which plans are lowered."""
-
-    def planned_frame(
-        self,
-        *,
-        file_format: FileFormat,
-        read_schema: SparkStruct,
-        files: Sequence[DiskFile],
-        constants: pa.Table,
-        positions: bool,
-    ) -> DataFrame:
-        """The columns of `read_schema` as `p0`, `p1`, …, those of `constants`, and `pos` where asked for."""
-
-    def flag_deleted(self, frame: DataFrame, deleted: Column) -> DataFrame:
-        """`frame` with a column `deleted`: whether `pos` is among the positions that `deleted` encodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +77,7 @@ class GroupScan:
     positions: whether rows must know their position.
     """
 
-    reader: Reader
+    reader: Gateway
     plan: ScanPlan
     group: ReadGroup
     files: tuple[ScanFile, ...]
@@ -146,7 +124,7 @@ class GroupScan:
     def frame(self) -> DataFrame:
         """The frame on which all expressions that were asked for hold.
 
-        Beside them it has `pos`, the physical row from 0, if the scan has `positions`; and `deleted`, if it has deletes.
+        Beside them it has `pos`, the physical row from 0, if the scan has `positions`, and `deleted` if it has deletes.
         """
         return self._native_frame() if self.native else self._arrow_frame()
 
@@ -156,13 +134,15 @@ class GroupScan:
             masks = [encode(bits, rows) for bits, rows in zip(self.deleted, self._rows(), strict=True)]
             encoded = self.constants.column(pa.array(masks, pa.binary()))
         frame = self.reader.planned_frame(
-            file_format=self.group.format,
+            file_format=_native(self.group.format),
             read_schema=SparkStruct([natural(self.group.schema[place]) for place in self._places]),
             files=disk_files(self.plan.storage, [file.name.physical for file in self.files]),
             constants=self.constants.table(),
             positions=self.positions or encoded is not None,
         )
-        return frame if encoded is None else self.reader.flag_deleted(frame, encoded)
+        if encoded is None:
+            return frame
+        return frame.withColumn("deleted", is_deleted(self.reader, encoded, functions.col("pos")))
 
     def _arrow_frame(self) -> DataFrame:
         deleted = self.deleted if self.deleted is not None else [None] * len(self.files)
@@ -198,6 +178,12 @@ class GroupScan:
         """The stored column at a place of the file's schema; Spark's own readers give only those that are asked for."""
         index = self._places.setdefault(place, len(self._places))
         return functions.col(f"p{index if self.native else place}")
+
+
+def _native(file_format: str) -> Literal["parquet", "orc"]:
+    if file_format == "parquet" or file_format == "orc":
+        return file_format
+    raise AssertionError(f"Spark reads no {file_format}")
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -43,25 +43,6 @@ from harness.schema import (
 ARROW_METADATA = "harness.arrow"
 """The metadata key under which a shown column says its exact Arrow type, see `shown`."""
 
-READER_SETTINGS = {
-    "spark.sql.caseSensitive": "true",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.legacy.parquet.nanosAsLong": "true",
-    "spark.sql.parquet.binaryAsString": "false",
-    "spark.sql.parquet.int96AsTimestamp": "true",
-    "spark.sql.parquet.int96TimestampConversion": "false",
-    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
-    "spark.sql.parquet.fieldId.read.enabled": "false",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.sql.legacy.codingErrorAction": "false",
-    "spark.sql.legacy.javaCharsets": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.files.ignoreMissingFiles": "false",
-}
-"""Settings of the session that reads, without which `natural` or `columns.column` would not hold."""
-
 _INTEGERS = {8: spark.ByteType, 16: spark.ShortType, 32: spark.IntegerType, 64: spark.LongType}
 
 
@@ -125,7 +106,7 @@ def natural(stored: PhysicalField) -> spark.StructField:
     Times come as numbers in their own unit (millis int, else bigint), timestamps in nanos as bigint, unsigned integers
     as the next wider signed type, uuid, half and fixed as their bytes. A stored type that harness does not know stands
     as binary, so that the columns beside it can be read; reading it may fail.
-    Tried on Spark 4.3, with the vectorised reader and without it, under `READER_SETTINGS`.
+    Seen on Spark 4.3, with the vectorised reader and without it, under the settings of `gateway`.
     """
     return spark.StructField(stored.name, _natural(stored))
 

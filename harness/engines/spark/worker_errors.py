@@ -14,19 +14,7 @@ from harness import errors
 from harness.errors import EngineError, HarnessError
 
 _MARK = re.compile(r"\[harness:([A-Za-z0-9_-]+=*)\]")
-_PARTS = ("cause", "table", "snapshot", "file", "field", "rule")
-_LACKING = re.compile(r"No module named '(harness|pyarrow|fastavro|pyroaring)\b")
-
-
-class WorkerError(Exception):
-    """What a worker raises in place of a HarnessError: its text, and the mark."""
-
-
-def told(error: HarnessError) -> WorkerError:
-    """The error to raise on an executor."""
-    parts = {"class": type(error).__name__, "message": error.message} | {p: getattr(error, p) for p in _PARTS}
-    encoded = base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
-    return WorkerError(f"{error} [harness:{encoded}]")
+_LACKING = re.compile(r"No module named '(harness|numpy|pyarrow|fastavro|fsspec|pyroaring)\b")
 
 
 def unwrap(error: BaseException) -> HarnessError | None:
