@@ -65,8 +65,8 @@ def huge(value: int) -> bytes:
         pytest.param(pa.array([{"b": 1, "a": None}, None]), [(None, 1), None], id="struct by name"),
         pytest.param(pa.array([{}, None], pa.struct([])), [(), None], id="empty struct"),
         pytest.param(
-            pa.array([[(2, "x"), (1, None)], None, []], pa.map_(pa.int8(), pa.string())),
-            [((1, None), (2, b"x")), None, ()],
+            pa.array([[(2, "x"), (1, None)], None, [], [(3, "y")]], pa.map_(pa.int8(), pa.string())),
+            [((1, None), (2, b"x")), None, (), ((3, b"y"),)],
             id="map by key",
         ),
     ],

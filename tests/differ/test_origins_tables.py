@@ -104,6 +104,15 @@ def test_an_equality_delete_hits_older_files_only(table):
     }
 
 
+def test_position_deletes_hide_their_positions_only(table):
+    a = table.write_data(numbered(1, 2))
+    table.append(a)
+    d = table.write_position_deletes([(a, 1)])
+    table.commit(add=[d])
+    plan = opened(table).snapshot().plan()
+    assert hidden_places(plan, [(a.path, 0), (a.path, 1)]) == {(a.path, 0): (), (a.path, 1): (d.path,)}
+
+
 def test_both_kinds_of_deletes(table):
     a = table.write_data(numbered(1, 2))
     table.append(a)
@@ -204,6 +213,29 @@ def test_of_equal_rows_those_come_first_that_the_other_side_does_not_read(table)
     table.commit(add=[d])
     (row,) = compared(*both(table))
     assert (row.count, row.left_origins) == (1, (Origin(file=b.path, position=0, hidden_by=(d.path,)),))
+
+
+def test_of_equal_rows_those_come_first_that_are_live(table):
+    a = table.write_data(numbered(1, 1, 2))
+    table.append(a)
+    table.commit(add=[table.write_position_deletes([(a, 0)])])
+    now = opened(table).snapshot()
+    one, _ = compared(now, now, rows=(None, now.to_arrow().slice(0, 0)))
+    assert one.left_origins == (Origin(file=a.path, position=1),)
+
+
+def test_the_very_row_comes_before_one_that_only_shares_the_key(table):
+    """Both sides are one snapshot, and the engine on the right shows the old row of an update."""
+    a, old, new = ([{"id": i, "x": x, "s": "s"}] for i, x in ((1, 1.0), (2, 2.0), (2, 2.5)))
+    before = table.write_data(a + old)
+    table.append(before)
+    d = table.write_position_deletes([(before, 1)])
+    after = table.write_data(new)
+    table.commit(add=[d, after])
+    now = opened(table).snapshot()
+    (row,) = compared(now, now, keys=["id"], rows=(None, pa.Table.from_pylist(a + old)))
+    assert row.left_origins == (Origin(file=after.path, position=0),)
+    assert row.right_origins == (Origin(file=before.path, position=1, hidden_by=(d.path,)),)
 
 
 def test_a_row_names_a_bounded_number_of_origins(table):
