@@ -150,6 +150,9 @@ public final class Lowering {
     private static InternalRow constants(InternalRow values, StructType described) {
         Object[] kept = new Object[described.length() - CONSTANTS];
         for (int i = 0; i < kept.length; i++) {
+            if (values.isNullAt(CONSTANTS + i)) {
+                continue;
+            }
             Object value = values.get(CONSTANTS + i, described.fields()[CONSTANTS + i].dataType());
             // A string points into Arrow's memory, which is freed.
             kept[i] = value instanceof UTF8String ? (Object) ((UTF8String) value).copy() : value;
