@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 import harness
-from harness.cli import demo, doctor, info, plan, query, terminal
+from harness.cli import demo, diff, doctor, info, plan, query, terminal
 
 app = typer.Typer(
     name="harness",
-    help="Read Iceberg tables exactly: plan, query and inspect them.",
+    help="Read Iceberg and Delta tables exactly: plan, query, compare and inspect them.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # help and usage errors as plain text, the same in a log as on a terminal
@@ -31,11 +31,12 @@ def _global_options(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Read Iceberg tables exactly: plan, query and inspect them."""
+    """Read Iceberg and Delta tables exactly: plan, query, compare and inspect them."""
 
 
 app.command("info")(info.info)
 app.command("plan")(plan.plan)
 app.command("sql")(query.sql)
+app.command("diff")(diff.diff)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)

@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
@@ -81,6 +82,12 @@ Timestamp: TypeAlias = Annotated[
         metavar="TIME",
         help="Read what was current at this time: ISO 8601 (UTC if without an offset) or milliseconds since 1970.",
     ),
+]
+Columns: TypeAlias = Annotated[
+    str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, separated by commas.")
+]
+Where: TypeAlias = Annotated[
+    str | None, typer.Option("--where", metavar="SQL", help="Only rows for which this condition holds.")
 ]
 Ref: TypeAlias = Annotated[
     str | None, typer.Option("--ref", metavar="NAME", help="Read the snapshot of this branch or tag.")
@@ -185,6 +192,24 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def moment(text: str) -> Selector:
+    """What `--at` names: an id or version (digits), a time (ISO 8601), or else a branch or tag.
+
+    A name that looks like something else is written out: `ref=2024-01`, and likewise `snapshot=` and `timestamp=`.
+
+    Raises:
+        typer.BadParameter: `snapshot=` is not followed by a number.
+    """
+    kind, separator, value = text.partition("=")
+    if separator and kind in ("snapshot", "timestamp", "ref"):
+        if kind == "snapshot" and not value.isdecimal():
+            raise typer.BadParameter(f"--at {text!r}: a snapshot is a number")
+        return Selector(**{kind: int(value) if kind == "snapshot" else value})
+    if text.isdecimal():
+        return Selector(snapshot=int(text))
+    return Selector(timestamp=text) if re.match(r"\d{4}-\d{2}", text) else Selector(ref=text)
+
+
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:
     """`KEY=VALUE` texts as a mapping, in the order given. The first `=` separates: a value may hold more of them.
 
@@ -206,3 +231,42 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
 def point_in_time(text: str) -> int | str:
     """Digits as milliseconds since 1970 (UTC), any other text as it is: `Table.snapshot` reads it as ISO 8601."""
     return int(text) if text.removeprefix("-").isdecimal() else text
+
+
+def names(text: str | None, option: str) -> list[str] | None:
+    """Column names separated by commas, None if the option was not given.
+
+    A name in double quotes may hold commas, and `""` for a double quote.
+
+    Raises:
+        typer.BadParameter: an empty name, or a quote that is not closed.
+    """
+    if text is None:
+        return None
+    found: list[str] = []
+    rest = text
+    while True:
+        name, rest, more = _quoted(rest.lstrip(), option) if rest.lstrip().startswith('"') else _bare(rest)
+        if not name:
+            raise typer.BadParameter(f"{option} {text!r} holds an empty name")
+        found.append(name)
+        if not more:
+            return found
+
+
+def _bare(text: str) -> tuple[str, str, bool]:
+    name, separator, rest = text.partition(",")
+    return name.strip(), rest, separator == ","
+
+
+def _quoted(text: str, option: str) -> tuple[str, str, bool]:
+    name, position = "", 1
+    while (end := text.find('"', position)) >= 0:
+        name += text[position:end]
+        if text[end + 1 : end + 2] != '"':
+            junk, separator, rest = text[end + 1 :].partition(",")
+            if junk.strip():
+                raise typer.BadParameter(f"{option}: {junk.strip()!r} follows a quoted name")
+            return name, rest, separator == ","
+        name, position = name + '"', end + 2
+    raise typer.BadParameter(f"{option}: the quote in {text!r} is not closed")

@@ -1,7 +1,7 @@
 """Which differing rows are shown beside each other, and which of their cells are marked.
 
-With keys, the two halves of a changed row face each other. Without keys, partners do: rows that nothing relates but that
-they are alike. Each row is shown once, and counts are not touched by who faces whom.
+With keys, the two halves of a changed row face each other. Without keys, partners do: rows that nothing relates but
+that they are alike. Each row is shown once, and counts are not touched by who faces whom.
 """
 
 from __future__ import annotations

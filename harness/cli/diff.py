@@ -1,0 +1,189 @@
+"""`harness diff`: one table on two engines, or two tables, and where their rows differ."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, assert_never
+
+import typer
+
+import harness
+from harness.cli import DIFFERENT, FAILED, options, terminal
+
+if TYPE_CHECKING:
+    from harness.differ.result import Comparison
+    from harness.table import Snapshot
+
+_ENGINES = "duckdb,spark"
+_QUERIED = "t"
+"""The name of the compared table in the query of `--sql`."""
+
+
+class Report(enum.Enum):
+    """How a comparison is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    JUNIT = "junit"
+    HTML = "html"
+
+
+@options.grouped
+def diff(
+    location: options.Location,
+    other: Annotated[
+        str | None, typer.Argument(metavar="OTHER", help="A table for the right side; else the same table.")
+    ] = None,
+    engines: Annotated[
+        str, typer.Option("--engines", metavar="A,B", help="Engine of the left and of the right side; one is for both.")
+    ] = _ENGINES,
+    sql: Annotated[
+        str | None,
+        typer.Option("--sql", metavar="SQL", help=f"Compare what this query gives; the table is {_QUERIED} in it."),
+    ] = None,
+    keys: Annotated[
+        str | None, typer.Option("--keys", metavar="A,B", help="Pair rows by these columns; else rows are counted.")
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at",
+            metavar="WHEN",
+            help="Compare this snapshot: an id or version, a time in ISO 8601, a branch or a tag; or, written out, "
+            "snapshot=ID, timestamp=TIME, ref=NAME. Twice: the left and the right side's.",
+        ),
+    ] = None,
+    columns: options.Columns = None,
+    where: options.Where = None,
+    format_: Annotated[Report, typer.Option("--format", help="How the report is written.")] = Report.TEXT,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write the report here instead of standard output.")
+    ] = None,
+    max_rows: Annotated[
+        int,
+        typer.Option("--max-rows", metavar="N", min=0, help="Show at most so many differing rows; all are counted."),
+    ] = 100,
+    *,
+    opening: options.Opening,
+    reading: options.Reading,
+) -> None:
+    """Compare the rows of a table on two engines, or of two tables or snapshots.
+
+    Exits with 0 if there is no difference, with 1 if there is one, with 2 if both sides failed or nothing could be run.
+    """
+    if sql is not None and not (columns is None and where is None):
+        raise typer.BadParameter("--sql excludes --columns and --where: say it in the query")
+    request = Request(
+        engines=pair_of_engines(engines),
+        keys=options.names(keys, "--keys"),
+        columns=options.names(columns, "--columns"),
+        where=where,
+        max_rows=max_rows,
+    )
+    moments = pair_of_moments(at)
+    with terminal.progress("reading metadata"):
+        left = opening.open(location, reading)
+        right = left if other is None else opening.open(other, reading)
+        sides = (moments[0].select(left), moments[1].select(right))
+    with terminal.progress("comparing"):
+        start(request.engines)
+        found = request.compare(*sides) if sql is None else request.compare_queries(sql, *sides)
+    with terminal.destination(output) as stream:
+        terminal.write_texts([written(found, format_)], stream)
+    if found.failed:
+        terminal.error(f"both sides failed: {found.left.error}")
+        raise typer.Exit(FAILED)
+    if not found.equal:
+        raise typer.Exit(DIFFERENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is compared, and how, but for the sides.
+
+    engines: of the left and of the right side. keys, columns: None: not given.
+    """
+
+    engines: tuple[str, str]
+    keys: list[str] | None
+    columns: list[str] | None
+    where: str | None
+    max_rows: int
+
+    def compare(self, left: Snapshot, right: Snapshot) -> Comparison:
+        """The rows of two snapshots."""
+        return harness.compare(
+            left,
+            right,
+            engines=self.engines,
+            keys=self.keys or (),
+            columns=self.columns,
+            where=self.where,
+            max_rows=self.max_rows,
+        )
+
+
+def pair_of_engines(text: str) -> tuple[str, str]:
+    """Names of the left and the right side's engine.
+
+    Raises:
+        typer.BadParameter: neither one name nor two. Whether there is such an engine is said by `find_engine`.
+    """
+    match [name.strip() for name in text.split(",")]:
+        case [both] if both:
+            return both, both
+        case [left, right] if left and right:
+            return left, right
+        case _:
+            raise typer.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
+
+
+def pair_of_moments(values: list[str] | None) -> tuple[options.Selector, options.Selector]:
+    """What is read of the left and of the right table.
+
+    Raises:
+        typer.BadParameter: more than two values, or one that is not understood.
+    """
+    match [options.moment(value) for value in values or ()]:
+        case []:
+            return options.Selector(), options.Selector()
+        case [both]:
+            return both, both
+        case [left, right]:
+            return left, right
+        case more:
+            raise typer.BadParameter(f"--at is given {len(more)} times: once holds for both sides, twice for one each")
+
+
+def start(engines: tuple[str, str]) -> None:
+    """Make sure that the engines are there, because one that is missing says nothing about the table.
+
+    Raises:
+        RequestError: there is no such engine, or it, or Java, is not installed.
+        EngineError: Spark does not start.
+    """
+    from harness.engine import find_engine
+
+    for name in dict.fromkeys(engines):
+        find_engine(name)
+    if "spark" in engines:
+        harness.spark_session()
+
+
+def written(comparison: Comparison, report: Report) -> str:
+    """The comparison as a report."""
+    from harness.differ import reports
+
+    match report:
+        case Report.TEXT:
+            return reports.to_text(comparison)
+        case Report.JSON:
+            return reports.to_json(comparison)
+        case Report.JUNIT:
+            return reports.to_junit(comparison)
+        case Report.HTML:
+            return reports.to_html(comparison)
+        case _:
+            assert_never(report)

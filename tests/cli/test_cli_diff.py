@@ -1,0 +1,194 @@
+"""`harness diff`: arguments in; report and exit code out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+import harness
+import harness.engine
+from harness.cli import main
+from harness.differ.result import Comparison, RowDifference, RowKind, SideInfo
+from harness.errors import CorruptFileError, EngineError, RequestError
+
+SIDE = SideInfo(name="t", engine="duckdb 2.0.0", rows=1)
+EQUAL = Comparison(left=SIDE, right=SIDE, columns=("a",))
+DIFFERENT = Comparison(
+    left=SIDE,
+    right=SIDE,
+    columns=("a",),
+    rows=(RowDifference(kind=RowKind.ONLY_LEFT, left=("1",), right=None),),
+    only_left=1,
+)
+BROKEN = SideInfo(name="t", engine="spark 4.3.0", error=EngineError("executor lost"))
+OUTCOME = Comparison(left=SIDE, right=BROKEN)
+FAILED = Comparison(left=SideInfo(name="t", engine="duckdb 2.0.0", error=CorruptFileError("torn")), right=BROKEN)
+
+
+class StandInTable:
+    def __init__(self, location: str) -> None:
+        self.location = location
+
+    def snapshot(self, snapshot_id=None, timestamp=None, ref=None) -> tuple:
+        return (self.location, snapshot_id, timestamp, ref)
+
+
+class Calls:
+    """What was asked of the API, which is replaced; `compare` gives `found`."""
+
+    def __init__(self) -> None:
+        self.found = EQUAL
+        self.opened: list = []
+        self.compared: list = []
+        self.sessions = 0
+
+    def open_table(self, location, **given):
+        self.opened.append((location, {key: value for key, value in given.items() if value}))
+        return StandInTable(location)
+
+    def compare(self, left, right, **given):
+        self.compared.append((left, right, given))
+        return self.found
+
+    def spark_session(self):
+        self.sessions += 1
+
+
+@pytest.fixture
+def calls(monkeypatch) -> Calls:
+    made = Calls()
+    for name in ("open_table", "compare", "spark_session"):
+        monkeypatch.setitem(vars(harness), name, getattr(made, name))
+    monkeypatch.setattr(harness.engine, "find_engine", lambda name: None)
+    return made
+
+
+PLAIN = {"engines": ("duckdb", "spark"), "keys": (), "columns": None, "where": None, "max_rows": 100}
+
+
+def test_one_table_on_two_engines(calls, capfd):
+    assert main(["diff", "t"]) == 0
+    assert capfd.readouterr().out.startswith("equal: no difference in 1 row\n")
+    now = ("t", None, None, None)
+    assert calls.compared == [(now, now, PLAIN)]
+    assert calls.opened == [("t", {})]
+    assert calls.sessions == 1
+
+
+def test_all_options_reach_the_comparison(calls):
+    arguments = ["--engines", "duckdb", "--keys", 'a,"b,c"', "--columns", "a,d", "--where", "a > 1", "--max-rows", "5"]
+    assert main(["diff", "t", "u", *arguments, "--path-map", "x=y", "--prune", "off"]) == 0
+    (left, right, given) = calls.compared[0]
+    assert (left[0], right[0]) == ("t", "u")
+    assert given == {
+        "engines": ("duckdb", "duckdb"),
+        "keys": ["a", "b,c"],
+        "columns": ["a", "d"],
+        "where": "a > 1",
+        "max_rows": 5,
+    }
+    opening = {"path_map": {"x": "y"}, "prune": "off"}
+    assert calls.opened == [("t", opening), ("u", opening)]
+    assert calls.sessions == 0
+
+
+@pytest.mark.parametrize(
+    ("at", "left", "right"),
+    [
+        (["5"], (5, None, None), (5, None, None)),
+        (["5", "6"], (5, None, None), (6, None, None)),
+        (["2024-01-31T12:00:00Z"], (None, "2024-01-31T12:00:00Z", None), (None, "2024-01-31T12:00:00Z", None)),
+        (["main", "ref=2024-01"], (None, None, "main"), (None, None, "2024-01")),
+        (["timestamp=1700000000000", "snapshot=7"], (None, 1700000000000, None), (7, None, None)),
+    ],
+    ids=lambda value: " ".join(map(str, value)),
+)
+def test_moments(calls, at, left, right):
+    arguments = [part for value in at for part in ("--at", value)]
+    assert main(["diff", "t", *arguments]) == 0
+    assert calls.compared[0][:2] == (("t", *left), ("t", *right))
+
+
+@pytest.mark.parametrize("report", ["text", "json", "junit", "html"])
+@pytest.mark.parametrize(
+    ("found", "code", "errors"),
+    [(EQUAL, 0, 0), (DIFFERENT, 1, 0), (OUTCOME, 1, 0), (FAILED, 2, 1)],
+    ids=["equal", "different", "outcome", "failed"],
+)
+def test_exit_codes(calls, capfd, found, code, errors, report):
+    calls.found = found
+    assert main(["diff", "t", "--format", report]) == code
+    out, err = capfd.readouterr()
+    assert out.endswith("\n")
+    assert err.count("\n") == errors
+    assert err.startswith("error: both sides failed: torn" if errors else "")
+
+
+def test_reports(calls, capfd):
+    calls.found = DIFFERENT
+    main(["diff", "t"])
+    assert "1 row only on the left" in capfd.readouterr().out
+    main(["diff", "t", "--format", "json"])
+    assert json.loads(capfd.readouterr().out)["only_left"] == 1
+    main(["diff", "t", "--format", "junit"])
+    assert ElementTree.fromstring(capfd.readouterr().out).find("testsuite").get("failures") == "1"
+    main(["diff", "t", "--format", "html"])
+    assert capfd.readouterr().out.startswith("<!DOCTYPE html>")
+
+
+def test_the_report_in_a_file(calls, capfd, tmp_path):
+    calls.found = DIFFERENT
+    path = tmp_path / "report.html"
+    assert main(["diff", "t", "--format", "html", "--output", str(path)]) == 1
+    assert capfd.readouterr() == ("", "")
+    assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "Missing argument 'TABLE'"),
+        (["t", "--engines", "a,b,c"], "--engines 'a,b,c': expected one name, or two with a comma between them"),
+        (["t", "--engines", ""], "--engines ''"),
+        (["t", "--at", "1", "--at", "2", "--at", "3"], "--at is given 3 times"),
+        (["t", "--at", "snapshot=x"], "--at 'snapshot=x': a snapshot is a number"),
+        (["t", "--keys", "a,,b"], "--keys 'a,,b' holds an empty name"),
+        (["t", "--sql", "SELECT 1", "--where", "a"], "--sql excludes --columns and --where"),
+        (["t", "--max-rows", "-1"], "max-rows"),
+        (["t", "--format", "xml"], "xml"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_usage_exits_with_2(calls, capfd, arguments, sentence):
+    assert main(["diff", *arguments]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert sentence in err
+    assert calls.compared == []
+
+
+@pytest.mark.parametrize("missing", ["engine", "java"])
+def test_an_engine_that_is_not_there_is_no_difference(calls, capfd, monkeypatch, missing):
+    def refuse(*_):
+        raise RequestError(f"no {missing}")
+
+    if missing == "engine":
+        monkeypatch.setattr(harness.engine, "find_engine", refuse)
+    else:
+        monkeypatch.setitem(vars(harness), "spark_session", refuse)
+    assert main(["diff", "t"]) == 2
+    assert capfd.readouterr() == ("", f"error: no {missing} [Request]\n")
+
+
+def test_the_command_starts_without_an_engine():
+    program = (
+        "import sys; from harness.cli import main; main(['diff', '--help']);"
+        "print({'duckdb', 'pyspark', 'sqlglot', 'harness.differ.reports'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.endswith("set()\n")
