@@ -55,6 +55,8 @@ def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
     with _about(plan):
         frame = lower(plan, Gateway.of(own))
     try:
+        if not plan.columns:  # Arrow results without columns lose their rows on the way
+            return pa.table({"": pa.nulls(frame.count())}).select([])
         rows = frame.toArrow()
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))
     except (PySparkException, Py4JError, pa.ArrowException) as error:
