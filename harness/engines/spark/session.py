@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 
@@ -22,4 +23,6 @@ def spark_session(
     }
     for key, value in {**settings, **dict(config or {})}.items():
         builder = builder.config(key, value)
+    # Of a session in this process, PySpark takes the workers' Python from the environment, whatever the settings say.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return builder.getOrCreate()

@@ -30,7 +30,7 @@ def unwrap(error: BaseException) -> HarnessError | None:
         if lacking is not None:
             return EngineError(
                 f"Cannot read files on Spark's executors: their Python has no module {lacking.group(1)!r}; install "
-                "lakeharness there, and name that Python in spark.pyspark.python",
+                "lakeharness there, and name that Python in PYSPARK_PYTHON before the session is made",
                 cause="MissingModule",
             )
     return None

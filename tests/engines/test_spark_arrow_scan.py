@@ -1,0 +1,423 @@
+"""Files that Spark's executors read through Arrow: the same columns, positions and errors as a read in one process."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyroaring import BitMap64
+from pyspark.sql import DataFrame, SparkSession
+from test_duckdb_formats import COLUMNS, EMPTY, FULL
+
+from harness import errors
+from harness.engines.arrow_files import load
+from harness.engines.arrow_shapes import reshaped
+from harness.engines.arrow_worker import told
+from harness.engines.data_files import FileName
+from harness.engines.spark.arrow_heads import read_head
+from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
+from harness.engines.spark.native_reads import reads_natively
+from harness.engines.spark.types import natural
+from harness.engines.spark.worker_errors import unwrap
+from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError
+from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
+from harness.projection import PhysicalSchema, Source, Stored, resolve
+from harness.schema import Field, IntegerType, OpaqueType, StructType, VariantType
+from harness.storage import Storage
+from harness.testing.iceberg import DataFileHandle, IcebergTable
+
+NONE = pa.table({})
+FORMATS = ("avro", "orc")
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., IcebergTable]:
+    return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **{"format_version": 3, **more})
+
+
+def fields(table: IcebergTable) -> tuple[Field, ...]:
+    return table.schema.fields
+
+
+def found(wanted: Sequence[Field], schema: PhysicalSchema, file_format: str) -> tuple[Source, ...]:
+    return resolve(
+        tuple(wanted), schema, name_mapping=None, file_format=file_format, file_path="the file", table="the table"
+    )
+
+
+def frame(
+    session: SparkSession,
+    table: IcebergTable,
+    handles: Sequence[DataFileHandle],
+    file_format: str,
+    *,
+    constants: pa.Table = NONE,
+    deleted: Sequence[BitMap64 | None] | None = None,
+    exact: Sequence[int | None] | None = None,
+) -> DataFrame:
+    names = [FileName(handle.path, str(handle.file)) for handle in handles]
+    schema, _ = read_head(names[0], file_format, Storage(), table="the table")
+    files = [
+        ArrowFile(name=name, exact_rows=rows, deleted=bits)
+        for name, rows, bits in zip(names, exact or [None] * len(names), deleted or [None] * len(names), strict=True)
+    ]
+    return arrow_frame(
+        session,
+        files=files,
+        file_format=file_format,
+        schema=schema,
+        fields=fields(table),
+        sources=found(fields(table), schema, file_format),
+        constants=constants,
+        storage=Storage(),
+        table="the table",
+    )
+
+
+def tuples(rows: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in rows.select(*columns).collect()), key=repr)
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_every_type_comes_as_spark_would_read_it_from_parquet(spark, make, file_format):
+    t = make(COLUMNS)
+    handle = t.write_data([FULL, EMPTY], format=file_format)
+    shown = frame(spark, t, [handle], file_format)
+    schema, _ = read_head(FileName(handle.path, str(handle.file)), file_format, Storage(), table="t")
+    expected = [natural(stored).dataType for stored in schema]
+    assert [f.dataType for f in shown.schema.fields[: len(schema)]] == expected
+    row, empty = shown.orderBy("pos").toArrow().to_pylist()
+    nanos = file_format == "orc"
+    at = list(COLUMNS).index
+    assert row[f"p{at('id')}"] == 1
+    assert row[f"p{at('dec')}"].as_tuple().exponent == -3
+    assert row[f"p{at('day')}"] == dt.date(1969, 7, 20)
+    assert row[f"p{at('t')}"] == ((1 * 60 + 2) * 60 + 3) * 1_000_000 + 4
+    assert row[f"p{at('x')}"] == b"\0\1\2\xff"
+    assert row[f"p{at('u')}"] == bytes.fromhex("f79c3e09677c4bbda4793f349cb785e7")
+    assert row[f"p{at('ts')}"] == (946_684_799_999_999_000 if nanos else dt.datetime(1999, 12, 31, 23, 59, 59, 999999))
+    instant = dt.datetime(2024, 3, 31, 1, 30, tzinfo=dt.UTC)
+    assert row[f"p{at('tz')}"] == (int(instant.timestamp()) * 10**9 if nanos else instant)
+    assert row[f"p{at('st')}"] == {"a": 1, "b": {"c": "in"}}
+    assert row[f"p{at('l')}"] == [{"e": 1}, None, {"e": None}]
+    assert sorted(row[f"p{at('mi')}"]) == [(7, ["a", None]), (8, [])]
+    assert [empty[f"p{i}"] for i in range(len(COLUMNS))] == [2, *[None] * (len(COLUMNS) - 1)]
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_columns_that_no_source_reads_are_left_out(spark, make, file_format):
+    t = make({"a": "long", "b": "string", "c": "long"})
+    handle = t.write_data([{"a": 1, "b": "x", "c": 3}], format=file_format)
+    t.drop_column("b")
+    shown = frame(spark, t, [handle], file_format)
+    assert shown.columns == ["p0", "p2", "pos", "deleted"]
+    assert tuples(shown, "p0", "p2") == [(1, 3)]
+
+
+def test_nested_parts_that_no_source_reads_are_null(spark, make):
+    t = make({"s": "struct<a: long, b: string>", "l": "list<struct<a: long, b: string>>"})
+    handle = t.write_data([{"s": {"a": 1, "b": "x"}, "l": [{"a": 2, "b": "y"}, None]}, {}], format="avro")
+    t.drop_column("s.b")
+    t.drop_column("l.element.a")
+    shown = frame(spark, t, [handle], "avro")
+    first, second = shown.orderBy("pos").toArrow().to_pylist()
+    assert (first["p0"], first["p1"]) == ({"a": 1, "b": None}, [{"a": None, "b": "y"}, None])
+    assert (second["p0"], second["p1"]) == (None, None)
+
+
+def test_constants_of_every_type(spark, make):
+    t = make({"id": "long"})
+    handles = [t.write_data([{"id": i}, {"id": i}], format="avro") for i in range(3)]
+    stamp = dt.datetime(2020, 1, 1, 12)
+    columns = {
+        "flag": pa.array([True, None, False]),
+        "i": pa.array([1, None, -1], pa.int32()),
+        "l": pa.array([1, None, -(2**63)], pa.int64()),
+        "f": pa.array([1.5, None, -0.0], pa.float32()),
+        "d": pa.array([1.5, None, -0.0], pa.float64()),
+        "s": pa.array(["a", None, ""]),
+        "b": pa.array([b"\0", None, b""]),
+        "n": pa.array([dt.date(2020, 1, 1), None, dt.date(1, 1, 1)]),
+        "c": pa.array([None, None, None], pa.decimal128(20, 2)),
+        "ts": pa.array([stamp, None, stamp], pa.timestamp("us")),
+        "tz": pa.array([stamp, None, stamp], pa.timestamp("us", "UTC")),
+    }
+    shown = frame(spark, t, handles, "avro", constants=pa.table(columns))
+    rows = shown.orderBy("p0", "pos").drop("p0", "deleted").toArrow()
+    assert [rows.column(name).to_pylist() for name in columns] == [
+        [value for value in values.to_pylist() for _ in range(2)] for values in columns.values()
+    ]
+    assert str(rows.column("d").to_pylist()[-1]) == "-0.0"
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_positions_and_deleted_rows_across_batches(spark, make, file_format):
+    t, n = make({"id": "long"}), 40_000
+    first = t.write_data([{"id": i} for i in range(n)], format=file_format)
+    second = t.write_data([{"id": i} for i in range(n, n + 3)], format=file_format)
+    dead = BitMap64([0, 16_383, 16_384, n - 1, n + 5])
+    shown = frame(spark, t, [first, second], file_format, deleted=[dead, None])
+    assert tuples(shown.where("deleted"), "p0", "pos") == sorted([(p, p) for p in dead if p < n], key=repr)
+    assert shown.where("p0 < 40000 AND p0 != pos").count() == 0
+    assert tuples(shown.where("p0 >= 40000"), "p0", "pos", "deleted") == [(n + i, i, False) for i in range(3)]
+    assert shown.count() == n + 3
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_file_without_rows(spark, make, file_format):
+    t = make({"id": "long", "s": "struct<a: list<int>>"})
+    handles = [t.write_data([], format=file_format), t.write_data([{"id": 1}], format=file_format)]
+    assert tuples(frame(spark, t, handles, file_format), "p0", "p1") == [(1, None)]
+
+
+# -- Parquet -----------------------------------------------------------------------------------------------------------
+
+VARIANT = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x2a"}
+
+
+def parquet_schema(path: Path) -> PhysicalSchema:
+    duckdb = pytest.importorskip("duckdb")
+    query = f"SELECT file_name, {', '.join(ELEMENT_COLUMNS)} FROM parquet_schema(?)"
+    (schema,) = physical_schemas(duckdb.execute(query, [str(path)]).fetchall()).values()
+    return schema
+
+
+def test_variants_at_every_level_come_as_json_text(spark, make):
+    t = make({"id": "long", "v": "variant", "l": "list<variant>", "s": "struct<w: int, v: variant>"})
+    row = {"id": 1, "v": VARIANT, "l": [VARIANT, None], "s": {"v": VARIANT, "w": 1}}
+    handle = t.write_data([row, {"id": 2}])
+    schema = parquet_schema(handle.file)
+    sources = found(fields(t), schema, "parquet")
+    assert not reads_natively("parquet", schema, fields(t), sources, positions=False)
+    shown = arrow_frame(
+        spark,
+        files=[ArrowFile(name=FileName(handle.path, str(handle.file)))],
+        file_format="parquet",
+        schema=schema,
+        fields=fields(t),
+        sources=sources,
+        constants=NONE,
+        storage=Storage(),
+        table="the table",
+    )
+    assert tuples(shown, "p0", "p1", "p2", "p3") == [(1, "42", ["42", None], (1, "42")), (2, None, None, None)]
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+def failed(rows: DataFrame) -> HarnessError:
+    with pytest.raises(Exception, match="harness") as caught:
+        rows.collect()
+    error = unwrap(caught.value)
+    assert error is not None
+    return error
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize(
+    ("damage", "kind", "cause"),
+    [
+        pytest.param(lambda file: file.unlink(), MissingFileError, "MissingFile", id="missing"),
+        pytest.param(lambda file: file.write_bytes(b""), MissingFileError, "MissingFile", id="empty"),
+        pytest.param(lambda file: file.write_bytes(b"AGS1" + b"x" * 99), EncryptedTableError, None, id="encrypted"),
+        pytest.param(
+            lambda file: file.write_bytes(file.read_bytes()[:-5]), CorruptFileError, "CorruptDataFile", id="cut"
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_comes_back_as_the_error_of_a_local_read(
+    spark, make, file_format, damage, kind, cause
+):
+    t = make({"id": "long"})
+    handles = [t.write_data([{"id": i}], format=file_format) for i in range(2)]
+    rows = frame(spark, t, handles, file_format)
+    damage(handles[1].file)
+    error = failed(rows)
+    with pytest.raises(kind) as local:
+        load(FileName(handles[1].path, str(handles[1].file)), file_format, Storage(), table="the table")
+    assert type(error) is type(local.value) is kind
+    assert str(error) == str(local.value)
+    assert (error.table, error.file) == ("the table", handles[1].path)
+    assert cause is None or error.cause == cause
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_wrong_row_count_is_found_on_the_executor(spark, make, file_format):  # iceberg 7.2
+    t = make({"id": "long"})
+    handle = t.write_data([{"id": 1}, {"id": 2}], format=file_format)
+    error = failed(frame(spark, t, [handle], file_format, exact=[3]))
+    assert isinstance(error, CorruptFileError)
+    assert (error.rule, error.field, error.file) == ("iceberg 7.2", "record_count", handle.path)
+    assert "it has 2 rows, the metadata says 3" in error.message
+
+
+def test_a_file_that_was_replaced_meanwhile(spark, make, tmp_path):
+    t = make({"id": "long"})
+    handle = t.write_data([{"id": 1}], format="orc")
+    rows = frame(spark, t, [handle], "orc")
+    pyarrow.orc.write_table(pa.table({"id": ["text"]}), handle.file)
+    assert "its columns changed" in failed(rows).message
+
+
+KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HarnessError)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_errors_keep_all_parts_through_text_and_pickle(kind):
+    error = kind("tëxt [x]", cause="C", table="t", snapshot=7, file="f\nx", field="a.b", rule="iceberg 1")
+    text = RuntimeError(f"Job aborted.\n  File x\nWorkerError: {told(error)}\n\tat org.apache.spark")
+    around = ValueError("outside")
+    around.__cause__ = text
+    for again in (unwrap(text), unwrap(around), pickle.loads(pickle.dumps(error))):
+        assert type(again) is kind
+        assert vars(again) == vars(error)
+
+
+def test_other_errors_are_not_claimed():
+    assert unwrap(RuntimeError("[DIVIDE_BY_ZERO] Division by zero")) is None
+
+
+def test_workers_without_harness_are_named():
+    error = unwrap(RuntimeError("ModuleNotFoundError: No module named 'harness'"))
+    assert isinstance(error, errors.EngineError)
+    assert "install lakeharness" in error.message
+
+
+# -- heads -------------------------------------------------------------------------------------------------------------
+
+
+class Counting(Storage):
+    """A storage that counts the bytes that it hands out."""
+
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        data = super().read(path, offset=offset, length=length)
+        self.__dict__["taken"] = self.__dict__.get("taken", 0) + len(data)
+        return data
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_head_is_the_schema_of_a_whole_read(make, file_format):
+    t = make(COLUMNS)
+    handle = t.write_data([FULL, EMPTY], format=file_format)
+    name = FileName(handle.path, str(handle.file))
+    whole, rows = load(name, file_format, Storage(), table="t")
+    schema, count = read_head(name, file_format, Storage(), table="t")
+    assert schema == whole
+    assert count == (rows.num_rows if file_format == "orc" else None)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_head_takes_only_a_part_of_a_large_file(make, file_format):
+    t = make({"id": "long"})
+    codec = {"avro": "null", "orc": "uncompressed"}[file_format]
+    random = Random(1)
+    rows = [{"id": random.getrandbits(62)} for _ in range(100_000)]
+    handle = t.write_data(rows, format=file_format, compression=codec)
+    storage = Counting()
+    read_head(FileName(handle.path, str(handle.file)), file_format, storage, table="t")
+    assert handle.file.stat().st_size > 700_000
+    assert storage.__dict__["taken"] < 200_000
+
+
+def test_an_avro_header_of_any_length(make):
+    columns = {f"a_rather_long_name_of_a_column_{i:05}": "long" for i in range(2_000)}
+    t = make(columns)
+    handle = t.write_data([{}] * 50, format="avro", compression="null")
+    schema, _ = read_head(FileName(handle.path, str(handle.file)), "avro", Storage(), table="t")
+    assert [f.name for f in schema] == list(columns)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("content", [b"x", b"x" * 100, b"Obj\x01" + b"\x02" * 100, b"ORC" + b"\xff" * 200])
+def test_a_head_that_is_damaged(tmp_path, file_format, content):
+    (tmp_path / "f").write_bytes(content)
+    with pytest.raises(CorruptFileError) as caught:
+        read_head(FileName("f", str(tmp_path / "f")), file_format, Storage(), table="t")
+    assert (caught.value.table, caught.value.file) == ("t", f"f ({tmp_path / 'f'})")
+
+
+def test_a_head_of_another_format(tmp_path):
+    with pytest.raises(errors.UnsupportedError, match="'csv' is not supported"):
+        read_head(FileName("f", str(tmp_path / "f")), "csv", Storage(), table="t")
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "expected"),
+    [
+        pytest.param(pa.array([2**64 - 1, None], pa.uint64()), pa.decimal128(20, 0), [2**64 - 1, None], id="uint64"),
+        pytest.param(pa.array([2**32 - 1], pa.uint32()), pa.int64(), [2**32 - 1], id="uint32"),
+        pytest.param(pa.array([5, None], pa.time32("ms")), pa.int32(), [5, None], id="time in millis"),
+        pytest.param(pa.array([5], pa.time64("ns")), pa.int64(), [5], id="time in nanos"),
+        pytest.param(pa.array([-1, None], pa.timestamp("ns", "UTC")), pa.int64(), [-1, None], id="nanos"),
+        pytest.param(pa.array([1.5, None], pa.float16()), pa.binary(), [b"\0\x3e", None], id="half"),
+        pytest.param(pa.array([None, None], pa.null()), pa.int32(), [None, None], id="null"),
+        pytest.param(pa.array([b"ab"], pa.binary(2)), pa.binary(), [b"ab"], id="fixed"),
+        pytest.param(pa.array(["a", None]).dictionary_encode(), pa.string(), ["a", None], id="dictionary"),
+    ],
+)
+def test_single_values(stored, wanted, expected):
+    array = reshaped(stored, wanted, None)
+    assert array.type == wanted
+    assert [v if v is None or not pa.types.is_decimal(wanted) else int(v) for v in array.to_pylist()] == expected
+
+
+def test_millis_become_micros_or_an_error():
+    array = pa.array([-1, 2**50], pa.timestamp("ms"))
+    assert reshaped(array, pa.timestamp("us"), None).view(pa.int64()).to_pylist() == [-1000, 2**50 * 1000]
+    with pytest.raises(pa.ArrowInvalid):
+        reshaped(pa.array([2**62], pa.timestamp("ms")), pa.timestamp("us"), None)
+
+
+def test_parts_of_slices_stay_with_their_rows():
+    type_ = pa.struct([("l", pa.list_(pa.int32())), ("m", pa.map_(pa.string(), pa.int32()))])
+    rows = [{"l": [i] * i, "m": [(f"k{i}", i)]} if i % 3 else None for i in range(10)]
+    wanted = pa.struct([("l", pa.list_(pa.int64())), ("m", pa.map_(pa.string(), pa.int64()))])
+    assert reshaped(pa.array(rows, type_).slice(4, 5), wanted, None).to_pylist() == rows[4:9]
+    assert reshaped(pa.array(rows, type_).slice(4, 5), wanted, {1: None}).to_pylist() == [
+        None if row is None else {**row, "l": None} for row in rows[4:9]
+    ]
+
+
+# -- what Spark's Parquet reader is trusted with -----------------------------------------------------------------------
+
+
+def stored(name: str, type_: Any, *children: Any) -> Any:
+    from harness.physical import PhysicalField
+
+    return PhysicalField(name=name, id=None, type=type_, children=children)
+
+
+LONG = IntegerType(64)
+
+
+@pytest.mark.parametrize(
+    ("schema", "wanted", "expected"),
+    [
+        pytest.param((stored("a", LONG), stored("A", LONG)), LONG, True, id="names that differ by case"),
+        pytest.param((stored("a", LONG), stored("a", LONG)), LONG, False, id="two columns of one name"),
+        pytest.param((stored("_tmp_metadata_row_index", LONG),), LONG, False, id="a name that Spark keeps"),
+        pytest.param((stored("a", LONG), stored("b", OpaqueType("x"))), LONG, True, id="an unread unknown type"),
+        pytest.param((stored("a", StructType(()), stored("m", LONG)),), VariantType(), False, id="variant"),
+    ],
+)
+def test_parquet_that_spark_reads_itself(schema, wanted, expected):
+    sources = (Stored(schema[0], place=0),)
+    assert reads_natively("parquet", schema, (Field(id=1, name="a", type=wanted),), sources, positions=True) is expected
+    assert reads_natively("avro", schema, (Field(id=1, name="a", type=wanted),), sources, positions=False) is False
