@@ -3,54 +3,122 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, overload
 
-from harness.engine import duckdb_engine
+from harness import transpile
+from harness.engine import duckdb_engine, find_engine, spark_engine
 from harness.errors import RequestError
-from harness.query_sql import rewrite
+from harness.filter_sql import parse_filter
+from harness.plan import ScanPlan
+from harness.predicate import is_decided
+from harness.query_sql import Rewritten, rewrite
+from harness.schema import Schema
 from harness.table import Snapshot, Table, open_table
 
 if TYPE_CHECKING:
     import duckdb
+    from pyspark.sql import DataFrame, SparkSession
 
 _calls = itertools.count()
+
+
+@overload
+def sql(
+    query: str,
+    /,
+    *,
+    engine: Literal["duckdb"] = "duckdb",
+    dialect: str = "duckdb",
+    connection: duckdb.DuckDBPyConnection | None = None,
+    spark: None = None,
+    **tables: Table | Snapshot | str,
+) -> duckdb.DuckDBPyRelation: ...
+
+
+@overload
+def sql(
+    query: str,
+    /,
+    *,
+    engine: Literal["spark"],
+    dialect: str = "duckdb",
+    connection: None = None,
+    spark: SparkSession | None = None,
+    **tables: Table | Snapshot | str,
+) -> DataFrame: ...
+
+
+@overload
+def sql(
+    query: str,
+    /,
+    *,
+    engine: str,
+    dialect: str = "duckdb",
+    connection: duckdb.DuckDBPyConnection | None = None,
+    spark: SparkSession | None = None,
+    **tables: Table | Snapshot | str,
+) -> duckdb.DuckDBPyRelation | DataFrame: ...
 
 
 def sql(
     query: str,
     /,
     *,
-    connection: duckdb.DuckDBPyConnection | None = None,
+    engine: str = "duckdb",
     dialect: str = "duckdb",
+    connection: duckdb.DuckDBPyConnection | None = None,
+    spark: SparkSession | None = None,
     **tables: Table | Snapshot | str,
-) -> duckdb.DuckDBPyRelation:
-    """The result of a query over tables, as a lazy DuckDB relation.
+) -> duckdb.DuckDBPyRelation | DataFrame:
+    """The result of a query over tables, as a lazy DuckDB relation or a lazy Spark DataFrame.
 
         harness.sql("SELECT region, sum(total) FROM orders WHERE day >= '2024-06-01' GROUP BY region", orders=table)
 
     The conditions that concern one table reach its planning, so that files and row groups are skipped; the whole query
-    then runs on DuckDB. Each mention of a table is planned by itself.
+    then runs on the engine. Each mention of a table is planned by itself.
+
+    On Spark a query means what it means on DuckDB, and its columns have the names and types that they have there (a
+    HUGEINT is a DECIMAL(38, 0)); what Spark might answer differently is refused (`harness.transpile` says what it
+    knows). It runs under ANSI mode, in time zone UTC, whatever the session's settings are, and sees only `tables`.
+    A query in Spark's own dialect is run by Spark as it is written, and on DuckDB as sqlglot translates it.
 
     Args:
         query: one statement that only reads.
-        connection: yours, so that its own tables can be named too, or None for a new one. The views that are made on it
-            are temporary.
-        dialect: sqlglot's name of the dialect of `query`; it is translated to DuckDB's.
+        engine: `duckdb` or `spark`: who runs it.
+        dialect: sqlglot's name of the dialect of `query`.
+        connection: your DuckDB connection, so that its own tables can be named too, or None for a new one. The views
+            that are made on it are temporary.
+        spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
         tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a location.
 
     Raises:
-        RequestError: the query cannot be parsed, or writes.
+        RequestError: the query cannot be parsed, or writes; there is no such engine; an argument is for the other one.
+        UnsupportedError: Spark might answer differently than DuckDB; the message names the construct.
         HarnessError: as for `Snapshot.plan`.
         duckdb.Error: DuckDB refuses the query, such as for an unknown column.
     """
+    name = find_engine(engine).name
+    _check_arguments(name, connection, spark)
     snapshots = {name: _snapshot(name, value) for name, value in tables.items()}
     schemas = {name: snapshot.schema for name, snapshot in snapshots.items()}
-    rewritten = rewrite(query, schemas, dialect, prefix=f"_harness_{next(_calls)}")
-    plans = {
-        reference.view: snapshots[reference.table].plan(columns=reference.columns, where=reference.where)
-        for reference in rewritten.references
-    }
-    return duckdb_engine().query(rewritten.sql, plans, connection)
+    prefix = f"_harness_{next(_calls)}"
+    if name == "duckdb":
+        rewritten = rewrite(query, schemas, dialect, prefix=prefix)
+        return duckdb_engine().query(rewritten.sql, _plans(rewritten, snapshots), connection)
+    if dialect == "spark":
+        rewritten = _certain(rewrite(query, schemas, dialect, into="spark", prefix=prefix), schemas)
+        return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark)
+    return _transpiled(rewrite(query, schemas, dialect, prefix=prefix), snapshots, spark)
+
+
+def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:
+    if engine != "duckdb" and connection is not None:
+        raise RequestError(f"Cannot use a DuckDB connection on {engine}: leave connection out, or say engine='duckdb'")
+    if engine != "spark" and spark is not None:
+        raise RequestError(f"Cannot use a Spark session on {engine}: leave spark out, or say engine='spark'")
 
 
 def _snapshot(name: str, value: Table | Snapshot | str) -> Snapshot:
@@ -63,3 +131,34 @@ def _snapshot(name: str, value: Table | Snapshot | str) -> Snapshot:
             return open_table(value).snapshot()
         case _:
             raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
+
+
+def _plans(rewritten: Rewritten, snapshots: Mapping[str, Snapshot]) -> dict[str, ScanPlan]:
+    return {
+        reference.view: snapshots[reference.table].plan(columns=reference.columns, where=reference.where)
+        for reference in rewritten.references
+    }
+
+
+def _certain(rewritten: Rewritten, schemas: Mapping[str, Schema]) -> Rewritten:
+    """The query with only those filters for planning that mean the same in both dialects."""
+    return replace(
+        rewritten,
+        references=tuple(
+            r
+            if r.where is None or is_decided(parse_filter(r.where, schemas[r.table]).predicate)
+            else replace(r, where=None)
+            for r in rewritten.references
+        ),
+    )
+
+
+def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: SparkSession | None) -> DataFrame:
+    """A query in DuckDB's dialect, on Spark. DuckDB describes its result first, and so refuses what it would refuse."""
+    plans = _plans(rewritten, snapshots)
+    described = duckdb_engine().columns_of(rewritten.sql, plans)
+    lowered = transpile.query(
+        rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}
+    )
+    columns = transpile.result_columns(lowered, described)
+    return spark_engine().query(lowered.sql, plans, spark, columns=columns)

@@ -8,8 +8,9 @@ The query itself keeps all its conditions, and its text: only names of tables ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
@@ -41,14 +42,19 @@ class TableReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A query in DuckDB's dialect that reads views, and the views that it reads, in the order of the text."""
+    """A query that reads views, and the views that it reads, in the order of the text."""
 
     sql: str
     references: tuple[TableReference, ...]
 
 
 def rewrite(
-    query: str, tables: Mapping[str, Schema], dialect: str = "duckdb", *, prefix: str = "_harness"
+    query: str,
+    tables: Mapping[str, Schema],
+    dialect: str = "duckdb",
+    *,
+    into: Literal["duckdb", "spark"] = "duckdb",
+    prefix: str = "_harness",
 ) -> Rewritten:
     """The query with a view of its own in every place where it reads one of `tables`.
 
@@ -58,6 +64,8 @@ def rewrite(
     Args:
         tables: the schemas of the bound tables by name.
         dialect: the name that sqlglot gives to the dialect of `query`.
+        into: the dialect of the rewritten query. Where it is that of `query`, the text stays as it is but for the names
+            of tables.
         prefix: how the names of the views begin.
 
     Raises:
@@ -77,7 +85,10 @@ def rewrite(
         for (node, name), view in zip(found, views, strict=True)
     )
     nodes = [node for node, _ in found]
-    sql = _spliced(text, nodes, views) if dialect == "duckdb" else _generated(statement, nodes, views)
+    if dialect == into:
+        sql = _spliced(text, nodes, [_QUOTES[into](view) for view in views])
+    else:
+        sql = _generated(statement, nodes, views, into)
     return Rewritten(sql=explain + sql, references=references)
 
 
@@ -220,6 +231,12 @@ def _columns(statement: exp.Expr, table: exp.Table, schema: Schema, text: str) -
 # Putting views in their place.
 
 
+_QUOTES: dict[str, Callable[[str], str]] = {
+    "duckdb": quoted,
+    "spark": lambda name: "`" + name.replace("`", "``") + "`",
+}
+
+
 def _spliced(text: str, tables: list[exp.Table], views: list[str]) -> str:
     edits = []
     for table, view in zip(tables, views, strict=True):
@@ -228,7 +245,7 @@ def _spliced(text: str, tables: list[exp.Table], views: list[str]) -> str:
         # `TABLE t`, `DESCRIBE t` and `SUMMARIZE t` take no alias; nothing can refer to one there.
         is_bare = isinstance(table.parent, exp.Describe | exp.Summarize) or _follows_table_keyword(text, start)
         alias = "" if table.alias or is_bare else f" AS {written}"
-        edits.append((start, end, quoted(view) + alias))
+        edits.append((start, end, view + alias))
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
     return text
@@ -238,12 +255,12 @@ def _follows_table_keyword(text: str, start: int) -> bool:
     return re.search(r"(?<![\w\"'.])TABLE\s*\Z", text[:start], re.IGNORECASE) is not None
 
 
-def _generated(statement: exp.Expr, tables: list[exp.Table], views: list[str]) -> str:
+def _generated(statement: exp.Expr, tables: list[exp.Table], views: list[str], into: str) -> str:
     for table, view in zip(tables, views, strict=True):
         if not table.alias and not isinstance(table.parent, exp.Describe | exp.Summarize):
             table.set("alias", exp.TableAlias(this=table.this.copy()))
         table.set("this", exp.to_identifier(view, quoted=True))
     try:
-        return str(statement.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE))
+        return str(statement.sql(into, comments=False, unsupported_level=ErrorLevel.RAISE))
     except SqlglotError as error:
-        raise RequestError(f"Cannot translate the query to DuckDB's dialect: {reason(error)}.") from error
+        raise RequestError(f"Cannot translate the query to the dialect {into}: {reason(error)}.") from error

@@ -52,10 +52,10 @@ def lower(expressions: Expressions, node: exp.Expr) -> Typed | None:
         case exp.In():
             return Typed(_in(expressions, node), BOOLEAN)
         case exp.Between() if not node.args.get("symmetric"):
-            values = [expressions.lower(n) for n in (node.this, node.args["low"], node.args["high"])]
-            (value, low, high), type_ = alike(values, "BETWEEN")
+            parts = [expressions.lower(n) for n in (node.this, node.args["low"], node.args["high"])]
+            (subject, low, high), type_ = alike(parts, "BETWEEN")
             _check_ordered(node, type_)
-            return Typed(f"({_whole(value, type_)} BETWEEN {low} AND {high})", BOOLEAN)
+            return Typed(f"({_whole(subject, type_)} BETWEEN {low} AND {high})", BOOLEAN)
         case exp.Like():
             return Typed(_like(expressions, node, None), BOOLEAN)
         case exp.Escape() if isinstance(node.this, exp.Like):

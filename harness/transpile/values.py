@@ -115,7 +115,7 @@ _TYPES: dict[Kind, Type] = {
 
 
 def _fits(value: int, bits: int) -> bool:
-    return -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)
+    return -(1 << (bits - 1)) <= value < 1 << (bits - 1)
 
 
 # One type for several values.
@@ -153,7 +153,7 @@ def _is_pliant(value: Typed) -> bool:
 
 
 def _is_number(type_: Type) -> bool:
-    return isinstance(type_, IntegerType | DecimalType | FloatType) or type_ == HUGE
+    return isinstance(type_, IntegerType | DecimalType | FloatType) or str(type_) == str(HUGE)
 
 
 def _merged(left: Type, right: Type) -> Type | None:

@@ -179,6 +179,10 @@ class Gateway:
         """A frame of the private session as one of the user's session: same rows, same scan, no setting changed."""
         return DataFrame(self._lowering.expose(self._user._jsparkSession, frame._jdf), self._user)
 
+    def moved(self, frame: DataFrame, session: SparkSession) -> DataFrame:
+        """A frame as one of another session of the application: same rows, same scan."""
+        return DataFrame(self._lowering.expose(session._jsparkSession, frame._jdf), session)
+
 
 @dataclass(slots=True)
 class _Cache:

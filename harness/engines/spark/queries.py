@@ -1,0 +1,83 @@
+"""Queries over several plans, each of them a view in a session that lives no longer than it takes to read the query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame, SparkSession, functions
+
+from harness.engines.spark.engine import dataframe, engine_error
+from harness.engines.spark.gateway import Gateway
+from harness.engines.spark.session import spark_session
+from harness.engines.spark.types import shown
+from harness.plan import ScanPlan
+from harness.schema import Field
+
+# What a query means must not depend on the user's session, nor on how it was configured at its start.
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.orderByOrdinal": "true",
+}
+
+
+def query(
+    text: str,
+    plans: Mapping[str, ScanPlan],
+    spark: SparkSession | None = None,
+    *,
+    columns: Sequence[Field] | None = None,
+) -> DataFrame:
+    """The result of a query that reads plans by name, as a lazy frame of the user's session.
+
+    The query is analysed in a new session that shares nothing with the user's but the application: under ANSI mode, in
+    time zone UTC, names without regard to case. So it sees no views, functions or settings of the user's, and leaves
+    none behind.
+
+    Args:
+        text: one query in Spark's dialect.
+        plans: by the name that the query calls each. Their filters must be implied by the query's own conditions.
+        spark: the user's session, or None for `harness.spark_session()`.
+        columns: what the result must look like, by place: names, and types that the columns can be cast to without
+            loss; None: as Spark has it.
+
+    Raises:
+        HarnessError: as for `dataframe`; UnsupportedError also for Spark Connect, where there is no such session.
+        EngineError: Spark refuses the query.
+    """
+    own = spark_session() if spark is None else spark
+    gateway = Gateway.of(own)
+    session = own.newSession()
+    for key, value in _SETTINGS.items():
+        session.conf.set(key, value)
+    try:
+        for name, plan in plans.items():
+            gateway.moved(dataframe(plan, own), session).createOrReplaceTempView(_quoted(name))
+        result = session.sql(text)
+        return gateway.expose(result if columns is None else _as_columns(result, columns))
+    except (AnalysisException, ParseException) as error:
+        raise engine_error(error, None) from error
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _as_columns(frame: DataFrame, columns: Sequence[Field]) -> DataFrame:
+    assert len(frame.columns) == len(columns), "a column for each"
+    places = frame.toDF(*(f"c{i}" for i in range(len(columns))))
+    return places.select(*(_as_column(places, i, field) for i, field in enumerate(columns)))
+
+
+def _as_column(frame: DataFrame, place: int, field: Field) -> Column:
+    told = shown(field)
+    column = functions.col(f"c{place}")
+    if frame.schema[place].dataType.simpleString() != told.dataType.simpleString():
+        column = column.cast(told.dataType)
+    return column.alias(field.name, metadata=told.metadata)
