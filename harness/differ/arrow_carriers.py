@@ -95,7 +95,9 @@ def _decimal(type_: pa.DataType) -> pa.DataType:
 
 
 def _refused(type_: pa.DataType) -> UnsupportedError:
-    return UnsupportedError(f"Cannot compare large inputs by values of type {type_}: cast them, or leave the column out")
+    return UnsupportedError(
+        f"Cannot compare large inputs by values of type {type_}: cast them, or leave the column out"
+    )
 
 
 def _carried(array: pa.Array) -> pa.Array:

@@ -165,8 +165,10 @@ def _bytes(value: Value, lane: Lane) -> str:
         case "varchar" if isinstance(value.logical, pa.UuidType):
             text = f"CAST(CAST({value.text} AS UUID) AS BLOB)"
         case _:
-            return f"hash('{PREFIX}' || CAST({value.text} AS VARCHAR))" if lane else (
-                f"hash(CAST({value.text} AS VARCHAR))"
+            return (
+                f"hash('{PREFIX}' || CAST({value.text} AS VARCHAR))"
+                if lane
+                else (f"hash(CAST({value.text} AS VARCHAR))")
             )
     return f"hash('{PREFIX}'::BLOB || {text})" if lane else f"hash({text})"
 

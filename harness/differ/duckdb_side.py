@@ -12,13 +12,10 @@ import pyarrow as pa
 from harness.differ.duckdb_hash import Value, row_hashes
 from harness.differ.duckdb_types import shown
 from harness.differ.result import SideInfo
-from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Sums, Wanted
+from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Sums
 from harness.engines.duckdb.conform import conform
 from harness.errors import EngineError
 from harness.plan import ScanPlan
-
-_MOST_LISTED = 1000
-"""Buckets that a query lists; more are asked for as a range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +48,10 @@ class DuckDBSide:
             found = summed.fetchall()
         return {int(b): Sums(int(n), int(s1), int(s2)) for b, n, s1, s2 in found}
 
-    def hashes(self, hashing: Hashing, wanted: Wanted) -> pa.Table:
+    def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """The hashes of the rows of some buckets."""
-        bucket = _bucket(hashing)
-        if 0 < len(wanted.only) <= _MOST_LISTED:
-            condition = f"{bucket} IN ({', '.join(map(str, wanted.only))})"
-        else:
-            condition = f"{bucket} >= {wanted.first} AND {bucket} < {wanted.end}"
         with failing(self.info):
-            return pa.table(self._hashed(hashing).filter(condition))
+            return pa.table(self._hashed(hashing).filter(hashing.bucket_condition(_bucket(hashing), buckets)))
 
     def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
         """Rows of given hashes."""
@@ -84,7 +76,7 @@ class DuckDBSide:
 
     def _hashed(self, hashing: Hashing, further: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
         """The hashes of each row, and further expressions by name."""
-        lanes = row_hashes([self._value(name, hashing) for name in hashing.columns])
+        lanes: tuple[str, ...] = row_hashes([self._value(name, hashing) for name in hashing.columns])
         if hashing.keys:
             lanes = (*lanes, *row_hashes([self._value(name, hashing) for name in hashing.keys]))
         outputs = {**dict(zip(hashing.names, lanes, strict=True)), **(further or {})}

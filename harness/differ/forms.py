@@ -1,8 +1,8 @@
 """What of a column is hashed, so that both sides hash equal values alike.
 
 A form is made from the types of both sides, and stands for the values that `harness.differ.canonical` gives: integers
-and decimals by value, times in the coarser unit and what is left of it, floats by the bits of the double, text and bytes
-by bytes. `harness.differ.hashing` says what is done with them.
+and decimals by value, times in the coarser unit and what is left of it, floats by the bits of the double, text and
+bytes by bytes. `harness.differ.hashing` says what is done with them.
 """
 
 from __future__ import annotations

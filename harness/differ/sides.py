@@ -14,7 +14,7 @@ A side shows some of its rows exactly, and summarises all of them by their hashe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -35,8 +35,8 @@ HASH_PREFIX = "\0"
 class Hashing:
     """What is hashed, the same for both sides.
 
-    columns: the compared columns. forms: what of each is hashed. keys: some of the columns; with keys, a row's bucket is
-    that of its keys, so that both rows of a key are in one.
+    columns: the compared columns. forms: what of each is hashed. keys: some of the columns; with keys, a row's bucket
+    is that of its keys, so that both rows of a key are in one.
     """
 
     columns: tuple[str, ...]
@@ -54,6 +54,12 @@ class Hashing:
         """The lanes that rows are paired by; the first one also numbers the bucket."""
         return ("k1", "k2") if self.keys else ("h1", "h2")
 
+    def bucket_condition(self, bucket: str, buckets: Sequence[int]) -> str:
+        """SQL of either engine for "the expression `bucket` is one of some buckets", which ascend."""
+        if buckets[-1] - buckets[0] == len(buckets) - 1:
+            return f"{bucket} BETWEEN {buckets[0]} AND {buckets[-1]}"
+        return f"{bucket} IN ({', '.join(map(str, buckets))})"
+
     def form_of(self, column: str) -> Form:
         """The form of a column."""
         return self.forms[self.columns.index(column)]
@@ -68,15 +74,6 @@ class Sums(NamedTuple):
 
 
 Buckets: TypeAlias = Mapping[int, Sums]
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Buckets from `first` up to but not including `end`; `only` narrows them, where these are few."""
-
-    first: int
-    end: int
-    only: tuple[int, ...] = field(default=())
 
 
 class Side(Protocol):
@@ -100,8 +97,8 @@ class Side(Protocol):
     def buckets(self, hashing: Hashing) -> Buckets:
         """All rows, summed by bucket; empty buckets are left out."""
 
-    def hashes(self, hashing: Hashing, wanted: Wanted) -> pa.Table:
-        """The hashes of the rows of some buckets, as uint64 columns named `hashing.names`."""
+    def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
+        """The hashes of the rows of some buckets, ascending, as uint64 columns named `hashing.names`."""
 
     def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
         """Rows whose `hashing.grouped_by[0]` is wanted, at most `per_hash` of each hash.

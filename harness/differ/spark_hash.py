@@ -120,7 +120,7 @@ def _described(form: Form, stored: spark.DataType, logical: pa.DataType) -> str:
 
 
 def _divisor(stored: spark.DataType, logical: pa.DataType) -> int:
-    """How many of the numbers that Spark holds are one of the logical unit: its own times are nanos of any precision."""
+    """How many of the numbers that Spark holds are one of the logical unit: its own times are nanos always."""
     return nanos(logical) if stored.typeName() == "time" else 1
 
 

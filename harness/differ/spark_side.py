@@ -10,11 +10,10 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Window, functions
-from pyspark.sql import types as spark
 
 from harness.differ.hashing import is_known
 from harness.differ.result import SideInfo
-from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Sums, Wanted
+from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Sums
 from harness.differ.spark_hash import Value, row_hashes
 from harness.differ.spark_workers import hashed_by_duckdb
 from harness.engines.spark.conform import conform
@@ -23,8 +22,6 @@ from harness.engines.spark.gateway import Gateway, has_gateway
 from harness.errors import EngineError
 from harness.plan import ScanPlan
 
-_MOST_LISTED = 1000
-"""Values that a query lists; more buckets are asked for as a range."""
 _HALF = 32
 _MOST_ROWS = 1 << 31
 """Rows of a bucket whose hashes' halves surely sum up within 64 bits."""
@@ -67,19 +64,16 @@ class SparkSide:
             buckets[bucket] = Sums(rows, sums[0] + (sums[1] << _HALF), sums[2] + (sums[3] << _HALF))
         return buckets
 
-    def hashes(self, hashing: Hashing, wanted: Wanted) -> pa.Table:
+    def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """The hashes of the rows of some buckets."""
-        bucket = _bucket(hashing)
-        if 0 < len(wanted.only) <= _MOST_LISTED:
-            condition = bucket.isin(list(wanted.only))
-        else:
-            condition = (bucket >= wanted.first) & (bucket < wanted.end)
         with failing(self.info):
-            return _unsigned(self._hashed(hashing).filter(condition).toArrow())
+            bucketed = self._hashed(hashing).withColumn("b", _bucket(hashing))
+            kept = bucketed.filter(functions.expr(hashing.bucket_condition("b", buckets)))
+            return _unsigned(kept.select(*hashing.names).toArrow())
 
     def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
         """Rows of given hashes."""
-        signed = wanted.cast(pa.uint64()).view(pa.int64()).to_pylist()
+        signed = pa.array(wanted, pa.uint64()).view(pa.int64()).to_pylist()
         alike = Window.partitionBy(*hashing.names).orderBy(*hashing.names)
         with failing(self.info):
             hashed = self._hashed(hashing, keep=True)
@@ -104,7 +98,7 @@ class SparkSide:
         if not has_gateway(session) or not is_known():
             return hashed_by_duckdb(self.frame, self.schema, hashing, keep=keep)
         gateway = Gateway.of(session)
-        lanes = row_hashes([self._value(name, hashing) for name in hashing.columns], gateway)
+        lanes: tuple[Column, ...] = row_hashes([self._value(name, hashing) for name in hashing.columns], gateway)
         if hashing.keys:
             lanes = (*lanes, *row_hashes([self._value(name, hashing) for name in hashing.keys], gateway))
         outputs = [lane.alias(name) for name, lane in zip(hashing.names, lanes, strict=True)]
@@ -129,8 +123,7 @@ def _bucket(hashing: Hashing) -> Column:
 def _unsigned(hashes: pa.Table) -> pa.Table:
     """Spark's bigints as the 64 bits that they are."""
     columns = [
-        pa.chunked_array([chunk.view(pa.uint64()) for chunk in column.chunks], pa.uint64())
-        for column in hashes.columns
+        pa.chunked_array([chunk.view(pa.uint64()) for chunk in column.chunks], pa.uint64()) for column in hashes.columns
     ]
     return pa.table(columns, names=hashes.column_names)
 

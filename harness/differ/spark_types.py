@@ -93,4 +93,4 @@ def _carries(stored: spark.DataType, exact: pa.DataType) -> bool:
         case spark.BinaryType():
             return bool(kind.is_binary(exact) or kind.is_fixed_size_binary(exact))
         case _:
-            return _type(stored, "").equals(exact)
+            return bool(_type(stored, "").equals(exact))

@@ -56,7 +56,7 @@ def _hashes(
         for i, name in enumerate(schema.names)
         if name in hashing.columns
     }
-    lanes = row_hashes([values[name] for name in hashing.columns])
+    lanes: tuple[str, ...] = row_hashes([values[name] for name in hashing.columns])
     if hashing.keys:
         lanes = (*lanes, *row_hashes([values[name] for name in hashing.keys]))
     outputs = ", ".join(f"{text} AS {name}" for name, text in zip(hashing.names, lanes, strict=True))

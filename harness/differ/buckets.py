@@ -1,0 +1,107 @@
+"""Which rows of two large sides differ, found by their hashes.
+
+Both sides sum their rows' hashes per bucket; buckets whose sums agree hold the same rows. Of the others the hashes are
+fetched, some millions at a time, and counted: what is left over on a side differs. So the counts are exact whatever is
+shown, and memory depends on how many hashes are looked at in one go, not on how many rows there are or differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import duckdb
+import pyarrow as pa
+
+from harness.differ.sides import Buckets, Sums
+
+MOST_AT_ONCE = 8_000_000
+"""Hashes that are looked at in one go, of both sides together."""
+_MEMORY = "800MB"
+
+Hash: TypeAlias = tuple[int, int]
+"""Both lanes: of a row or, with keys, of its key."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """The differing rows so far.
+
+    most: how many of each kind to remember. only_left, only_right, changed: how many rows differ, each counted as often
+    as it occurs. kinds: how many different rows these are. left, right: some hashes of rows only on one side, with how
+    many more of it that side has. both: some hashes of keys whose rows changed.
+    """
+
+    most: int
+    only_left: int = 0
+    only_right: int = 0
+    changed: int = 0
+    kinds: int = 0
+    left: dict[Hash, int] = field(default_factory=dict)
+    right: dict[Hash, int] = field(default_factory=dict)
+    both: dict[Hash, int] = field(default_factory=dict)
+
+    def count(self, left: pa.Table, right: pa.Table) -> None:
+        """Adds the differences of the hashes of some buckets, in which no other hashes lie."""
+        connection = duckdb.connect(config={"memory_limit": _MEMORY})
+        try:
+            connection.execute("SET preserve_insertion_order = false")
+            connection.register("l", left)
+            connection.register("r", right)
+            query = _KEYED if "k1" in left.column_names else _UNKEYED
+            connection.execute(f"CREATE TEMPORARY TABLE d AS {query}")
+            self._add(connection)
+        finally:
+            connection.close()
+
+    def _add(self, connection: duckdb.DuckDBPyConnection) -> None:
+        totals = connection.sql("SELECT kind, count(*), sum(n)::BIGINT FROM d GROUP BY kind").fetchall()
+        found = {kind: (different, rows) for kind, different, rows in totals}
+        self.only_left += found.get("left", (0, 0))[1]
+        self.only_right += found.get("right", (0, 0))[1]
+        self.changed += found.get("both", (0, 0))[1]
+        self.kinds += sum(different for different, _ in found.values())
+        for kind, shown in (("left", self.left), ("right", self.right), ("both", self.both)):
+            wanted = self.most - len(shown)
+            if wanted > 0 and kind in found:
+                query = f"SELECT a, b, n FROM d WHERE kind = '{kind}' ORDER BY a, b LIMIT {wanted}"
+                shown.update({(a, b): n for a, b, n in connection.sql(query).fetchall()})
+
+
+_UNKEYED = """
+    SELECT h1 AS a, h2 AS b, abs(sum(n))::BIGINT AS n, CASE WHEN sum(n) > 0 THEN 'left' ELSE 'right' END AS kind
+    FROM (SELECT h1, h2, 1 AS n FROM l UNION ALL SELECT h1, h2, -1 AS n FROM r)
+    GROUP BY h1, h2 HAVING sum(n) <> 0
+"""
+# A key occurs once on a side: that was asked before.
+_KEYED = """
+    SELECT coalesce(l.k1, r.k1) AS a, coalesce(l.k2, r.k2) AS b, 1::BIGINT AS n,
+        CASE WHEN r.k1 IS NULL THEN 'left' WHEN l.k1 IS NULL THEN 'right' ELSE 'both' END AS kind
+    FROM l FULL JOIN r ON l.k1 = r.k1 AND l.k2 = r.k2
+    WHERE l.k1 IS NULL OR r.k1 IS NULL OR l.h1 <> r.h1 OR l.h2 <> r.h2
+"""
+
+
+def passes(left: Buckets, right: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
+    """The buckets whose sums differ, in turns that hold at most `most` rows, or one bucket."""
+    differing = sorted(b for b in left.keys() | right.keys() if left.get(b) != right.get(b))
+    turn: list[int] = []
+    rows = 0
+    for bucket in differing:
+        size = left.get(bucket, _NONE).rows + right.get(bucket, _NONE).rows
+        if turn and rows + size > most:
+            yield tuple(turn)
+            turn, rows = [], 0
+        turn.append(bucket)
+        rows += size
+    if turn:
+        yield tuple(turn)
+
+
+_NONE = Sums(0, 0, 0)
+
+
+def total(buckets: Buckets) -> int:
+    """How many rows a side has."""
+    return sum(sums.rows for sums in buckets.values())

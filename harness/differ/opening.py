@@ -1,0 +1,219 @@
+"""From what a user hands in to a side of a comparison.
+
+Accepted are planned tables (`Table`, `Snapshot`, `Changes`), a DuckDB relation, a Spark DataFrame, and whatever exports
+an Arrow stream: pyarrow, polars, pandas. A user's connection or session is asked, never set up: no setting of it
+changes, and none has a say in what is compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import duckdb
+import pyarrow as pa
+
+from harness.differ.arrow_side import open_arrow
+from harness.differ.duckdb_side import DuckDBSide
+from harness.differ.duckdb_side import failing as failing_duckdb
+from harness.differ.duckdb_types import logical
+from harness.differ.result import SideInfo
+from harness.differ.sides import Side
+from harness.engine import find_engine
+from harness.engines.duckdb.engine import connect, registrar
+from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.errors import EngineError, HarnessError, RequestError
+from harness.plan import ScanPlan
+from harness.schema import arrow_field
+from harness.table import Changes, Snapshot, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ACCEPTED = "a Table, a Snapshot, a DuckDB relation, a Spark DataFrame, or an object with an Arrow stream"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What is read of one side, and how.
+
+    data: what the user handed in. label: `left` or `right`, for messages. name: what the user calls it; None: what it
+    is. engine: reads a planned table. where: filters a planned table. spark: the session for a planned table on Spark.
+    """
+
+    data: object
+    label: str
+    name: str | None
+    engine: str
+    columns: tuple[str, ...] | None
+    where: str | None
+    spark: SparkSession | None
+
+    def check(self) -> None:
+        """Refuses what no side can be made of.
+
+        Raises:
+            RequestError: the object is none that can be compared, there is no such engine, or `where` is given and it
+                is no table.
+        """
+        if isinstance(self.data, Table | Snapshot | Changes):
+            find_engine(self.engine)
+            if self.where is not None and isinstance(self.data, Changes):
+                raise RequestError(f"Cannot filter the {self.label} side: where= is for tables and snapshots")
+            return
+        if self.where is not None:
+            raise RequestError(f"Cannot filter the {self.label} side: where= is for tables and snapshots")
+        if not (is_relation(self.data) or is_frame(self.data) or hasattr(self.data, "__arrow_c_stream__")):
+            raise RequestError(
+                f"Cannot compare the {self.label} side, of type {type(self.data).__name__}: expected {_ACCEPTED}"
+            )
+
+    @property
+    def info(self) -> SideInfo:
+        """The side, before anything was read."""
+        data = self.data
+        if isinstance(data, Table | Snapshot | Changes):
+            plan, snapshot = _place(data)
+            engine = f"{self.engine} {find_engine(self.engine).version()}"
+            name = self.name or plan.rstrip("/").rpartition("/")[2]
+            return SideInfo(name=name, engine=engine, table=plan, snapshot=snapshot)
+        if is_relation(data):
+            return SideInfo(name=self.name or "DuckDB relation", engine=f"duckdb {duckdb.__version__}")
+        if is_frame(data):
+            return SideInfo(name=self.name or "Spark DataFrame", engine=f"spark {find_engine('spark').version()}")
+        kind = type(data)
+        return SideInfo(
+            name=self.name or f"{kind.__module__.partition('.')[0]} {kind.__name__}", engine=f"arrow {pa.__version__}"
+        )
+
+    def open(self, limit: int, resources: ExitStack) -> Side:
+        """The side. Reads nothing but metadata, and of an Arrow stream that can be read once, all of it.
+
+        Args:
+            limit: how many rows of a stream to hold in memory; more are put aside on disk.
+            resources: closed when the comparison is over.
+
+        Raises:
+            RequestError: it lacks a column, or has one twice.
+            HarnessError: the side fails.
+        """
+        data, info = self.data, self.info
+        if isinstance(data, Table | Snapshot | Changes):
+            plan = self._plan(data)
+            try:
+                return _duckdb_table(plan, info) if self.engine == "duckdb" else _spark_table(plan, info, self.spark)
+            except HarnessError as error:
+                raise error.within(table=plan.table, snapshot=plan.snapshot) from None
+        if is_relation(data):
+            return self._relation(data, info)
+        if is_frame(data):
+            return self._frame(data, info)
+        return open_arrow(data, info, self.places, limit, resources)
+
+    def places(self, names: Sequence[str]) -> list[int]:
+        """Where the wanted columns are among `names`.
+
+        Raises:
+            RequestError: one is missing, or there twice.
+        """
+        if self.columns is None:
+            return list(range(len(names)))
+        counts = Counter(names)
+        for column in self.columns:
+            if counts[column] != 1:
+                has = f"has {counts[column]} columns" if counts[column] else "has no column"
+                raise RequestError(
+                    f"Cannot compare {column!r}: the {self.label} side {has} of that name; it has "
+                    f"{', '.join(map(repr, names))}",
+                    field=column,
+                )
+        return [names.index(column) for column in self.columns]
+
+    def _plan(self, data: Table | Snapshot | Changes) -> ScanPlan:
+        match data:
+            case Changes(plan=plan):
+                if self.columns is None:
+                    return plan
+                raise RequestError("Cannot choose columns of changes here: pass columns= to Table.changes")
+            case Table():
+                return data.snapshot().plan(self.columns, self.where)
+            case Snapshot():
+                return data.plan(self.columns, self.where)
+
+    def _relation(self, relation: duckdb.DuckDBPyRelation, info: SideInfo) -> Side:
+        with failing_duckdb(info):
+            places = self.places(relation.columns)
+            chosen = relation.project(", ".join(f"#{i + 1} AS c{n}" for n, i in enumerate(places)) or "NULL AS c0")
+            names = [relation.columns[i] for i in places]
+            types = [logical(type_, name) for name, type_ in zip(names, chosen.types, strict=False)]
+        schema = pa.schema([pa.field(name, type_) for name, type_ in zip(names, types, strict=True)])
+        return DuckDBSide(info=info, relation=chosen, schema=schema, types=schema)
+
+    def _frame(self, frame: DataFrame, info: SideInfo) -> Side:
+        from harness.differ.spark_side import SparkSide, failing
+        from harness.differ.spark_types import logical as spark_logical
+
+        _check_running(frame.sparkSession)
+        with failing(info):
+            places = self.places(frame.columns)
+            numbered_frame = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
+            chosen = numbered_frame.select(*[numbered_frame[f"c{i}"].alias(f"c{n}") for n, i in enumerate(places)])
+            schema = pa.schema([spark_logical(frame.schema.fields[i]) for i in places])
+        return SparkSide(info=info, frame=chosen, schema=schema)
+
+
+def is_relation(data: object) -> TypeGuard[duckdb.DuckDBPyRelation]:
+    """Whether it is a DuckDB relation."""
+    return isinstance(data, duckdb.DuckDBPyRelation)
+
+
+def is_frame(data: object) -> TypeGuard[DataFrame]:
+    """Whether it is a Spark DataFrame, of a session with a JVM or of Spark Connect; loads no Spark to see it."""
+    return any(
+        kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).__mro__
+    )
+
+
+def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None]:
+    """Where the table is, and which snapshot is read, where that is known without reading."""
+    match data:
+        case Table():
+            return data.location, data.snapshot().id
+        case Snapshot():
+            return data.table.location, data.id
+        case Changes(plan=plan):
+            return plan.table, plan.snapshot
+
+
+def _duckdb_table(plan: ScanPlan, info: SideInfo) -> Side:
+    connection = connect()
+    query = numbered(lower(plan, connection, registrar(connection), Use.VIEW), plan)
+    with failing_duckdb(info):
+        relation = connection.sql(query)
+    schema = pa.schema([arrow_field(f) for f in plan.columns])
+    return DuckDBSide(info=info, relation=relation, schema=schema, types=schema, plan=plan, keep=connection)
+
+
+def _spark_table(plan: ScanPlan, info: SideInfo, spark: SparkSession | None) -> Side:
+    from harness.differ.spark_side import SparkSide, failing
+    from harness.engines.spark.connect import reader_of
+    from harness.engines.spark.lowering import lower as lower_on_spark
+    from harness.engines.spark.session import spark_session
+
+    session = spark_session() if spark is None else spark
+    _check_running(session)
+    reader = reader_of(session)
+    with failing(info):
+        rows = lower_on_spark(plan, reader)
+        frame = reader.expose(rows.select(*[rows[f"c{i}"] for i in range(len(plan.columns))]))
+    return SparkSide(info=info, frame=frame, schema=pa.schema([arrow_field(f) for f in plan.columns]), plan=plan)
+
+
+def _check_running(session: Any) -> None:
+    """A stopped session fails in many words."""
+    context = getattr(session, "_sc", None)
+    if context is not None and context._jsc is None:
+        raise EngineError("Spark failed: its session was stopped")
