@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -295,6 +297,11 @@ def test_workers_without_harness_are_named():
     error = unwrap(RuntimeError("ModuleNotFoundError: No module named 'harness'"))
     assert isinstance(error, errors.EngineError)
     assert "install lakeharness" in error.message
+
+
+def test_what_runs_in_workers_needs_no_engine():
+    code = "import sys, harness.engines.arrow_worker; print({'duckdb', 'pyspark'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"set()"
 
 
 # -- heads -------------------------------------------------------------------------------------------------------------
