@@ -47,6 +47,13 @@ def corpus(session: nox.Session) -> None:
     _pytest(session, "-m", "corpus", "tests/corpus")
 
 
+@nox.session(name="tests-on-spark")
+def tests_on_spark(session: nox.Session) -> None:
+    """Every table of the DuckDB engine's tests, read on Spark too: same rows and types, or the same error. Slow."""
+    session.install("-e", ".[dev]")
+    _pytest(session, "--on-spark", "tests/engines", "-k", "duckdb")
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measurements, printed as ratios and beside another reader's. Wants an idle machine."""

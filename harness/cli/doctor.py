@@ -52,6 +52,7 @@ REQUIREMENTS = (
     Requirement("fsspec", _DUCKDB, (2024, 6)),
     Requirement("pytz", _DUCKDB, (2024, 1)),
     Requirement("pyspark", _SPARK, (4,), (5,)),
+    Requirement("pandas", _SPARK, (2, 2), (3,)),
 )
 JAVA_MAJORS = (17, 21)
 """The Java versions that Spark 4 supports."""
