@@ -11,14 +11,14 @@ import typer
 
 import harness
 from harness.cli import DIFFERENT, FAILED, options, terminal
+from harness.differ.result import Comparison, SideInfo
+from harness.engine import find_engine
+from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 
 if TYPE_CHECKING:
-    from harness.differ.result import Comparison
     from harness.table import Snapshot
 
 _ENGINES = "duckdb,spark"
-_QUERIED = "t"
-"""The name of the compared table in the query of `--sql`."""
 
 
 class Report(enum.Enum):
@@ -41,7 +41,7 @@ def diff(
     ] = _ENGINES,
     sql: Annotated[
         str | None,
-        typer.Option("--sql", metavar="SQL", help=f"Compare what this query gives; the table is {_QUERIED} in it."),
+        typer.Option("--sql", metavar="SQL", help="Compare what this query gives; the table is t in it."),
     ] = None,
     keys: Annotated[
         str | None, typer.Option("--keys", metavar="A,B", help="Pair rows by these columns; else rows are counted.")
@@ -124,6 +124,41 @@ class Request:
             max_rows=self.max_rows,
         )
 
+    def compare_queries(self, query: str, left: Snapshot, right: Snapshot) -> Comparison:
+        """What a query gives on the left and on the right side.
+
+        Raises:
+            RequestError: the query cannot be parsed, or writes.
+            UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
+        """
+        names = tuple(f"query on {side.table.location.rstrip('/').rpartition('/')[2]}" for side in (left, right))
+        results = [_result(query, engine, side) for engine, side in zip(self.engines, (left, right), strict=True)]
+        if not any(isinstance(result, HarnessError) for result in results):
+            return harness.compare(*results, keys=self.keys or (), max_rows=self.max_rows, names=names)
+        infos = [_outcome(*side) for side in zip(results, self.engines, names, strict=True)]
+        return Comparison(left=infos[0], right=infos[1], keys=tuple(self.keys or ()))
+
+
+def _result(query: str, engine: str, table: Snapshot) -> object:
+    """The result, not yet read; or why the engine refuses the query, which is that side's outcome."""
+    import duckdb
+
+    try:
+        return harness.sql(query, engine=engine, t=table)
+    except (RequestError, UnsupportedError):
+        raise
+    except HarnessError as error:
+        return error
+    except duckdb.Error as error:
+        return EngineError(f"DuckDB cannot run the query: {error}")
+
+
+def _outcome(result: object, engine: str, name: str) -> SideInfo:
+    """A side of which the other one failed; it is read to its end, to say whether it fails as well."""
+    if isinstance(result, HarnessError):
+        return SideInfo(name=name, engine=f"{engine} {find_engine(engine).version()}", error=result)
+    return harness.compare(result, result, names=(name, name)).left
+
 
 def pair_of_engines(text: str) -> tuple[str, str]:
     """Names of the left and the right side's engine.
@@ -164,8 +199,6 @@ def start(engines: tuple[str, str]) -> None:
         RequestError: there is no such engine, or it, or Java, is not installed.
         EngineError: Spark does not start.
     """
-    from harness.engine import find_engine
-
     for name in dict.fromkeys(engines):
         find_engine(name)
     if "spark" in engines:

@@ -204,10 +204,21 @@ def moment(text: str) -> Selector:
     if separator and kind in ("snapshot", "timestamp", "ref"):
         if kind == "snapshot" and not value.isdecimal():
             raise typer.BadParameter(f"--at {text!r}: a snapshot is a number")
-        return Selector(**{kind: int(value) if kind == "snapshot" else value})
+    else:
+        kind, value = _kind(text), text
+    match kind:
+        case "snapshot":
+            return Selector(snapshot=int(value))
+        case "timestamp":
+            return Selector(timestamp=value)
+        case _:
+            return Selector(ref=value)
+
+
+def _kind(text: str) -> str:
     if text.isdecimal():
-        return Selector(snapshot=int(text))
-    return Selector(timestamp=text) if re.match(r"\d{4}-\d{2}", text) else Selector(ref=text)
+        return "snapshot"
+    return "timestamp" if re.match(r"\d{4}-\d{2}", text) else "ref"
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:

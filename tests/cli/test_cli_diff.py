@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import pytest
 
 import harness
-import harness.engine
 from harness.cli import main
 from harness.differ.result import Comparison, RowDifference, RowKind, SideInfo
-from harness.errors import CorruptFileError, EngineError, RequestError
+from harness.errors import CorruptFileError, EngineError, RequestError, UnsupportedError
+from harness.testing.iceberg import IcebergTable
 
 SIDE = SideInfo(name="t", engine="duckdb 2.0.0", rows=1)
 EQUAL = Comparison(left=SIDE, right=SIDE, columns=("a",))
@@ -63,7 +63,7 @@ def calls(monkeypatch) -> Calls:
     made = Calls()
     for name in ("open_table", "compare", "spark_session"):
         monkeypatch.setitem(vars(harness), name, getattr(made, name))
-    monkeypatch.setattr(harness.engine, "find_engine", lambda name: None)
+    monkeypatch.setattr("harness.cli.diff.find_engine", lambda name: None)
     return made
 
 
@@ -178,7 +178,7 @@ def test_an_engine_that_is_not_there_is_no_difference(calls, capfd, monkeypatch,
         raise RequestError(f"no {missing}")
 
     if missing == "engine":
-        monkeypatch.setattr(harness.engine, "find_engine", refuse)
+        monkeypatch.setattr("harness.cli.diff.find_engine", refuse)
     else:
         monkeypatch.setitem(vars(harness), "spark_session", refuse)
     assert main(["diff", "t"]) == 2
@@ -192,3 +192,127 @@ def test_the_command_starts_without_an_engine():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.endswith("set()\n")
+
+
+@pytest.fixture
+def orders(tmp_path) -> IcebergTable:
+    """Snapshots: rows 1, 2, 3; then without 2; then with 3 changed."""
+    built = IcebergTable.create(tmp_path / "orders", {"id": "long not null", "region": "string"})
+    first = built.write_data([{"id": 1, "region": "eu"}, {"id": 2, "region": "eu"}, {"id": 3, "region": "us"}])
+    built.append(first)
+    built.commit(add=[built.write_position_deletes([(first, 1)])])
+    built.commit(add=[built.write_position_deletes([(first, 2)]), built.write_data([{"id": 3, "region": "apac"}])])
+    return built
+
+
+def snapshots(orders: IcebergTable) -> list[str]:
+    return [str(s["snapshot-id"]) for s in json.loads(orders.metadata_path.read_text())["snapshots"]]
+
+
+def between(orders: IcebergTable, left: int, right: int) -> list[str]:
+    ids = snapshots(orders)
+    return ["diff", str(orders.location), "--at", ids[left], "--at", ids[right], "--engines", "duckdb"]
+
+
+def report(capfd) -> dict:
+    return json.loads(capfd.readouterr().out)
+
+
+def test_two_snapshots_differ_by_a_deleted_row(orders, capfd):
+    assert main([*between(orders, 0, 1), "--format", "json"]) == 1
+    found = report(capfd)
+    assert (found["only_left"], found["only_right"], found["left"]["rows"], found["right"]["rows"]) == (1, 0, 3, 2)
+    (row,) = found["rows"]
+    (origin,) = row["left_origins"]
+    assert row["left"] == ["2", "'eu'"]
+    assert origin["position"] == 1
+    assert len(origin["hidden_by"]) == 1
+
+
+def test_keys_pair_the_changed_row(orders, capfd):
+    assert main([*between(orders, 1, 2), "--keys", "id", "--format", "json"]) == 1
+    found = report(capfd)
+    assert (found["changed"], found["only_left"], found["only_right"]) == (1, 0, 0)
+    assert found["rows"][0]["differing"] == ["region"]
+    assert main([*between(orders, 1, 2), "--columns", "id"]) == 0
+    assert main([*between(orders, 1, 2), "--where", "id < 3"]) == 0
+
+
+def test_queries_are_compared(orders, capfd):
+    assert main([*between(orders, 0, 1), "--sql", "SELECT region, count(*) AS n FROM t GROUP BY ALL"]) == 1
+    out = capfd.readouterr().out
+    assert "  -  'eu'    2\n  +  'eu'    1\n             ^\n" in out
+    assert main([*between(orders, 0, 1), "--sql", "SELECT min(id) FROM t"]) == 0
+
+
+def test_a_query_that_neither_side_runs_is_no_comparison(orders, capfd):
+    assert main([*between(orders, 0, 1), "--sql", "SELECT nothing FROM t"]) == 2
+    out, err = capfd.readouterr()
+    assert out.startswith("could not compare: both sides failed\n")
+    assert err.startswith("error: both sides failed: DuckDB cannot run the query: Binder Error")
+    assert err.count("\n") == 1
+
+
+def test_a_query_that_fails_on_one_side_is_a_different_outcome(orders, capfd, monkeypatch):
+    run, asked = harness.sql, []
+
+    def fail_once(query, **given):
+        asked.append(query)
+        if len(asked) == 2:
+            raise EngineError("executor lost")
+        return run(query, **given)
+
+    monkeypatch.setitem(vars(harness), "sql", fail_once)
+    assert main([*between(orders, 0, 1), "--sql", "SELECT id FROM t", "--format", "json"]) == 1
+    found = report(capfd)
+    assert (found["verdict"], found["left"]["rows"], found["right"]["rows"]) == ("different outcome", 3, None)
+    assert found["right"]["error"]["message"] == "executor lost [Engine]"
+
+
+@pytest.mark.parametrize("refusal", [RequestError, UnsupportedError])
+def test_a_query_that_is_refused_is_no_difference(orders, capfd, monkeypatch, refusal):
+    def refuse(query, **given):
+        raise refusal("not this query")
+
+    monkeypatch.setitem(vars(harness), "sql", refuse)
+    assert main([*between(orders, 0, 1), "--sql", "SELECT id FROM t"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("error: not this query")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--keys", "nothing"], "the left side has no such column"),
+        (["--keys", "region", "--at", "FIRST"], "rows with region = 'eu'"),
+        (["--columns", "nothing"], "nothing"),
+        (["--where", "id >"], "Cannot parse the filter"),
+        (["--engines", "postgres"], "Unknown engine 'postgres'"),
+        (["--at", "nowhere"], "nowhere"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_asked_is_one_line(orders, capfd, arguments, sentence):
+    given = [snapshots(orders)[0] if argument == "FIRST" else argument for argument in arguments]
+    assert main(["diff", str(orders.location), "--engines", "duckdb", *given]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert sentence in err
+
+
+def test_a_table_that_is_not_there(tmp_path, capfd):
+    assert main(["diff", str(tmp_path / "nothing"), "--engines", "duckdb"]) == 2
+    assert capfd.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("more", [[], ["--keys", "id"], ["--sql", "SELECT region, count(*) AS n FROM t GROUP BY ALL"]])
+def test_both_engines_agree(orders, capfd, more):
+    assert main(["diff", str(orders.location), *more]) == 0
+    out = capfd.readouterr().out
+    assert out.startswith("equal: no difference in 2 rows\n")
+    assert "duckdb " in out
+    assert "spark " in out
