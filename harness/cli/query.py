@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.table import Snapshot, Table
 
 # `harness.sql` takes tables as keyword arguments, beside these.
-_TAKEN = {"connection", "dialect"}
+_TAKEN = {"connection", "dialect", "engine", "spark"}
 
 
 @options.grouped

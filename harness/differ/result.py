@@ -143,3 +143,27 @@ class Comparison:
             and not any(difference.counts for difference in self.schema)
             and not (self.only_left or self.only_right or self.changed)
         )
+
+    def to_text(self) -> str:
+        """The report for a terminal or a log, see `harness.differ.reports.text`."""
+        from harness.differ.reports import to_text
+
+        return to_text(self)
+
+    def to_json(self) -> str:
+        """The report as one JSON document, see `harness.differ.reports.json_report`."""
+        from harness.differ.reports import to_json
+
+        return to_json(self)
+
+    def to_junit(self) -> str:
+        """The report as JUnit XML, for CI servers, see `harness.differ.reports.junit`."""
+        from harness.differ.reports import to_junit
+
+        return to_junit(self)
+
+    def to_html(self) -> str:
+        """The report as one HTML file that needs no network, see `harness.differ.reports.html`."""
+        from harness.differ.reports import to_html
+
+        return to_html(self)

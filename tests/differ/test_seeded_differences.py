@@ -138,3 +138,9 @@ def test_without_the_seed_there_is_nothing(name):
     same = Seed(seed.left, seed.left, 0, 0, ())
     assert compared(same).equal
     assert to_text(compared(same)).startswith("equal: no difference in 2 rows\n")
+
+
+def test_a_comparison_makes_its_own_reports():
+    comparison = compared(SEEDS["one row changed"])
+    reports = (comparison.to_text(), comparison.to_json(), comparison.to_junit(), comparison.to_html())
+    assert reports == (to_text(comparison), to_json(comparison), to_junit(comparison), to_html(comparison))
