@@ -216,16 +216,13 @@ def _date_arithmetic(node: exp.Binary, left: Typed, sign: str, right: Typed) -> 
 def _decimal_arithmetic(node: exp.Binary, left: Typed, sign: str, right: Typed) -> Typed:
     a, b = as_decimal(left.type), as_decimal(right.type)
     if sign == "*":
-        # Spark takes one digit more, and cuts digits after the point where it has more than 38.
-        result, needed = (
-            DecimalType(min(a.precision + b.precision, 38), a.scale + b.scale),
-            a.precision + b.precision + 1,
-        )
+        precision, scale = a.precision + b.precision, a.scale + b.scale
     else:
         scale = max(a.scale, b.scale)
-        needed = max(a.precision - a.scale, b.precision - b.scale) + scale + 1
-        result = DecimalType(min(needed, 38), scale)
-    if needed > 38:
+        precision = max(a.precision - a.scale, b.precision - b.scale) + scale + 1
+    # Beyond 38 digits, Spark cuts digits after the point down to six; it takes one digit more for a product.
+    if precision + 1 > 38 and scale > 6:
         raise refused(node, f"{left.type} {sign} {right.type}, which may need more than 38 digits,")
+    result = DecimalType(min(precision, 38), scale)
     texts = [coerced(v, t, sign) for v, t in ((left, a), (right, b))]
     return Typed(f"CAST(({texts[0]} {sign} {texts[1]}) AS {spark_text.type_name(result)})", result)

@@ -98,11 +98,11 @@ class Scope:
 
     def _column(self, path: tuple[str, ...]) -> Typed | None:
         qualified = self._qualified(path)
-        base = self.unqualified(path[0]) if self._has(path[0]) else None
         if qualified is None:
+            base = self.unqualified(path[0])
             return None if base is None else _members(base, path[1:])
-        if base is not None and isinstance(base.type, StructType):
-            raise UnsupportedError(f"Cannot run the query on Spark: {path[0]} is both a table and a struct in it")
+        if any(isinstance(c.type, StructType) for source in self.sources for c in source.named(path[0])):
+            raise UnsupportedError(f"Cannot run the query on Spark: {path[0]} is both a table and a struct in one")
         return qualified
 
     def _qualified(self, path: tuple[str, ...]) -> Typed | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from decimal import Decimal
 from typing import Any
@@ -342,7 +343,7 @@ def check(sides, texts: list[str]) -> int:
 @pytest.mark.parametrize("column", list(COLUMNS))
 def test_every_comparison_means_what_duckdb_says(sides, column):
     texts = [f"{column} {operator} {literal}" for literal in LITERALS for operator in OPERATORS]
-    texts += [f"{column} {n}IN ({a}, {b})" for n in ("", "NOT ") for a, b in zip(LITERALS, LITERALS[1:], strict=False)]
+    texts += [f"{column} {n}IN ({a}, {b})" for n in ("", "NOT ") for a, b in itertools.pairwise(LITERALS)]
     texts += [f"{column} IS {n}NULL" for n in ("", "NOT ")]
     assert check(sides, texts) >= 10
 
@@ -444,7 +445,8 @@ def test_statistics_of_files_do_not_lose_nan_or_minus_zero(spark, tmp_path, wher
     filter_ = parse_filter(where, schema)
     with duckdb.connect() as connection:
         rows = connection.execute(
-            f"SELECT d FROM (VALUES (0.25::DOUBLE), (0.25), ('nan'), ('-0.0'), ('-0.0'), (0), ('nan')) v(d) WHERE {where}"
+            "SELECT d FROM (VALUES (0.25::DOUBLE), (0.25), ('nan'), ('-0.0'), ('-0.0'), (0), ('nan')) v(d) "
+            f"WHERE {where}"
         )
         expected = sorted(repr(d) for (d,) in rows.fetchall())
     frame = spark.read.parquet(str(tmp_path))

@@ -2,6 +2,7 @@
 
     dataframe(plan, spark)       the planned rows as a frame of a user's session
     to_arrow(plan)               the rows, in the plan's exact Arrow types
+    query(text, plans, spark)    a query over several plans
     name, version()              as `harness.engine.Engine` wants them
 
 `session` makes local sessions, `gateway` hands planned files to the JVM, `types` and `columns` lower one column, `scans`
@@ -11,8 +12,9 @@ opens groups of files, `positions` and `equality` apply deletes, `branch` and `l
 import pyspark
 
 from harness.engines.spark.engine import dataframe, to_arrow
+from harness.engines.spark.queries import query
 
-__all__ = ["dataframe", "name", "to_arrow", "version"]
+__all__ = ["dataframe", "name", "query", "to_arrow", "version"]
 
 name = "spark"
 
