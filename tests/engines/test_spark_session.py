@@ -1,0 +1,156 @@
+"""The local session: what is checked before it starts, what it leaves alone, and what it leaves behind."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.engines.spark import session
+from harness.errors import RequestError
+
+OLD_JAVA_8 = "echo 'openjdk version \"1.8.0_392\"' >&2"
+OLD_JAVA_11 = "echo 'openjdk version \"11.0.21\" 2023-10-17' >&2"
+
+
+def fake_java(directory: Path, script: str) -> Path:
+    directory.mkdir(parents=True)
+    java = directory / "java"
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(0o755)
+    return java
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        pytest.param(OLD_JAVA_8, "is Java 8; install Java 17 or newer", id="java 8 under its old numbering"),
+        pytest.param(OLD_JAVA_11, "is Java 11; install Java 17 or newer", id="java 11"),
+        pytest.param(f"echo 'Picked up JAVA_TOOL_OPTIONS: -X' >&2; {OLD_JAVA_11}", "is Java 11;", id="after a note"),
+        pytest.param("echo 'No Java runtime present' >&2; exit 1", "says 'No Java runtime present'", id="a stub"),
+        pytest.param("exit 3", "says 'exit code 3'", id="silent failure"),
+        pytest.param("echo hello", "says 'hello'", id="something else"),
+    ],
+)
+def test_check_java_names_what_it_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, expected: str
+) -> None:
+    java = fake_java(tmp_path / "bin", script)
+    monkeypatch.setenv("PATH", f"{java.parent}{os.pathsep}/bin")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(RequestError) as raised:
+        session.check_java()
+    assert str(java) in str(raised.value)
+    assert expected in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "version",
+    ['openjdk version "17.0.15" 2025-04-15', 'java version "21" 2023-09-19', 'openjdk version "26-ea" 2026-03-17'],
+    ids=["17", "21 without a minor", "early access"],
+)
+def test_check_java_takes_17_and_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    java = fake_java(tmp_path / "bin", f"echo '{version}' >&2")
+    monkeypatch.setenv("PATH", f"{java.parent}{os.pathsep}/bin")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    session.check_java()
+
+
+def test_check_java_without_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(RequestError, match="there is no java on PATH, and JAVA_HOME is not set; install Java 17"):
+        session.check_java()
+
+
+def test_check_java_goes_by_java_home_first_as_spark_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = fake_java(tmp_path / "old" / "bin", OLD_JAVA_8)
+    new = fake_java(tmp_path / "new", "echo 'openjdk version \"21.0.1\"' >&2")
+    monkeypatch.setenv("PATH", f"{new.parent}{os.pathsep}/bin")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
+    with pytest.raises(RequestError, match="is Java 8") as raised:
+        session.check_java()
+    assert str(old) in str(raised.value)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
+    with pytest.raises(RequestError, match=r"there is no .*gone/bin/java \(JAVA_HOME\)"):
+        session.check_java()
+
+
+def test_without_pyspark_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "pyspark" else find(name, *more)
+    )
+    with pytest.raises(RequestError, match=r"pyspark is not installed; pip install 'lakeharness\[spark\]'"):
+        harness.spark_session()
+
+
+def test_an_old_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pyspark = pytest.importorskip("pyspark")
+    monkeypatch.setattr(pyspark, "__version__", "3.5.7")
+    with pytest.raises(RequestError, match=r"pyspark is 3\.5\.7, needed is 4\.0 or newer"):
+        harness.spark_session()
+
+
+def test_the_session_that_runs_is_returned_unchanged(spark) -> None:
+    before = spark.conf.getAll
+    assert harness.spark_session(app_name="another", master="local[1]")._jsparkSession.equals(spark._jsparkSession)
+    assert spark.conf.getAll == before
+    assert spark.sparkContext.appName == "harness"
+
+
+def test_settings_that_the_running_session_lacks_are_an_error(spark) -> None:
+    had = spark.conf.get("spark.sql.shuffle.partitions")
+    assert harness.spark_session(config={"spark.sql.shuffle.partitions": had}) is not None
+    with pytest.raises(RequestError, match=f"shuffle.partitions=77: one runs already, with {had}, and is not changed"):
+        harness.spark_session(config={"spark.sql.shuffle.partitions": "77"})
+    with pytest.raises(RequestError, match=r"spark\.no\.such=1: one runs already, with None"):
+        harness.spark_session(config={"spark.no.such": "1"})
+    assert spark.conf.get("spark.sql.shuffle.partitions") == had
+
+
+FRESH = """
+import os, sys
+import harness
+
+spark = harness.spark_session(config={"spark.driver.extraJavaOptions": "-Dharness.test=here"})
+spark.sql("create table t as select 1 as a")
+assert [row.a for row in spark.table("t").collect()] == [1]
+worker = spark.range(1).mapInArrow(lambda batches: batches, "id bigint")
+assert worker.count() == 1 and spark.sparkContext.pythonExec == sys.executable
+assert "PYSPARK_PYTHON" not in os.environ and "SPARK_LOCAL_IP" not in os.environ
+system = spark._jvm.java.lang.System
+assert system.getProperty("harness.test") == "here" and system.getProperty("user.timezone") == "UTC"
+try:
+    spark.sql("select raise_error('boom')").collect()
+except Exception:
+    pass
+print(os.listdir("."))
+"""
+
+
+def test_a_new_session_leaves_nothing_in_the_directory_and_says_nothing(spark, tmp_path: Path) -> None:
+    work = tmp_path / "a directory with blanks"
+    work.mkdir()
+    root = Path(harness.__file__).parents[1]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", FRESH],
+        cwd=work,
+        env={**kept, "PYTHONPATH": str(root), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n"
+    # The JVM's own line on a module that Spark asks for cannot be turned off.
+    assert [line for line in done.stderr.splitlines() if "incubator" not in line] == []
+    assert not list(tmp_path.glob("harness-spark-*")), "temporary directories stay behind"
