@@ -39,6 +39,7 @@ from harness.schema import (
     StructType,
     TimestampType,
     TimeType,
+    Type,
     UuidType,
     VariantType,
     children,
@@ -96,7 +97,7 @@ class _Lowering:
     def is_unchanged(self, wanted: Field, source: Stored) -> bool:
         """Whether Spark shows the stored column with the very names and types of the table, at every level."""
         physical = source.physical
-        if any(is_legacy(inner, self.legacy) for inner in walk_stored((physical,))):
+        if any(is_legacy(inner, self.legacy) for inner in walk_stored((physical,))) or _has_float_fields(physical):
             return False
         return is_identity(wanted, source) and natural(physical).dataType == carrier(wanted.type)
 
@@ -174,6 +175,13 @@ def _child(access: Column, physical: PhysicalField, part: Stored) -> Column:
     return access.getField(name)
 
 
+def _has_float_fields(stored: PhysicalField) -> bool:
+    """Whether Spark could push a filter on a float below a stored struct, which `converted` keeps it from."""
+    if not isinstance(stored.type, StructType):
+        return False
+    return any(isinstance(f.type, FloatType) or _has_float_fields(f) for f in stored.children)
+
+
 def converted(access: Column, physical: PhysicalField, wanted: Field) -> Column:
     """Single values, shown as `types.natural(physical)`, as the carrier of the wanted type.
 
@@ -202,14 +210,22 @@ def converted(access: Column, physical: PhysicalField, wanted: Field) -> Column:
             return access if stored in _NANOS else _micros(access, physical, wanted) * F.lit(1000)
         case TimestampType(utc=utc):
             return _timestamp(access, physical, wanted, utc=utc)
-        case BooleanType() | IntegerType() | FloatType() | DecimalType() | DateType():
-            same = natural(physical).dataType == carrier(target)
-            return access if same else access.cast(carrier(target))
+        case FloatType():
+            # The value itself, but nothing that Spark pushes: it would skip row groups whose bounds leave out a NaN,
+            # which is above all other numbers (delta F9).
+            number = _cast(access, physical, target)
+            return F.nanvl(number, number)
+        case BooleanType() | IntegerType() | DecimalType() | DateType():
+            return _cast(access, physical, target)
         case _:
             raise _inconvertible(physical, wanted)
 
 
 _NANOS = (TimestampType("ns", utc=False), TimestampType("ns", utc=True))
+
+
+def _cast(access: Column, physical: PhysicalField, target: Type) -> Column:
+    return access if natural(physical).dataType == carrier(target) else access.cast(carrier(target))
 
 
 def _time(access: Column, physical: PhysicalField, wanted: Field) -> Column:

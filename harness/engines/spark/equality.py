@@ -13,6 +13,7 @@ have a value, by `=`, and with the one that has none, if there is one.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -125,11 +126,14 @@ class EqualityLowering:
         self, key_set: KeySet, pool: Sequence[int], keys: Sequence[Column], numbers: Iterator[int]
     ) -> Iterator[_Match]:
         rows = self._rows(key_set, pool)
-        size = _Size.LARGE if self._count(pool) > _BROADCAST_ROWS else _Size.ANY
+        many = self._count(pool) > _BROADCAST_ROWS
+        size = _Size.LARGE if many else _Size.ANY
         if len(keys) > 1:
             yield _Match(f"d{next(numbers)}", rows, keys, _Same.NULL_SAFE, size)
             return
-        null = rows.where(col("k0").isNull()).withColumn("k0", lit(1)).distinct()
+        null = rows.where(col("k0").isNull()).withColumn("k0", lit(1))
+        if many:
+            null = null.distinct()  # a shuffle: it costs small reads more than it spares them
         yield _Match(f"d{next(numbers)}", rows.where(col("k0").isNotNull()), keys, _Same.EQUAL, size)
         yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], _Same.EQUAL, _Size.TINY)
 
@@ -151,8 +155,9 @@ class EqualityLowering:
         self._read[key_set, tuple(pool)] = rows
         return rows
 
-    def _count(self, pool: Sequence[int]) -> int:
-        return sum(self.plan.equality_deletes[m].record_count or 0 for m in pool)
+    def _count(self, pool: Sequence[int]) -> float:
+        counts = [self.plan.equality_deletes[m].record_count for m in pool]
+        return math.inf if None in counts else sum(count for count in counts if count is not None)
 
 
 class _Same(enum.Enum):
@@ -168,7 +173,7 @@ class _Same(enum.Enum):
 class _Size(enum.Enum):
     """How many deletes there are, by which Spark decides how to join."""
 
-    TINY = "one for each partition at most"
+    TINY = "so few, or of so little each, that they are always broadcast"
     LARGE = "too many to broadcast"
     ANY = "as many as the size of the files lets expect"
 

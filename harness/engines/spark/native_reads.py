@@ -11,7 +11,7 @@ ORC goes by a list of types that were tried on Spark 4.3 against harness's reade
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from harness.engines.arrow_files import variants
 from harness.engines.data_files import FileName
@@ -72,18 +72,23 @@ def reads_natively(
     match file_format:
         case "parquet":
             is_known = not any(isinstance(f.type, OpaqueType) for f in walk_stored(used))
-            return is_known and _has_distinct_names(schema) and all(f.name != _ROW_INDEX for f in used)
+            distinct = _has_distinct_names(schema) and _has_distinct_names(used, folded=str.casefold)
+            return is_known and distinct and all(f.name != _ROW_INDEX for f in used)
         case "orc":
             return not positions and _is_plain_orc(schema, used) and _says_nothing_else(used, files, storage)
         case _:
             return False
 
 
-def _has_distinct_names(level: Sequence[PhysicalField]) -> bool:
-    """Spark finds columns by name, lists and maps by their parts."""
-    names = [f.name for f in level]
+def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], str] = str) -> bool:
+    """Spark finds columns by name, lists and maps by their parts.
+
+    Names that are told apart by case alone are found in the private session. But rules of the optimizer, and Spark's
+    row reader within structs, go by the session that executes, which may be the user's: an error, or nulls.
+    """
+    names = [folded(f.name) for f in level]
     return len(set(names)) == len(names) and all(
-        not isinstance(f.type, StructType) or _has_distinct_names(f.children) for f in walk_stored(level)
+        not isinstance(f.type, StructType) or _has_distinct_names(f.children, folded) for f in walk_stored(level)
     )
 
 

@@ -26,6 +26,7 @@ from harness.engines.spark.types import natural
 from harness.plan import ScanPlan
 from harness.projection import Source, Stored, find_named, find_stored
 from harness.schema import Field, StructType, Type
+from harness.storage import is_local
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class GroupScan:
             files=[file.name for file in self.files],
             storage=self.plan.storage,
         )
-        object.__setattr__(self, "native", native)
+        object.__setattr__(self, "native", native and all(_opens(file.name.physical) for file in self.files))
         object.__setattr__(self, "constants", FileConstants(len(self.files)))
 
     def expressions(self) -> list[Column]:
@@ -178,6 +179,11 @@ class GroupScan:
         """The stored column at a place of the file's schema; Spark's own readers give only those that are asked for."""
         index = self._places.setdefault(place, len(self._places))
         return functions.col(f"p{index if self.native else place}")
+
+
+def _opens(physical: str) -> bool:
+    """Whether Spark can open a file of that name: Hadoop takes a colon in a local one for the end of a scheme."""
+    return not is_local(physical) or ":" not in physical.rsplit("/", 1)[-1]
 
 
 def _native(file_format: str) -> Literal["parquet", "orc"]:
