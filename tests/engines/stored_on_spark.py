@@ -1,0 +1,90 @@
+"""Small Parquet files read as Spark shows them, and as the columns that a table wants of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from harness.engines.data_files import FileName
+from harness.engines.duckdb.engine import connect
+from harness.engines.footers import read_footers
+from harness.engines.spark.columns import column
+from harness.engines.spark.conform import conform
+from harness.engines.spark.gateway import Gateway, disk_files
+from harness.engines.spark.types import natural
+from harness.lookup import ColumnLookup
+from harness.physical import PhysicalSchema
+from harness.projection import Source, resolve
+from harness.schema import Field, arrow_field
+from harness.storage import Storage
+
+
+def write(path: Path, rows: pa.Table, **options: Any) -> str:
+    """Writes a file as other writers do, without Arrow's own schema in it."""
+    pq.write_table(rows, path, **{"store_schema": False, "version": "2.6", **options})
+    return str(path)
+
+
+def physical_schema(path: str) -> PhysicalSchema:
+    """The columns of a file as stored."""
+    return read_footers(connect(), [FileName(path, path)], Storage(), table="t")[path].schema
+
+
+def stored_frame(spark: Any, path: str, *, vectorised: bool = True) -> DataFrame:
+    """The stored columns in their natural Spark types, as `p0`, `p1`, …, in the private session."""
+    gateway = Gateway.of(spark)
+    gateway.session.conf.set("spark.sql.parquet.enableVectorizedReader", str(vectorised).lower())
+    return gateway.planned_frame(
+        file_format="parquet",
+        read_schema=StructType([natural(f) for f in physical_schema(path)]),
+        files=disk_files(Storage(), [path]),
+        constants=pa.table({"file": [0]}),
+        positions=False,
+    )
+
+
+def wanted_rows(
+    spark: Any,
+    path: str,
+    fields: Sequence[Field],
+    *,
+    lookup: ColumnLookup = ColumnLookup.ICEBERG,
+    constants: Mapping[int, Column] | None = None,
+    **how: Any,
+) -> pa.Table:
+    """The fields of a table as the file gives them, in the user's session, in exact Arrow types."""
+    constants = constants or {}
+    sources: tuple[Source, ...] = resolve(
+        tuple(fields),
+        physical_schema(path),
+        name_mapping=None,
+        partition_ids=frozenset(constants),
+        file_path=path,
+        table="t",
+        lookup=lookup,
+    )
+    columns = [
+        column(f, source, lambda place: F.col(f"p{place}"), constants, **how).alias(f"c{i}")
+        for i, (f, source) in enumerate(zip(fields, sources, strict=True))
+    ]
+    frame = Gateway.of(spark).expose(stored_frame(spark, path).select(*columns))
+    return conform(frame.toArrow(), pa.schema([arrow_field(f) for f in fields]))
+
+
+def plain(array: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """Values, where dates, times and timestamps are their numbers, because Python's have ends."""
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if pa.types.is_date32(array.type):
+        return array.view(pa.int32()).to_pylist()
+    if pa.types.is_time32(array.type):
+        return array.view(pa.int32()).to_pylist()
+    if pa.types.is_temporal(array.type):
+        return array.view(pa.int64()).to_pylist()
+    return array.to_pylist()

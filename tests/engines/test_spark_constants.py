@@ -1,0 +1,156 @@
+"""Constants on Spark: literals of every type, and per-file columns that come back as what went in."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as s
+from stored_on_spark import plain, write
+
+import harness
+from harness.engines.spark.conform import conform
+from harness.engines.spark.constants import literal, storable
+from harness.engines.spark.gateway import Gateway, disk_files
+from harness.engines.spark.types import carrier
+from harness.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    VariantType,
+    arrow_field,
+)
+from harness.storage import Storage
+
+U = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
+ENDS = (-(2**63), 2**63 - 1)
+SINGLE: list[tuple[Type, Any, Any]] = [
+    (BooleanType(), True, True),
+    (BooleanType(), False, False),
+    (IntegerType(8), -128, -128),
+    (IntegerType(16), 32767, 32767),
+    (IntegerType(32), -(2**31), -(2**31)),
+    *[(IntegerType(64), end, end) for end in ENDS],
+    (FloatType(32), 0.10000000149011612, 0.10000000149011612),
+    (FloatType(32), 1.401298464324817e-45, 1.401298464324817e-45),
+    (FloatType(32), -0.0, -0.0),
+    *[(FloatType(64), v, v) for v in (math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.7976931348623157e308, 0.1)],
+    (DecimalType(38, 10), Decimal("-" + "9" * 28 + ".0000000001"), Decimal("-" + "9" * 28 + ".0000000001")),
+    (DecimalType(9, 2), Decimal("1E+2"), Decimal("100.00")),
+    *[(DateType(), d, d) for d in (-1, -(2**31), 2**31 - 1, -719_163, -141_428)],
+    (TimeType(), 86_399_999_999, 86_399_999_999),
+    *[(TimestampType("us", utc=utc), t, t) for utc in (False, True) for t in (*ENDS, -1, -62_135_596_800_000_001)],
+    *[(TimestampType("ns", utc=utc), t, t) for utc in (False, True) for t in (*ENDS, -1)],
+    *[(StringType(), t, t) for t in ("", "a\0b", 'it\'s "ü" 🦆 \\ \n', "${x}", "NULL")],
+    (UuidType(), U.bytes, U),
+    (FixedType(3), b"\x00\xff'", b"\x00\xff'"),
+    (BinaryType(), b"", b""),
+    (BinaryType(), bytes(range(256)), bytes(range(256))),
+    (GeometryType(), b"\x01", b"\x01"),
+]
+
+
+def field(id_: int, name: str, type_: Type) -> Field:
+    return Field(id=id_, name=name, type=type_)
+
+
+def integers(id_: int) -> ListType:
+    return ListType(field(id_, "element", IntegerType(32)))
+
+
+def mapping(key: Type, value: Type) -> MapType:
+    return MapType(field(8, "key", key), field(9, "value", value))
+
+
+NESTED: list[tuple[Type, Any, Any]] = [
+    (integers(2), [1, None, 3], [1, None, 3]),
+    (integers(2), [], []),
+    (mapping(StringType(), UuidType()), [("k", U.bytes), ("j", None)], [("k", U), ("j", None)]),
+    (mapping(FloatType(64), integers(2)), [(-0.0, [1]), (math.inf, None)], [(-0.0, [1]), (math.inf, None)]),
+    (mapping(FloatType(32), StringType()), [], []),
+    (
+        StructType((field(2, "x", IntegerType(64)), field(3, "X", UuidType()), field(4, "z", integers(5)))),
+        {2: 7, 3: U.bytes},
+        {"x": 7, "X": U, "z": None},
+    ),
+    (
+        ListType(field(2, "element", StructType((field(3, "a.b", DateType()),)))),
+        [{3: None}, None],
+        [{"a.b": None}, None],
+    ),
+]
+NULLS: list[tuple[Type, Any, Any]] = [
+    (type_, None, None)
+    for type_ in dict.fromkeys([t for t, _, _ in (*SINGLE, *NESTED)] + [UnknownType(), VariantType()])
+]
+
+
+def evaluated(spark: Any, columns: list[Any], wanted: list[Type]) -> list[list[Any]]:
+    """The columns' values, made in the private session and read in the user's."""
+    gateway = Gateway.of(spark)
+    frame = gateway.session.range(2).select(*[c.alias(f"c{i}") for i, c in enumerate(columns)])
+    assert [f.dataType for f in frame.schema] == [carrier(t) for t in wanted]
+    schema = pa.schema([arrow_field(Field(id=1, name="v", type=t)) for t in wanted])
+    return [plain(c) for c in conform(gateway.expose(frame).toArrow(), schema).columns]
+
+
+@pytest.fixture(scope="module")
+def literals(spark: Any) -> dict[int, list[Any]]:
+    cases = [*SINGLE, *NESTED, *NULLS]
+    found = evaluated(spark, [literal(value, type_) for type_, value, _ in cases], [t for t, _, _ in cases])
+    return dict(enumerate(found))
+
+
+CASES = [*SINGLE, *NESTED, *NULLS]
+
+
+@pytest.mark.parametrize("index", range(len(CASES)), ids=[f"{t} {i}" for i, (t, _, _) in enumerate(CASES)])
+def test_literals(literals: dict[int, list[Any]], index: int) -> None:
+    _, _, expected = CASES[index]
+    assert repr(literals[index]) == repr([expected, expected])  # which tells -0.0 from 0.0, and NaN is NaN
+
+
+def test_per_file_constants_come_back(spark: Any, tmp_path: Any) -> None:
+    types = list(dict.fromkeys(t for t, _, _ in SINGLE))
+    values = [[next(v for t, v, _ in SINGLE if t == type_), None] for type_ in types]
+    expected = [[next(e for t, _, e in SINGLE if t == type_), None] for type_ in types]
+    stored = [storable(v, t) for v, t in zip(values, types, strict=True)]
+    paths = [write(tmp_path / f"{i}.parquet", pa.table({"i": [i]})) for i in range(2)]
+    gateway = Gateway.of(spark)
+    frame = gateway.planned_frame(
+        file_format="parquet",
+        read_schema=s.StructType([s.StructField("i", s.LongType())]),
+        files=disk_files(Storage(), paths),
+        constants=pa.table({f"v{i}": array for i, (array, _) in enumerate(stored)}),
+        positions=False,
+    )
+    shown = frame.orderBy("p0").select(*[back(frame[f"v{i}"]).alias(f"c{i}") for i, (_, back) in enumerate(stored)])
+    assert [f.dataType for f in shown.schema] == [carrier(t) for t in types]
+    schema = pa.schema([arrow_field(Field(id=1, name="v", type=t)) for t in types])
+    got = [plain(c) for c in conform(gateway.expose(shown).toArrow(), schema).columns]
+    assert [repr(v) for v in got] == [repr(v) for v in expected]
+
+
+@pytest.mark.parametrize("type_", [integers(2), VariantType(), UnknownType(), StructType(())], ids=str)
+def test_types_that_no_partition_has(type_: Type) -> None:
+    with pytest.raises(harness.UnsupportedError, match="per-file constant"):
+        storable([None], type_)
