@@ -95,9 +95,8 @@ def tables(tmp_path_factory) -> dict[str, harness.Table]:
 
 def both(query: str, tables: dict[str, harness.Table], spark: Any) -> tuple[pa.Table, pa.Table]:
     """The results of DuckDB and of Spark, in the types that Spark's columns say they are."""
-    from harness.engines.spark.conform import conform as conform_spark
-
     from harness.engines.duckdb.conform import conform
+    from harness.engines.spark.conform import conform as conform_spark
 
     frame = harness.sql(query, engine="spark", spark=spark, **tables)
     told = [
@@ -129,10 +128,12 @@ QUERIES = {
     "sums": "SELECT sum(id), sum(k), sum(de), sum(d), sum(f), sum(id) / 2, sum(de) * 2 FROM t WHERE d < 100",
     "averages": "SELECT avg(id), avg(k), avg(de), avg(f), avg(DISTINCT k) FROM t WHERE k < 100",
     "average-of-nothing": "SELECT avg(de), sum(id), max(s), count(*), avg(k) FROM t WHERE id > 1000",
-    "min-max": "SELECT min(d), max(d), min(s), max(s), min(da), max(ts), min(tz), max(bo), min(tm), max(b), min(de) FROM t",
+    "min-max": "SELECT min(d), max(d), min(s), max(s), min(da), max(ts), min(tz), max(bo), min(tm), max(b), "
+    "min(de) FROM t",
     "booleans": "SELECT bool_and(bo), bool_or(bo), count(*) FILTER (WHERE bo), sum(id) FILTER (bo) FROM t",
     "casts": "SELECT de::INT, d::INT, f::BIGINT, id::DOUBLE, de::DOUBLE, id::DECIMAL(20, 3), bo::INT, id::VARCHAR, "
-    "de::VARCHAR, bo::VARCHAR, ts::DATE, da::TIMESTAMP, tz::TIMESTAMP, ts::TIMESTAMPTZ, de::DECIMAL(10, 1) FROM t WHERE id < 4 AND NOT isnan(d)",
+    "de::VARCHAR, bo::VARCHAR, ts::DATE, da::TIMESTAMP, tz::TIMESTAMP, ts::TIMESTAMPTZ, "
+    "de::DECIMAL(10, 1) FROM t WHERE id < 4 AND NOT isnan(d)",
     "rounding-casts": "SELECT x::INT, y::INT FROM (SELECT de AS x, f AS y FROM t WHERE abs(de) < 3 OR abs(f) = 2.5)",
     "nan-order": "SELECT d FROM t ORDER BY d, id",
     "nan-compared": "SELECT id, d > 1, d = 'nan', isnan(d), f <= 0.1, d <> 2.5 FROM t",
@@ -142,23 +143,29 @@ QUERIES = {
     "order-by-expression": "SELECT id FROM t ORDER BY abs(id) DESC NULLS FIRST",
     "order-by-hidden-column": "SELECT s FROM t WHERE id IS NOT NULL ORDER BY id",
     "limit": "SELECT id FROM t ORDER BY id LIMIT 2 OFFSET 1",
-    "text": "SELECT s || '!', length(s), substring(s, 2, 1), strpos(s, 'b'), trim('  x '), ltrim(s), upper(s), lower(s), "
+    "text": "SELECT s || '!', length(s), substring(s, 2, 1), strpos(s, 'b'), trim('  x '), ltrim(s), "
+    "upper(s), lower(s), "
     "concat(s, '-', NULL), starts_with(s, 'a'), contains(s, '_'), suffix(s, 'b'), s || NULL FROM t",
-    "like": r"SELECT s LIKE 'a%', s LIKE 'b\_c', s LIKE 'b$_c' ESCAPE '$', s LIKE 'a\b', s NOT LIKE '%', s LIKE '_' FROM t",
+    "like": r"SELECT s LIKE 'a%', s LIKE 'b\_c', s LIKE 'b$_c' ESCAPE '$', s LIKE 'a\b', s NOT LIKE '%', "
+    r"s LIKE '_' FROM t",
     "text-literals": r"""SELECT 'it''s', 'a\nb', 'tab	', 'ü🦆', '"`', '\u0041' AS z FROM t""",
     "strings-as-values": "SELECT id FROM t WHERE da > '2020-01-01' OR ts = '1969-12-31 23:59:59.999999' OR id = '2'",
-    "uuids": "SELECT u, u = '00000000-0000-0000-0000-00000000000A' FROM t WHERE u <> '00000000-0000-0000-0000-000000000001'",
+    "uuids": "SELECT u, u = '00000000-0000-0000-0000-00000000000A' FROM t "
+    "WHERE u <> '00000000-0000-0000-0000-000000000001'",
     "times": "SELECT tm FROM t WHERE tm >= TIME '10:00:00' OR tm < '00:00:01'",
     "blobs": r"SELECT b FROM t WHERE b = '\x00\xFF'::BLOB OR b = ''",
-    "dates": "SELECT da + 1, da - 1, da - DATE '2020-01-01', year(da), month(ts), day(tz), hour(ts), extract(quarter FROM da), "
+    "dates": "SELECT da + 1, da - 1, da - DATE '2020-01-01', year(da), month(ts), day(tz), hour(ts), "
+    "extract(quarter FROM da), "
     "date_trunc('month', ts), date_trunc('week', tz), date_trunc('hour', ts), date_diff('day', da, ts) FROM t",
-    "timestamps": "SELECT ts, tz, ts = tz, ts < TIMESTAMP '2020-01-01 12:00:00.000001', tz >= TIMESTAMPTZ '2020-01-01 13:00:00+01' FROM t",
+    "timestamps": "SELECT ts, tz, ts = tz, ts < TIMESTAMP '2020-01-01 12:00:00.000001', "
+    "tz >= TIMESTAMPTZ '2020-01-01 13:00:00+01' FROM t",
     "lists": "SELECT l[1], l[2], l[-1], l[9], len(l), l FROM t",
     "structs": "SELECT st.x, st.y, t.st.x + 1, st['y'], st FROM t WHERE st.x IS NULL",
     "maps": "SELECT m['a'], m['b'], m FROM t",
     "case": "SELECT CASE WHEN id > 2 THEN 'big' WHEN id > 0 THEN s ELSE NULL END, CASE k WHEN 10 THEN 1 ELSE 2.5 END, "
     "if(bo, 1, 0), coalesce(s, 'none'), ifnull(id, 0), nullif(id, 1), greatest(id, k), least(de, 1) FROM t",
-    "null-logic": "SELECT id, bo IS NULL, bo IS NOT TRUE, NOT bo, bo AND NULL, s IS DISTINCT FROM 'a', k IN (10, NULL) FROM t",
+    "null-logic": "SELECT id, bo IS NULL, bo IS NOT TRUE, NOT bo, bo AND NULL, s IS DISTINCT FROM 'a', k IN (10, "
+    "NULL) FROM t",
     "group-by": "SELECT k, count(*) AS n, sum(id) FROM t GROUP BY k ORDER BY k",
     "group-by-all": "SELECT k, s IS NULL AS empty, count(*) FROM t GROUP BY ALL",
     "group-by-number": "SELECT id % 2, 7, count(*) FROM t GROUP BY 1, 2",
@@ -198,11 +205,13 @@ QUERIES = {
     "union-of-types": "SELECT id AS n FROM t UNION ALL SELECT v + 0.5 FROM u",
     "intersect": "SELECT k FROM t INTERSECT SELECT k FROM u",
     "except-all": "SELECT k FROM t EXCEPT ALL SELECT k FROM u",
-    "windows": "SELECT id, row_number() OVER (ORDER BY id), rank() OVER (PARTITION BY k ORDER BY s), sum(id) OVER (PARTITION BY k), "
+    "windows": "SELECT id, row_number() OVER (ORDER BY id), rank() OVER (PARTITION BY k ORDER BY s), "
+    "sum(id) OVER (PARTITION BY k), "
     "lag(id) OVER (ORDER BY id), lead(id, 2, 0) OVER (ORDER BY id DESC), avg(de) OVER (PARTITION BY k), "
     "first_value(s) OVER (ORDER BY id) FROM t",
     "window-frame": "SELECT id, sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t",
-    "window-nulls": "SELECT id, last_value(s) OVER (ORDER BY s ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t",
+    "window-nulls": "SELECT id, "
+    "last_value(s) OVER (ORDER BY s ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t",
     "qualify": "SELECT k, id FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY id DESC) = 1 ORDER BY k",
     "metadata-columns": "SELECT _pos, id FROM t WHERE _pos < 2",
     "comments": "SELECT id -- the id\nFROM t /* all of it */;",

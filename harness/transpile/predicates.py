@@ -72,9 +72,9 @@ def _misses_rows(op: Op, value: float | None) -> bool:
 
 def _in(column: str, values: Sequence[Any], field: Field, *, negated: bool) -> str:
     if isinstance(field.type, FloatType):
-        # Spark looks for long lists in a set, where -0.0 is not 0.0.
-        equal = " OR ".join(_comparison(column, Op.EQ, v, field) for v in values)
-        return f"(NOT ({equal}))" if negated else f"({equal})"
+        # Spark looks for long lists in a set, where -0.0 is not 0.0. NOT around the whole would be pushed to files.
+        op, word = (Op.NE, " AND ") if negated else (Op.EQ, " OR ")
+        return f"({word.join(_comparison(column, op, v, field) for v in values)})"
     items = ", ".join(_literal(v, field) for v in values)
     return f"({column} {'NOT ' if negated else ''}IN ({items}))"
 

@@ -150,17 +150,16 @@ SCHEMA = Schema(
 # The names that the columns have on Spark: nothing that a user could write.
 NAMES = {f.name: f"{i} `.{f.name}" for i, f in enumerate(SCHEMA.fields)}
 
-LITERALS = [
-    literal.replace("_", " ")
-    for literal in r"""
-    0 1 2 -1 127 128 -128 16777217 2147483648 9007199254740993 -9223372036854775808 100000000000000000000 0.1 0.5 1.0 1.5
-    1.01 1.005 -0.0 16777217.0 0.12345678901234567890 1e0 1e-1 1e300 '1' '0.5' '1.01' 'nan' 'inf' 'nan'::double
-    'nan'::float 0.1::float 0.1::double '1'::int 1.01::decimal(10,2) 'a' 'ab' '' 'é' '😀' 'a\b' '\xFF' 'a'::blob
-    '\xff'::blob '2020-01-01' '2020-01-01_10:00:00.000001' '2020-01-01T00:00:00Z' '2020-01-01_00:00:00.000000001'
-    date_'2020-01-01' timestamp_'2020-01-01_10:00:00' timestamptz_'2020-01-01_00:00:00+02' '10:00:00' time_'10:00:00'
-    'FFFFFFFF-0000-0000-0000-000000000001' '00000000-0000-0000-0000-000000000001'::uuid true null
-""".split()
-]
+LITERAL_TEXT = r"""
+    0 1 2 -1 127 128 -128 16777217 2147483648 9007199254740993 -9223372036854775808 100000000000000000000 0.1
+    0.5 1.0 1.5 1.01 1.005 -0.0 16777217.0 0.12345678901234567890 1e0 1e-1 1e300 '1' '0.5' '1.01' 'nan' 'inf'
+    'nan'::double 'nan'::float 0.1::float 0.1::double '1'::int 1.01::decimal(10,2) 'a' 'ab' '' 'é' '😀' 'a\b'
+    '\xFF' 'a'::blob '\xff'::blob '2020-01-01' '2020-01-01_10:00:00.000001' '2020-01-01T00:00:00Z'
+    '2020-01-01_00:00:00.000000001' date_'2020-01-01' timestamp_'2020-01-01_10:00:00'
+    timestamptz_'2020-01-01_00:00:00+02' '10:00:00' time_'10:00:00' 'FFFFFFFF-0000-0000-0000-000000000001'
+    '00000000-0000-0000-0000-000000000001'::uuid true null
+"""
+LITERALS = [literal.replace("_", " ") for literal in LITERAL_TEXT.split()]
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM")
 CONDITIONS = [
     "s LIKE 'a%'",
@@ -406,15 +405,15 @@ def test_compound_filters_mean_what_duckdb_says(sides, texts):
         pytest.param("d::varchar = '1'", "a cast from double to string", id="float-as-text"),
         pytest.param("s::date = '2020-01-01'", "a cast from string to date", id="text-as-date"),
         pytest.param("b || b = b", "|| of binary, binary", id="bytes-concatenated"),
-        pytest.param("va = 'a'", "a comparison of variant", id="variant"),
+        pytest.param("va = 'a'", "as variant differently", id="variant"),
         pytest.param("l = [1]", "Array", id="list"),
         pytest.param("round(d, 1) = 1", "round of double", id="round"),
         pytest.param("random() < 0.5", "Rand", id="volatile"),
         pytest.param("soundex(s) = 'a'", "Soundex", id="any-other-function"),
-        pytest.param("len([e for e in l if e > id]) = 1", "Comprehension", id="comprehension"),
-        pytest.param("big > 9223372036854775807.5 * big", "which may need more than 38 digits", id="wide-decimal"),
+        pytest.param("len([e for e in l if e > id]) = 1", "Cannot run Array", id="comprehension"),
+        pytest.param("big * 9223372036854775807.12345678 > 1", "which may need more than 38 digits", id="wide-decimal"),
         pytest.param("d > 0.12345678901234567890 + d", "0.12345678901234567890", id="long-decimal"),
-        pytest.param("_partition.p = 1", "_partition.p", id="field-of-a-metadata-column"),
+        pytest.param("_partition.p = 1", "field p of struct<>", id="field-of-a-metadata-column"),
     ],
 )
 def test_what_might_differ_is_refused_by_name(where, construct):
@@ -463,7 +462,9 @@ def test_conditions_on_plain_columns_reach_the_parquet_scan(spark, tmp_path):
         )
     )
     filter_ = parse_filter("id >= 2 AND s LIKE 'b%' AND d < 2.5 AND id IN (1, 2)", schema)
-    frame = spark.read.parquet(str(tmp_path)).where(spark_condition(filter_, {"id": "c0", "s": "c1", "d": "c2"}))
+    own = spark.newSession()
+    own.conf.set("spark.sql.maxMetadataStringLength", "2000")
+    frame = own.read.parquet(str(tmp_path)).where(spark_condition(filter_, {"id": "c0", "s": "c1", "d": "c2"}))
     plan = frame._jdf.queryExecution().executedPlan().toString()
     for pushed in ("GreaterThanOrEqual(c0,2)", "StringStartsWith(c1,b)", "LessThan(c2,2.5)", "In(c0, [1,2])"):
         assert pushed in plan
