@@ -43,7 +43,13 @@ pytestmark = pytest.mark.bench
         pytest.param("1,000 rows by a range", SUMS, "id BETWEEN 9000500 AND 9001499", id="range"),
     ],
 )
-def test_reads_print_their_ratios(tables: Path, spark: Any, label: str, sums: tuple[str, ...], where: str | None) -> None:  # noqa: F811
+def test_reads_print_their_ratios(
+    tables: Path,  # noqa: F811
+    spark: Any,
+    label: str,
+    sums: tuple[str, ...],
+    where: str | None,
+) -> None:
     def answer(frame: Any) -> Any:
         return (frame if where is None else frame.where(where)).selectExpr(*sums).collect()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -24,14 +25,19 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
     try:
         rows = duckdb_engine.to_arrow(plan)
     except HarnessError as error:
-        with pytest.raises(HarnessError) as caught:
-            spark_engine.to_arrow(plan, session)
-        assert (type(caught.value), caught.value.cause) == (type(error), error.cause)
+        fails_alike(lambda: spark_engine.to_arrow(plan, session), error)
         raise
     other = spark_engine.to_arrow(plan, session)
     assert other.schema == rows.schema
     assert comparable(other) == comparable(rows)
     return rows
+
+
+def fails_alike(read: Callable[[], Any], error: HarnessError) -> None:
+    """Asserts that `read` fails for the same reason as `error` tells."""
+    with pytest.raises(type(error)) as caught:
+        read()
+    assert caught.value.cause == error.cause
 
 
 def comparable(rows: pa.Table) -> list[tuple[str, ...]]:

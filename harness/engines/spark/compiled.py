@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
 from harness.errors import EngineError, UnsupportedError

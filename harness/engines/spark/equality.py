@@ -13,7 +13,6 @@ have a value, by `=`, and with the one that has none, if there is one.
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -126,13 +125,13 @@ class EqualityLowering:
         self, key_set: KeySet, pool: Sequence[int], keys: Sequence[Column], numbers: Iterator[int]
     ) -> Iterator[_Match]:
         rows = self._rows(key_set, pool)
-        many = self._count(pool) > _BROADCAST_ROWS
-        size = _Size.LARGE if many else _Size.ANY
+        known = self._count(pool)
+        size = _Size.LARGE if known is not None and known > _BROADCAST_ROWS else _Size.ANY
         if len(keys) > 1:
             yield _Match(f"d{next(numbers)}", rows, keys, _Same.NULL_SAFE, size)
             return
         null = rows.where(col("k0").isNull()).withColumn("k0", lit(1))
-        if many:
+        if known is None or known > _BROADCAST_ROWS:
             null = null.distinct()  # a shuffle: it costs small reads more than it spares them
         yield _Match(f"d{next(numbers)}", rows.where(col("k0").isNotNull()), keys, _Same.EQUAL, size)
         yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], _Same.EQUAL, _Size.TINY)
@@ -155,9 +154,10 @@ class EqualityLowering:
         self._read[key_set, tuple(pool)] = rows
         return rows
 
-    def _count(self, pool: Sequence[int]) -> float:
+    def _count(self, pool: Sequence[int]) -> int | None:
         counts = [self.plan.equality_deletes[m].record_count for m in pool]
-        return math.inf if None in counts else sum(count for count in counts if count is not None)
+        known = [number for number in counts if number is not None]
+        return sum(known) if len(known) == len(counts) else None
 
 
 class _Same(enum.Enum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -19,7 +19,7 @@ from harness.engines.read_groups import ReadGroup, ScanFile, partition_fields
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
 from harness.engines.spark.columns import column
 from harness.engines.spark.constants import literal, storable
-from harness.engines.spark.gateway import Gateway, disk_files
+from harness.engines.spark.gateway import FileFormat, Gateway, disk_files
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.positions import encode, is_deleted
 from harness.engines.spark.types import natural
@@ -186,10 +186,14 @@ def _opens(physical: str) -> bool:
     return not is_local(physical) or ":" not in physical.rsplit("/", 1)[-1]
 
 
-def _native(file_format: str) -> Literal["parquet", "orc"]:
-    if file_format == "parquet" or file_format == "orc":
-        return file_format
-    raise AssertionError(f"Spark reads no {file_format}")
+def _native(file_format: str) -> FileFormat:
+    match file_format:
+        case "parquet":
+            return "parquet"
+        case "orc":
+            return "orc"
+        case _:
+            raise AssertionError(f"Spark reads no {file_format}")
 
 
 def _same(left: Any, right: Any) -> bool:
