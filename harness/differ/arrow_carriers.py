@@ -10,8 +10,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.differ.forms import large
 from harness.differ.schemas import is_hugeint, is_list
-from harness.errors import UnsupportedError
 
 _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)
 
@@ -25,7 +25,7 @@ def carrier(type_: pa.DataType) -> pa.DataType:
     kind = pa.types
     if isinstance(type_, pa.BaseExtensionType):
         if is_hugeint(type_):
-            raise _refused(type_)
+            raise large(type_)
         return carrier(pa.bool_() if type_.extension_name == "arrow.bool8" else type_.storage_type)
     if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
         return carrier(type_.value_type)
@@ -48,7 +48,7 @@ def carrier(type_: pa.DataType) -> pa.DataType:
     if is_list(type_):
         return pa.list_(pa.field("element", carrier(type_.value_type)))
     if kind.is_union(type_) or kind.is_interval(type_):
-        raise _refused(type_)
+        raise large(type_)
     return type_
 
 
@@ -90,14 +90,8 @@ def _decimal(type_: pa.DataType) -> pa.DataType:
     scale = max(type_.scale, 0)
     precision = type_.precision - min(type_.scale, 0)
     if precision > 38:
-        raise _refused(type_)
+        raise large(type_)
     return pa.decimal128(precision, scale)
-
-
-def _refused(type_: pa.DataType) -> UnsupportedError:
-    return UnsupportedError(
-        f"Cannot compare large inputs by values of type {type_}: cast them, or leave the column out"
-    )
 
 
 def _carried(array: pa.Array) -> pa.Array:

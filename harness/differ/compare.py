@@ -21,7 +21,7 @@ from harness.differ.buckets import Hash, Tally, passes, total
 from harness.differ.canonical import SignedZeros
 from harness.differ.duckdb_side import DuckDBSide
 from harness.differ.exact import Difference, keyed_difference, multiset_difference
-from harness.differ.forms import form
+from harness.differ.forms import INCOMPARABLE, form
 from harness.differ.opening import Opening
 from harness.differ.origins import columns_of, with_origins
 from harness.differ.printing import show
@@ -303,9 +303,9 @@ def _failing(number: int) -> Iterator[None]:
     """A side's failure, told apart from a wrong request and from what cannot be compared at all."""
     try:
         yield
-    except RequestError:
-        raise
     except HarnessError as error:
+        if isinstance(error, RequestError) or error.cause == INCOMPARABLE:
+            raise
         raise _SideFailedError(number, error) from error
 
 

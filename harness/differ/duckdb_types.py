@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from harness.differ.duckdb_hash import child
+from harness.differ.sides import incomparable
 from harness.engines import sqltext
-from harness.errors import UnsupportedError
 
 _PLAIN = {
     "boolean": pa.bool_(),
@@ -60,10 +60,7 @@ def logical(stored: Any, column: str) -> pa.DataType:
         case plain if plain in _PLAIN:
             return _PLAIN[plain]
         case _:
-            raise UnsupportedError(
-                f"Cannot compare column {column!r} of DuckDB's type {stored}: cast it, or leave it out with columns=",
-                field=column,
-            )
+            raise incomparable(f"DuckDB's column {column!r}", stored, column=column)
 
 
 def shown(text: str, stored: Any, depth: int = 0) -> str:

@@ -95,6 +95,8 @@ Form: TypeAlias = Nothing | Whole | Number | Ticks | Float | Bytes | Fields | It
 _UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 DAY = 86_400_000_000_000
+INCOMPARABLE = "IncomparableType"
+"""The cause of errors that are no failure of the side that has such a column."""
 
 
 def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "distinct") -> Form:
@@ -109,6 +111,14 @@ def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "
     if pa.types.is_null(b):
         b = a
     return _form(a, b, signed_zeros)
+
+
+def large(type_: pa.DataType) -> UnsupportedError:
+    """The error for a type whose values are compared one by one only."""
+    return UnsupportedError(
+        f"Cannot compare large inputs by values of type {type_}: cast them, or leave the column out with columns=",
+        cause=INCOMPARABLE,
+    )
 
 
 def nanos(type_: pa.DataType) -> int:
@@ -159,7 +169,7 @@ def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> Form:
         )
     if kind.is_list(a):
         return Items(form(a.value_type, b.value_type, signed_zeros=zeros))
-    raise UnsupportedError(f"Cannot compare large inputs by values of type {a}: cast them, or leave the column out")
+    raise large(a)
 
 
 def _number(a: pa.DataType, b: pa.DataType) -> Form:

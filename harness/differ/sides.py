@@ -19,8 +19,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from harness.differ.forms import Form
+from harness.differ.forms import INCOMPARABLE, Form
 from harness.differ.result import SideInfo
+from harness.errors import UnsupportedError
 from harness.plan import ScanPlan
 
 BITS = 12
@@ -63,6 +64,15 @@ class Hashing:
     def form_of(self, column: str) -> Form:
         """The form of a column."""
         return self.forms[self.columns.index(column)]
+
+
+def incomparable(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
+    """The error for a type whose values cannot be compared: no failure of the side that has it."""
+    return UnsupportedError(
+        f"Cannot compare {what} of type {type_}: cast it, or leave it out with columns=",
+        cause=INCOMPARABLE,
+        field=column,
+    )
 
 
 class Sums(NamedTuple):

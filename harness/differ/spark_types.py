@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as spark
 
+from harness.differ.sides import incomparable
 from harness.engines.spark.types import ARROW_METADATA
-from harness.errors import UnsupportedError
 
 _PLAIN: Mapping[type[spark.DataType], pa.DataType] = {
     spark.NullType: pa.null(),
@@ -64,11 +64,7 @@ def _type(stored: spark.DataType, column: str) -> pa.DataType:
             precision: Any = getattr(stored, "precision", 6)
             return pa.time64("us" if precision <= 6 else "ns")
         case _:
-            raise UnsupportedError(
-                f"Cannot compare column {column!r} of Spark's type {stored.simpleString()}: cast it, or leave it out "
-                "with columns=",
-                field=column,
-            )
+            raise incomparable(f"Spark's column {column!r}", stored.simpleString(), column=column)
 
 
 def _carries(stored: spark.DataType, exact: pa.DataType) -> bool:

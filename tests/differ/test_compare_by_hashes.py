@@ -1,0 +1,186 @@
+"""The way by hashes finds what the exact way finds: values that are easily confused, types that differ, many rows."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nasty import ALL, SHARED, array
+
+from harness.differ.buckets import Tally, passes
+from harness.differ.compare import compare
+from harness.differ.result import Comparison, RowKind
+from harness.differ.sides import Sums
+
+BY_HASHES, AS_THEY_ARE = 0, 50_000
+
+
+def counts(found: Comparison) -> tuple[int, ...]:
+    sides = (found.left, found.right)
+    assert [side.error for side in sides] == [None, None]
+    return (*(side.rows for side in sides), found.only_left, found.only_right, found.changed)
+
+
+def shown(found: Comparison) -> set:
+    return {(row.kind, row.left, row.right, row.count, row.differing) for row in found.rows}
+
+
+def both_ways(left: object, right: object, **how: object) -> Comparison:
+    exact, hashed = (compare(left, right, few=few, **how) for few in (AS_THEY_ARE, BY_HASHES))
+    assert counts(hashed) == counts(exact)
+    assert shown(hashed) == shown(exact)
+    assert hashed.schema == exact.schema
+    assert hashed.truncated == exact.truncated
+    return hashed
+
+
+@pytest.mark.parametrize("values", ALL.values(), ids=ALL)
+def test_all_values_of_a_type_are_told_apart(values: pa.Array) -> None:
+    repeated = pa.array([i for i in range(len(values)) for _ in range(i + 1)])  # no two values equally often
+    many = pa.concat_arrays([values[i : i + 1] for i in repeated.to_pylist()])  # take has no views
+    found = both_ways(pa.table({"v": many}), pa.table({"v": values[:0]}))
+    assert sorted(row.count for row in found.rows) == list(range(1, len(values) + 1))
+
+
+@pytest.mark.parametrize("values", SHARED.values(), ids=SHARED)
+def test_duckdb_and_arrow_hash_alike(values: pa.Array) -> None:
+    rows = pa.table({"v": values})
+    assert both_ways(rows, duckdb.connect().from_arrow(rows)).equal
+
+
+CROSSED = {
+    "int32-int64": (pa.int32(), pa.int64(), [1, -1, None]),
+    "int64-decimal": (pa.int64(), pa.decimal128(20, 2), [1, -1, 10**15, None]),
+    "int32-narrow-decimal": (pa.int32(), pa.decimal128(9, 2), [1, -1, None]),
+    "uint64-int64": (pa.uint64(), pa.int64(), [1, 2**63 - 1, None]),
+    "decimals": (pa.decimal128(9, 2), pa.decimal128(38, 10), [1, -1, None]),
+    "decimals-too-wide-for-one-scale": (pa.decimal128(38, 0), pa.decimal128(38, 30), [0, 1, -1, None]),
+    "float-double": (pa.float32(), pa.float64(), [0.0, -0.0, 1.5, float("nan"), float("inf"), None]),
+    "time-units": (pa.time32("ms"), pa.time64("ns"), None),
+    "timestamp-units": (pa.timestamp("us"), pa.timestamp("ns"), None),
+    "instant-units": (pa.timestamp("s", "UTC"), pa.timestamp("ns", "Europe/Berlin"), None),
+    "dates": (pa.date32(), pa.date64(), None),
+    "text": (pa.string(), pa.large_string(), ["", "a", None]),
+    "bytes": (pa.binary(), pa.binary(2), [b"ab", b"\0\0", None]),
+    "nulls": (pa.null(), pa.string(), [None, None]),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "values"), CROSSED.values(), ids=CROSSED)
+def test_equal_values_of_two_types_hash_alike(first: pa.DataType, second: pa.DataType, values: list | None) -> None:
+    if values is None:
+        left = array([0, 1, -1, None], pa.int32() if first.bit_width == 32 else pa.int64()).cast(first)
+        right = left.cast(pa.timestamp("us")).cast(second) if pa.types.is_date32(first) else left.cast(second)
+    else:
+        left, right = array(values, first), array(values, second)
+    found = both_ways(pa.table({"v": left}), pa.table({"v": right}))
+    assert (found.only_left, found.only_right) == (0, 0)
+    fewer = both_ways(pa.table({"v": left}), pa.table({"v": right[1:]}))
+    assert (fewer.only_left, fewer.only_right) == (1, 0)
+
+
+def test_a_finer_unit_is_not_rounded() -> None:
+    left = pa.table({"t": array([1, -1], pa.timestamp("us"))})
+    right = pa.table({"t": array([1001, -1000], pa.timestamp("ns"))})
+    found = both_ways(left, right)
+    assert (found.only_left, found.only_right) == (1, 1)
+
+
+def test_values_are_not_moved_between_columns_or_rows() -> None:
+    left = pa.table({"a": ["x", "y", None], "b": [None, "y", "x"]})
+    right = pa.table({"a": ["x", "x", None], "b": ["y", None, "y"]})
+    assert both_ways(left, right).only_left == 2
+
+
+def test_a_row_twice_is_not_a_row_less() -> None:
+    twice, once = pa.table({"a": [1, 1, 1, 2]}), pa.table({"a": [2]})
+    found = both_ways(twice, once)
+    assert (found.only_left, found.only_right, found.rows[0].count) == (3, 0, 3)
+
+
+def test_zeros_may_be_equal() -> None:
+    left, right = pa.table({"a": [0.0], "l": [[0.0]]}), pa.table({"a": [-0.0], "l": [[-0.0]]})
+    assert not both_ways(left, right).equal
+    assert both_ways(left, right, signed_zeros="equal").equal
+
+
+def test_fields_go_by_name_and_maps_without_order() -> None:
+    struct = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    turned = pa.struct([("b", pa.string()), ("a", pa.int64())])
+    entries = pa.map_(pa.string(), pa.int64())
+    left = pa.table({"s": array([{"a": 1, "b": "x"}], struct), "m": array([[("a", 1), ("b", 2)]], entries)})
+    right = pa.table({"s": array([{"a": 1, "b": "x"}], turned), "m": array([[("b", 2), ("a", 1)]], entries)})
+    assert both_ways(left, right).only_left == 0
+
+
+def test_more_columns_than_one_block_of_links() -> None:
+    left = pa.table({f"c{i}": [i, i + 1] for i in range(120)})
+    assert both_ways(left, left).equal
+    changed = left.set_column(119, "c119", pa.array([399, 0]))
+    assert both_ways(left, changed).only_left == 1
+
+
+def test_no_common_column_leaves_the_number_of_rows() -> None:
+    found = both_ways(pa.table({"a": [1, 2]}), pa.table({"b": [1]}))
+    assert (found.columns, found.only_left, found.equal) == ((), 1, False)
+
+
+def test_counts_are_exact_whatever_is_shown() -> None:
+    rows = duckdb.sql("SELECT range AS id, range % 7 AS v FROM range(100000)")
+    other = duckdb.sql("SELECT range AS id, CASE WHEN range % 10 = 0 THEN -1 ELSE range % 7 END AS v FROM range(99999)")
+    found = compare(rows, other, max_rows=5)
+    assert (found.only_left, found.only_right, len(found.rows), found.truncated) == (10_001, 10_000, 5, True)
+    keyed = compare(rows, other, keys=["id"], max_rows=3)
+    assert (keyed.changed, keyed.only_left, keyed.only_right, keyed.truncated) == (10_000, 1, 0, True)
+    assert {row.kind for row in keyed.rows} == {RowKind.CHANGED, RowKind.ONLY_LEFT}
+
+
+def test_no_row_is_shown_where_none_is_wanted() -> None:
+    found = both_ways(pa.table({"a": [1]}), pa.table({"a": [2]}), max_rows=0)
+    assert (found.rows, found.only_left, found.only_right, found.truncated) == ((), 1, 1, True)
+
+
+COLUMNS = ("int64", "double", "text", "decimal-38-10", "list", "struct", "map", "instant", "uuid")
+ROWS = st.lists(st.tuples(*[st.integers(0, len(ALL[name]) - 1) for name in COLUMNS[:2]], st.integers(0, 3)), max_size=8)
+
+
+def table_of(rows: list[tuple[int, ...]]) -> pa.Table:
+    """Each row picks its values; the last number picks those of all further columns."""
+    places = {name: [row[min(i, 2)] for row in rows] for i, name in enumerate(COLUMNS)}
+    return pa.table({name: ALL[name].take(pa.array(places[name], pa.int64())) for name in COLUMNS})
+
+
+@given(left=ROWS, right=ROWS)
+@settings(max_examples=20, derandomize=True, deadline=None)
+def test_both_ways_agree(left: list, right: list) -> None:
+    both_ways(table_of(left), table_of(right))
+
+
+@given(left=ROWS, right=ROWS)
+@settings(max_examples=10, derandomize=True, deadline=None)
+def test_both_ways_agree_with_keys(left: list, right: list) -> None:
+    first, second = (table_of(list({row[:2]: row for row in rows}.values())) for rows in (left, right))
+    both_ways(first, second, keys=["int64", "double"])
+
+
+def test_passes_hold_no_more_than_they_may() -> None:
+    left = {b: Sums(10, b, b) for b in range(10)}
+    right = {b: Sums(10, b, b + (b != 4)) for b in range(9)}
+    assert list(passes(left, right, 50)) == [(0, 1), (2, 3), (5, 6), (7, 8, 9)]
+    assert list(passes(left, right, 1)) == [(b,) for b in range(10) if b != 4]
+    assert list(passes(left, left, 1)) == []
+
+
+def test_equal_sums_of_unlike_buckets_are_told_apart_by_the_second_lane() -> None:
+    assert list(passes({0: Sums(2, 5, 7)}, {0: Sums(2, 5, 8)})) == [(0,)]
+
+
+def test_a_tally_adds_up_over_passes() -> None:
+    hashes = pa.table({"h1": pa.array([1, 1, 2], pa.uint64()), "h2": pa.array([1, 1, 2**64 - 1], pa.uint64())})
+    tally = Tally(1)
+    tally.count(hashes, hashes.slice(1, 1))
+    tally.count(hashes.slice(0, 0), hashes)
+    assert (tally.only_left, tally.only_right, tally.kinds) == (2, 3, 4)
+    assert (tally.left, tally.right) == ({(1, 1): 1}, {(1, 1): 2})

@@ -1,0 +1,174 @@
+"""Spark's rows hash as DuckDB's, by calls of Java and by DuckDB on the executors."""
+
+from __future__ import annotations
+
+import base64
+from contextlib import ExitStack
+
+import duckdb
+import pyarrow as pa
+import pytest
+from nasty import CARRIED, SHARED
+from pyspark.sql import functions
+from pyspark.sql import types as spark_types
+from pyspark.sql.pandas.types import from_arrow_schema
+from test_compare_by_hashes import AS_THEY_ARE, BY_HASHES, counts, shown
+
+import harness
+from harness.differ.compare import compare
+from harness.differ.forms import form
+from harness.differ.opening import Opening
+from harness.differ.sides import Hashing
+from harness.differ.spark_side import SparkSide
+from harness.differ.spark_workers import hashed_by_duckdb
+from harness.engines.spark.types import ARROW_METADATA
+
+
+def spread(arrays: dict[str, pa.Array]) -> pa.Table:
+    """All arrays side by side, each over and over, so that every pair of neighbours meets."""
+    length = 2 * max(map(len, arrays.values())) + 1
+    return pa.table(
+        {name: values.take(pa.array([i % len(values) for i in range(length)])) for name, values in arrays.items()}
+    )
+
+
+def frame_of(spark, rows: pa.Table):
+    """The rows as Spark holds them; naive timestamps would become instants without being told."""
+    return spark.createDataFrame(rows, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
+
+
+def carried_frame(spark):
+    """The columns of CARRIED as harness gives them out: in other types, with what they are in the metadata."""
+    rows = spread(CARRIED)
+    columns = {}
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        match name:
+            case "uuid":
+                columns[name] = pa.array([None if v is None else str(v) for v in column.to_pylist()], pa.string())
+            case "fixed":
+                columns[name] = column.cast(pa.binary())
+            case "list-of-times":
+                columns[name] = column.combine_chunks().cast(pa.list_(pa.int64()))
+            case _:
+                columns[name] = column.combine_chunks().view(pa.int64())
+    frame = spark.createDataFrame(pa.table(columns))
+    for name in columns:
+        exact = base64.b64encode(pa.schema([rows.schema.field(name)]).serialize().to_pybytes()).decode("ascii")
+        frame = frame.withMetadata(name, {ARROW_METADATA: exact})
+    return rows, frame
+
+
+def side_of(data: object) -> SparkSide:
+    opening = Opening(data=data, label="left", name=None, engine="spark", columns=None, where=None, spark=None)
+    return opening.open(0, ExitStack())
+
+
+def test_rows_of_sparks_types_hash_alike(spark) -> None:
+    rows = spread(SHARED)
+    frame = frame_of(spark, rows)
+    found = compare(rows, frame, few=BY_HASHES)
+    assert (found.left.rows, found.right.rows, found.only_left, found.only_right) == (
+        rows.num_rows,
+        rows.num_rows,
+        0,
+        0,
+    )
+    assert found.columns == tuple(SHARED)
+
+
+def test_each_value_that_differs_is_found(spark) -> None:
+    rows = spread(SHARED).slice(0, 10)
+    rows = pa.concat_tables([rows] * 3).append_column("id", pa.array(range(30)))
+    moved, changed = rows, {}
+    for name in SHARED:
+        place = next(i for i, v in enumerate(rows.column(name).to_pylist()) if v is not None and i not in changed)
+        changed[place] = name
+        emptied = pa.array([i == place for i in range(30)])
+        nulls = pa.nulls(30, rows.schema.field(name).type)
+        values = [nulls[i : i + 1] if emptied[i].as_py() else rows.column(name)[i : i + 1].chunk(0) for i in range(30)]
+        moved = moved.set_column(rows.column_names.index(name), name, pa.concat_arrays(values))
+    found, exact = (
+        compare(duckdb.connect().from_arrow(rows), frame_of(spark, moved), keys=["id"], few=few)
+        for few in (BY_HASHES, AS_THEY_ARE)
+    )
+    assert counts(found) == counts(exact) == (30, 30, 0, 0, len(SHARED))
+    assert shown(found) == shown(exact)
+    assert {row.differing for row in found.rows} == {(name,) for name in SHARED}
+
+
+def test_rows_of_carried_types_hash_as_what_they_stand_for(spark) -> None:
+    rows, frame = carried_frame(spark)
+    found, exact = (compare(rows, frame, few=few) for few in (BY_HASHES, AS_THEY_ARE))
+    assert counts(found) == counts(exact) == (rows.num_rows, rows.num_rows, 0, 0, 0)
+    assert [difference for difference in found.schema if difference.counts] == []
+
+
+def test_units_and_scales_that_differ_hash_alike(spark) -> None:
+    types = {"i": pa.int32(), "n": pa.int32(), "w": pa.int64(), "t": pa.timestamp("us"), "f": pa.float32()}
+    wider = {"i": pa.int64(), "n": pa.decimal128(12, 2), "w": pa.decimal128(30, 5), "t": pa.timestamp("ns")}
+    values = pa.array([0, 1, -1, 1500, None])
+    rows = pa.table({name: values.cast(pa.int64()).cast(type_) for name, type_ in types.items()})
+    other = pa.table({name: rows.column(name).cast(wider.get(name, pa.float64())) for name in types})
+    found = compare(frame_of(spark, rows), other, few=BY_HASHES)
+    assert (found.only_left, found.only_right, len(found.columns)) == (0, 0, 5)
+
+
+def test_duckdb_on_the_executors_hashes_as_java_does(spark) -> None:
+    for frame in (frame_of(spark, spread(SHARED)), carried_frame(spark)[1]):
+        side = side_of(frame)
+        forms = tuple(form(type_, type_) for type_ in side.schema.types)
+        hashing = Hashing(columns=tuple(side.schema.names), forms=forms, keys=tuple(side.schema.names[:2]))
+        java = side.hashes(hashing, range(1 << hashing.bits))
+        workers = hashed_by_duckdb(side.frame, side.schema, hashing, keep=True).select(*hashing.names).toArrow()
+        signed = [column.cast(pa.uint64(), safe=False).to_pylist() for column in workers.columns]
+        assert sorted(zip(*signed, strict=True)) == sorted(zip(*(c.to_pylist() for c in java.columns), strict=True))
+
+
+def test_a_session_of_other_settings_gives_the_same(spark) -> None:
+    user = spark.newSession()
+    user.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    user.conf.set("spark.sql.ansi.enabled", "false")
+    rows = pa.table({"t": SHARED["instant"], "n": SHARED["timestamp"].slice(0, 6), "d": SHARED["date"]})
+    frame = frame_of(user, rows)
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'America/New_York'")
+    connection.register("rows", rows)
+    for few in (BY_HASHES, AS_THEY_ARE):
+        found = compare(connection.sql("FROM rows"), frame, few=few)
+        assert (found.only_left, found.only_right, found.columns) == (0, 0, ("t", "n", "d"))
+    assert user.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
+    ((zone,),) = connection.sql("SELECT current_setting('TimeZone')").fetchall()
+    assert zone == "America/New_York"
+
+
+def test_a_failing_frame_is_an_outcome(spark) -> None:
+    frame = spark.range(3).select(functions.expr("raise_error('no such luck')").cast("int").alias("id"))
+    for few in (BY_HASHES, AS_THEY_ARE):
+        found = compare(pa.table({"id": [1]}), frame, few=few)
+        assert found.outcomes_differ
+        assert (found.left.rows, found.right.rows) == (1, None)
+        assert isinstance(found.right.error, harness.EngineError)
+        assert "no such luck" in str(found.right.error)
+
+
+@pytest.mark.parametrize("few", [BY_HASHES, AS_THEY_ARE], ids=["by-hashes", "as-they-are"])
+def test_repeated_keys_are_refused(spark, few: int) -> None:
+    with pytest.raises(harness.RequestError, match="the right side has 2 rows with id = 1"):
+        compare(pa.table({"id": [1, 2]}), spark.sql("SELECT * FROM VALUES (1L), (1L) AS t(id)"), keys=["id"], few=few)
+
+
+def test_names_that_differ_by_case_only(spark) -> None:
+    rows = pa.table({"a": [1], "A": [2]})
+    frame = spark.createDataFrame([(1, 2)], spark_types.StructType().add("a", "long").add("A", "long"))
+    for few in (BY_HASHES, AS_THEY_ARE):
+        assert compare(rows, frame, few=few).only_left == 0
+
+
+def test_intervals_of_spark_are_durations(spark) -> None:
+    frame = spark.sql("SELECT INTERVAL '1' DAY AS d")
+    assert compare(pa.table({"d": pa.array([86_400_000_000], pa.duration("us"))}), frame, few=BY_HASHES).equal
+
+
+def test_types_without_values_to_compare_are_refused(spark) -> None:
+    with pytest.raises(harness.UnsupportedError, match=r"column .d. of type interval"):
+        compare(pa.table({"d": [1]}), spark.sql("SELECT make_interval(1) AS d"))
