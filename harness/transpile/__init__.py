@@ -22,6 +22,7 @@ of 0.0 and -0.0, being equal, stands for a group of both is open.
     aggregates    aggregates and window functions
     scopes        what names mean in a query
     joins         joins
+    endings       ORDER BY and LIMIT
     queries       SELECT and what surrounds it
     filters       a plan's filter
     results       the columns of a result

@@ -15,6 +15,7 @@ from harness.filter_sql import reason
 from harness.schema import Type
 from harness.transpile import spark_text
 from harness.transpile.aggregates import direction, ordered
+from harness.transpile.endings import by_output, limits, order_by, output_of, place_of
 from harness.transpile.expressions import Expressions
 from harness.transpile.joins import join
 from harness.transpile.refusal import refused
@@ -140,8 +141,8 @@ class _Queries:
     def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> _Lowered:
         """A query whose ORDER BY sees its columns only."""
         order = node.args.get("order")
-        items = [] if order is None else [_by_output(item, columns) for item in order.expressions]
-        return _Lowered(f"{start}{body}{_order(items)}{_limits(node)}", columns)
+        items = [] if order is None else [by_output(item, columns) for item in order.expressions]
+        return _Lowered(f"{start}{body}{order_by(items)}{limits(node)}", columns)
 
     # SELECT.
 
@@ -165,7 +166,7 @@ class _Queries:
         if qualify is None:
             items = self._ordering(node, scope, expressions, outputs, columns)
             return _Lowered(
-                f"{start}SELECT {distinct}{', '.join(shown)}{source}{_order(items)}{_limits(node)}", columns
+                f"{start}SELECT {distinct}{', '.join(shown)}{source}{order_by(items)}{limits(node)}", columns
             )
         inner = f"SELECT {', '.join(shown)}{source}"
         names = ", ".join(c.sql for c in columns)
@@ -263,9 +264,9 @@ class _Queries:
         order = node.args.get("order")
         items = []
         for item in order.expressions if order is not None else ():
-            by_output = _output_of(item, columns)
+            by_output = output_of(item, columns)
             if by_output is not None:
-                items.append(_by_output(item, columns))
+                items.append(by_output(item, columns))
                 continue
             _check_shadows(item, scope)
             value = expressions.lower(item.this)
@@ -338,17 +339,12 @@ def _check_shadows(node: exp.Expr, scope: Scope) -> None:
 
 def _key(node: exp.Expr, expressions: Expressions, outputs: list[Typed]) -> str:
     """An expression of GROUP BY, or the projection that a number there stands for."""
-    place = _place(node)
+    place = place_of(node)
     if place is None:
         return _no_ordinal(expressions.lower(node))
     if not 1 <= place <= len(outputs):
         raise refused(node, "a number in GROUP BY")
     return _no_ordinal(outputs[place - 1])
-
-
-def _place(node: exp.Expr) -> int | None:
-    """The number that an item of GROUP BY or ORDER BY is."""
-    return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
 
 
 def _no_ordinal(value: Typed) -> str:
@@ -371,55 +367,6 @@ def _aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
     for inner in node.walk():
         if isinstance(inner, exp.AggFunc) or (isinstance(inner, exp.Anonymous) and inner.name.lower() == "count_star"):
             yield inner
-
-
-def _output_of(item: exp.Expr, columns: tuple[Output, ...]) -> Output | None:
-    """The column of the result that an item of ORDER BY is, by its number or its name."""
-    subject = item.this if isinstance(item, exp.Ordered) else item
-    place = _place(subject)
-    if place is not None:
-        if not 1 <= place <= len(columns):
-            raise refused(item, "a number in ORDER BY")
-        return columns[place - 1]
-    if isinstance(subject, exp.Column) and len(subject.parts) == 1:
-        named = [c for c in columns if c.name is not None and c.name.casefold() == subject.name.casefold()]
-        if len(named) > 1:
-            raise refused(item, "an order by one of several columns of a name")
-        return named[0] if named else None
-    return None
-
-
-def _by_output(item: exp.Expr, columns: tuple[Output, ...]) -> str:
-    output = _output_of(item, columns)
-    if output is None:
-        raise refused(item, "an order by what is no column of the result")
-    return ordered(Expressions(lambda _: Typed(output.sql, output.type)), _with_subject(item))
-
-
-def _with_subject(item: exp.Expr) -> exp.Expr:
-    """The item with a plain column in it, whose name means nothing."""
-    if not isinstance(item, exp.Ordered):
-        return exp.column("c")
-    item = item.copy()
-    item.set("this", exp.column("c"))
-    return item
-
-
-def _order(items: list[str]) -> str:
-    return f" ORDER BY {', '.join(items)}" if items else ""
-
-
-def _limits(node: exp.Expr) -> str:
-    text = ""
-    for key, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
-        clause = node.args.get(key)
-        if clause is None:
-            continue
-        count = _place(clause.expression) if isinstance(clause, exp.Limit | exp.Offset) else None
-        if count is None or any(v for k, v in clause.args.items() if k != "expression"):
-            raise refused(clause, f"this {word}")
-        text += f" {word} {count}"
-    return text
 
 
 def _as_types(side: _Lowered, types: list[Type]) -> str:
