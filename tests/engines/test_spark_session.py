@@ -99,6 +99,7 @@ def test_an_old_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_session_that_runs_is_returned_unchanged(spark) -> None:
+    spark.createDataFrame([], "a int")  # makes it the active one, as sessions of other tests did
     before = spark.conf.getAll
     assert harness.spark_session(app_name="another", master="local[1]")._jsparkSession.equals(spark._jsparkSession)
     assert spark.conf.getAll == before

@@ -15,8 +15,6 @@ from functools import reduce
 import duckdb
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, functions
-from pyspark.sql.types import StructField
-from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.key_sets import KeySet, check_keys, delete_files
 from harness.engines.names import columns_to_read
@@ -45,8 +43,9 @@ def lower(plan: ScanPlan, reader: Gateway) -> DataFrame:
     """
     columns = columns_to_read(plan)
     if plan.files.num_rows == 0:
-        fields = [StructField(f"c{i}", carrier(f.type)) for i, f in enumerate(columns)]
-        frame = reader.session.createDataFrame([], SparkStruct(fields))
+        # Not by createDataFrame, which would make harness's own session the active one.
+        nulls = [functions.lit(None).cast(carrier(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
+        frame = reader.session.range(0).select(*nulls)
     else:
         frame = reduce(DataFrame.union, _Lowering.of(plan, reader, columns).branches())
     if plan.filter is not None:
