@@ -134,7 +134,8 @@ QUERIES = {
     "casts": "SELECT de::INT, d::INT, f::BIGINT, id::DOUBLE, de::DOUBLE, id::DECIMAL(20, 3), bo::INT, id::VARCHAR, "
     "de::VARCHAR, bo::VARCHAR, ts::DATE, da::TIMESTAMP, tz::TIMESTAMP, ts::TIMESTAMPTZ, "
     "de::DECIMAL(10, 1) FROM t WHERE id < 4 AND NOT isnan(d)",
-    "rounding-casts": "SELECT x::INT, y::INT, (y * 3)::INT FROM (SELECT de AS x, f AS y FROM t WHERE abs(de) < 3 OR abs(f) = 2.5)",
+    "rounding-casts": "SELECT x::INT, y::INT, (y * 3)::INT FROM "
+    "(SELECT de AS x, f AS y FROM t WHERE abs(de) < 3 OR abs(f) = 2.5)",
     "nan-order": "SELECT d FROM t ORDER BY d, id",
     "nan-compared": "SELECT id, d > 1, d = 'nan', isnan(d), f <= 0.1, d <> 2.5 FROM t",
     "nulls-last": "SELECT s, k FROM t ORDER BY s, k DESC, id",
