@@ -1,14 +1,15 @@
-"""Iceberg and Delta tables, turned into a plan of files that DuckDB reads exactly.
+"""Iceberg and Delta tables, turned into a plan of files that DuckDB and Spark read exactly, and compared.
 
     import harness
 
     orders = harness.open_table("path/to/orders")           # a table directory or a metadata file
     orders.snapshot().plan(where="day = DATE '2024-01-02'")  # which files, which deletes, and what was skipped
     harness.sql("SELECT count(*) FROM orders", orders=orders)  # a DuckDB relation
+    harness.compare(orders, orders, engines=("duckdb", "spark"))  # what the engines disagree on
 
 The data's way, one direction, no way back:
 
-    location ─ storage ─▶ format (iceberg | delta) ─▶ Snapshot ─ plan(columns, where) ─▶ ScanPlan ─▶ engine ─▶ rows
+    location ─ storage ─▶ format (iceberg | delta) ─▶ Snapshot ─ plan(columns, where) ─▶ ScanPlan ─▶ engine ─▶ rows ─▶ compare
 
 Where to look:
 
@@ -21,7 +22,9 @@ Where to look:
     iceberg/    metadata file → manifests → ScanPlan
     delta/      log segment → actions → state of a version → ScanPlan
     files/      physical schemas and rows of data files
-    engines/    ScanPlan → rows
+    engines/    ScanPlan → rows: duckdb, spark; `engine`: how one is found by name
+    transpile/  queries and filters in DuckDB's dialect as Spark means them
+    differ/     rows of two sides → what differs, and why
     testing/    tables for tests and for the demo
     cli/        the `harness` command
 
