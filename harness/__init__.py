@@ -9,7 +9,8 @@
 
 The data's way, one direction, no way back:
 
-    location ─ storage ─▶ format (iceberg | delta) ─▶ Snapshot ─ plan(columns, where) ─▶ ScanPlan ─▶ engine ─▶ rows ─▶ compare
+    location ─ storage ─▶ format (iceberg | delta) ─▶ Snapshot ─ plan(columns, where) ─▶ ScanPlan ─▶ engine ─▶ rows
+                                                                                              rows, rows ─▶ compare
 
 Where to look:
 
