@@ -1,0 +1,94 @@
+"""ReaderUnderTest: all that the conformance runner asks of an engine, and how an engine gets there.
+
+    class Engine:
+        name = "mine"
+
+        def version(self) -> str:
+            return mine.__version__
+
+        def capabilities(self) -> frozenset[str] | None:
+            return None
+
+        def read(self, table, *, columns, where):
+            if table.format == "delta":
+                raise Unsupported("Delta tables are not read")
+            return mine.scan(table.metadata_path).to_arrow()
+
+`harness run --engine my_module:Engine` runs it; a package that declares it as an entry point of the group
+`harness.engines` makes it known by that entry point's name. Either way it runs in a process of its own (see
+`harness.conformance.workers`), so that it may crash or hang. An engine that cannot live beside harness's own packages
+is a script instead, which imports nothing of harness and runs in another interpreter, see `harness.conformance.worker`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from harness.errors import UnsupportedError as Unsupported
+
+__all__ = ["ArrowStream", "At", "ReaderUnderTest", "TableAt", "Unsupported"]
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """One point of a table's history.
+
+    kind, value: `snapshot_id` (Iceberg) and `version` (Delta) with a number, `timestamp_ms` with the milliseconds since
+        1970-01-01 UTC at which it was current, `ref` with the name of a branch or tag.
+    """
+
+    kind: Literal["snapshot_id", "version", "timestamp_ms", "ref"]
+    value: int | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableAt:
+    """What is to be read.
+
+    location: the table's directory, a local path.
+    metadata_path: Iceberg: the current metadata file, a local path; Delta: None.
+    at: None: the current snapshot.
+    """
+
+    format: Literal["iceberg", "delta"]
+    location: str
+    metadata_path: str | None = None
+    at: At | None = None
+
+
+class ArrowStream(Protocol):
+    """Rows: anything that exports an Arrow stream, such as a table of pyarrow or Polars, or a DuckDB relation."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows, from the first one."""
+
+
+class ReaderUnderTest(Protocol):
+    """An engine that the suite is run on."""
+
+    @property
+    def name(self) -> str:
+        """What reports, and the lists of expected failures, call it."""
+
+    def version(self) -> str:
+        """Of what reads, as exactly as it is known: results are only good for it."""
+
+    def capabilities(self) -> frozenset[str] | None:
+        """The features that it claims to read (`harness.testing.scenarios.features`); None: all.
+
+        A scenario with another feature is UNSUPPORTED, unread. Prefer None, and refuse what cannot be read: a claim is
+        not checked, a read is.
+        """
+
+    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> ArrowStream:
+        """The rows of a table.
+
+        Args:
+            columns: names of top-level columns, in the order wanted; None: all.
+            where: a boolean SQL expression in DuckDB's dialect, over all columns; None: every row.
+
+        Raises:
+            Unsupported, NotImplementedError: the engine does not do this. UNSUPPORTED, with the message.
+            Any other Exception: the engine refuses to read: right if the table is broken, else ERROR.
+        """
