@@ -64,7 +64,8 @@ def interpreter_of(engine: WorkerScript, pythons: Mapping[str, str]) -> str:
     if lacking:
         raise RequestError(
             f"Cannot use the engine {engine.name}: {', '.join(lacking)} is not installed; "
-            f"pip install {engine.install}, or name an interpreter that has it by --python {engine.name}=PATH or {variable}",
+            f"pip install {engine.install}, or name an interpreter that has it by --python {engine.name}=PATH "
+            f"or {variable}",
             cause=NOT_INSTALLED,
         )
     return sys.executable
