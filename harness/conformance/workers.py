@@ -120,7 +120,7 @@ class Worker:
             EngineError: it refuses, `cause` being the class of what it raised; or as `BROKEN` says.
         """
         if self._process is None:
-            self._start()
+            self._start_again()
         output = Path(self._directory.name) / f"{next(self._numbers)}.arrow"
         wanted = dataclasses.asdict(table)
         request = {"op": "read", "table": wanted, "columns": columns, "where": where, "output": str(output)}
@@ -158,6 +158,12 @@ class Worker:
                 cause=NOT_INSTALLED,
             )
         return answer
+
+    def _start_again(self) -> None:
+        try:
+            self._start()
+        except RequestError as error:  # it did start before
+            raise EngineError(f"The worker does not start again: {error.message}", cause=CRASHED) from error
 
     def _ask(self, request: Mapping[str, Any], limit_s: float) -> dict[str, Any]:
         assert self._process is not None

@@ -6,12 +6,14 @@ other's. Each asks its engine for the rows in the way that its documentation sho
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from harness.conformance.workers import WorkerScript
 
 _HERE = Path(__file__).parent
+_PINNED = json.loads((_HERE / "reference.json").read_text(encoding="utf-8"))
 
 
 def _reader(name: str, modules: tuple[str, ...], install: str) -> WorkerScript:
@@ -30,6 +32,8 @@ _ALL = (
         "duckdb==1.5.5 duckdb-extension-iceberg duckdb-extension-avro",
     ),
     _reader("duckdb-delta", ("duckdb_extension_delta",), "duckdb==1.5.5 duckdb-extension-delta"),
+    _reader("spark-iceberg", ("pyspark",), f"pyspark=={_PINNED['iceberg']['pyspark']} pyarrow 'pandas<3'"),
+    _reader("spark-delta", ("pyspark",), f"pyspark=={_PINNED['delta']['pyspark']} pyarrow 'pandas<3'"),
 )
 
 READERS: Mapping[str, WorkerScript] = {reader.name: reader for reader in _ALL}

@@ -7,13 +7,10 @@ difference is told by signs and words, never by colour alone.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
 from collections.abc import Iterator
-from importlib import resources
 
 from harness.differ.reports.facing import Facing, facing
+from harness.differ.reports.page import asset, document, escaped
 from harness.differ.reports.text import origin_text, times
 from harness.differ.reports.verdict import (
     Verdict,
@@ -22,7 +19,6 @@ from harness.differ.reports.verdict import (
     sentence,
     shown_rows,
     verdict,
-    visible,
 )
 from harness.differ.result import Comparison, Origin, RowKind, SchemaDifference, SideInfo
 
@@ -46,58 +42,26 @@ def to_html(comparison: Comparison) -> str:
     """The comparison as one self-contained HTML document. `#only=changed` (or `alike`, `only_left`, `only_right`) and
     `#find=TEXT` in its address set the filter.
     """
-    style, script = _asset("report.css"), _asset("report.js")
-    policy = (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
-    )
     title = f"{_TITLES[verdict(comparison)][1]}: {comparison.left.name} / {comparison.right.name}"
-    head = [
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        '<meta name="referrer" content="no-referrer">',
-        f"<title>{_text(title)}</title>",
-        f"<style>{style}</style>",
-        "</head>",
-        "<body>",
-    ]
-    tail = [f"<script>{script}</script>", "</body>", "</html>"]
-    parts = [*head, *_summary(comparison), *_schema(comparison), *_rows(comparison), *tail]
-    return "\n".join(parts) + "\n"
-
-
-def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _text(value: object) -> str:
-    """Any text as HTML text or attribute value."""
-    return html.escape(visible(str(value)))
+    body = [*_summary(comparison), *_schema(comparison), *_rows(comparison)]
+    return document(title, body, style=asset(__package__, "report.css"), script=asset(__package__, "report.js"))
 
 
 def _summary(comparison: Comparison) -> Iterator[str]:
     sign, title = _TITLES[verdict(comparison)]
     yield f'<header class="{_CLASSES[verdict(comparison)]}">'
     yield f'<h1><span class="sign" aria-hidden="true">{sign}</span> {title}</h1>'
-    yield f'<p id="sentence">{_text(sentence(comparison))}</p>'
+    yield f'<p id="sentence">{escaped(sentence(comparison))}</p>'
     yield "</header>"
     yield "<main>"
     yield '<section aria-labelledby="summary"><h2 id="summary">Summary</h2>'
     yield from _counts(comparison)
     yield from _sides(comparison)
     if comparison.columns:
-        names = ", ".join(f"<code>{_text(name)}</code>" for name in comparison.columns)
+        names = ", ".join(f"<code>{escaped(name)}</code>" for name in comparison.columns)
         yield f'<p class="columns">{counted(len(comparison.columns), "column")} compared: {names}.'
         if comparison.keys:
-            yield f"Rows are paired by {', '.join(f'<code>{_text(name)}</code>' for name in comparison.keys)}."
+            yield f"Rows are paired by {', '.join(f'<code>{escaped(name)}</code>' for name in comparison.keys)}."
         yield "</p>"
     yield "</section>"
 
@@ -134,7 +98,7 @@ def _sides(comparison: Comparison) -> Iterator[str]:
     }
     for name, both in values.items():
         if any(value is not None for value in both):
-            cells = "".join(f"<td>{'–' if value is None else _text(value)}</td>" for value in both)
+            cells = "".join(f"<td>{'–' if value is None else escaped(value)}</td>" for value in both)
             yield f'<tr class="side-{name}"><th scope="row">{name}</th>{cells}</tr>'
     yield "</tbody></table></div>"
 
@@ -156,9 +120,9 @@ def _schema(comparison: Comparison) -> Iterator[str]:
 def _schema_row(difference: SchemaDifference) -> str:
     kind, mark, remark = ("counting", "≠", "") if difference.counts else ("remark", "", ", does not count")
     sides = zip(("left", "right"), (difference.left, difference.right), strict=True)
-    cells = "".join(f'<td class="{side}">{"–" if value is None else _text(value)}</td>' for side, value in sides)
+    cells = "".join(f'<td class="{side}">{"–" if value is None else escaped(value)}</td>' for side, value in sides)
     return (
-        f'<tr class="{kind}"><td class="mark">{mark}</td><th scope="row"><code>{_text(difference.column)}</code></th>'
+        f'<tr class="{kind}"><td class="mark">{mark}</td><th scope="row"><code>{escaped(difference.column)}</code></th>'
         f"{cells}<td>{difference.kind.value}{remark}</td></tr>"
     )
 
@@ -216,7 +180,7 @@ def _head(comparison: Comparison, split: list[bool]) -> Iterator[str]:
     for name, is_split in zip(comparison.columns, split, strict=True):
         key = ' <span class="key">key</span>' if name in comparison.keys else ""
         place = ' scope="colgroup" colspan="2"' if is_split else f' scope="col"{down}{_same(name, comparison)}'
-        yield f"<th{place}>{_text(name)}{key}</th>"
+        yield f"<th{place}>{escaped(name)}{key}</th>"
     yield "</tr>"
     if both:
         sides = '<th scope="col" class="left">− left</th><th scope="col" class="right">+ right</th>'
@@ -234,7 +198,7 @@ def _row(row: Facing, comparison: Comparison, split: list[bool]) -> Iterator[str
             yield _cell("left differs", "−", left) + _cell("right differs", "+", right)
         else:
             place = ' colspan="2"' if is_split else _same(name, comparison)
-            yield f"<td{place}><div>{_text(left)}</div></td>"
+            yield f"<td{place}><div>{escaped(left)}</div></td>"
     yield "</tr>"
     if row.left_origins or row.right_origins:
         width = len(comparison.columns) + sum(split)
@@ -249,7 +213,7 @@ def _cell(classes: str, sign: str, value: str) -> str:
     side = classes.partition(" ")[0]
     return (
         f'<td class="{classes}"><div><span class="mark" aria-hidden="true">{sign}</span>'
-        f'<span class="aside">{side}: </span><mark>{_text(value)}</mark></div></td>'
+        f'<span class="aside">{side}: </span><mark>{escaped(value)}</mark></div></td>'
     )
 
 
@@ -266,7 +230,7 @@ def _what(row: Facing, comparison: Comparison) -> str:
             sign = "+"
         case RowKind.CHANGED | None:
             sign = "≠"
-    names = [_text(name) for name, marked in zip(comparison.columns, row.marked, strict=True) if marked]
+    names = [escaped(name) for name, marked in zip(comparison.columns, row.marked, strict=True) if marked]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     inside = f'<span class="in">in {", ".join(names[:_MOST_NAMES])}{more}</span>' if names else ""
     return f'<span class="mark" aria-hidden="true">{sign}</span> {row.label}{times(row)}{inside}'
@@ -274,4 +238,4 @@ def _what(row: Facing, comparison: Comparison) -> str:
 
 def _origins(side: str, other: str, origins: tuple[Origin, ...]) -> Iterator[str]:
     for origin in origins:
-        yield f'<li class="{side}"><b>{side}</b> {_text(origin_text(origin, other))}</li>'
+        yield f'<li class="{side}"><b>{side}</b> {escaped(origin_text(origin, other))}</li>'

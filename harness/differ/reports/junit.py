@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from harness.differ.reports.junit_xml import document, suite
 from harness.differ.reports.text import to_text
 from harness.differ.reports.verdict import Verdict, counted, differing_rows, sentence, verdict, visible
 from harness.differ.result import Comparison, SideInfo
@@ -18,22 +19,8 @@ _SUITE = "harness diff"
 def to_junit(comparison: Comparison) -> str:
     """The comparison as a JUnit XML document, for CI servers."""
     cases = [_outcome(comparison), _schema(comparison), _rows(comparison)]
-    numbers = {
-        "tests": str(len(cases)),
-        "failures": _number_of("failure", cases),
-        "errors": _number_of("error", cases),
-        "skipped": _number_of("skipped", cases),
-        "time": "0",
-    }
-    suites = ElementTree.Element("testsuites", numbers)
-    suite = ElementTree.SubElement(suites, "testsuite", {"name": _SUITE, **numbers})
-    properties = ElementTree.SubElement(suite, "properties")
-    for name, value in [*_properties("left", comparison.left), *_properties("right", comparison.right)]:
-        ElementTree.SubElement(properties, "property", {"name": name, "value": visible(value)})
-    suite.extend(cases)
-    ElementTree.indent(suites)
-    # Not as bytes with a declaration of ElementTree's own: that one is written with single quotes.
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
+    properties = [*_properties("left", comparison.left), *_properties("right", comparison.right)]
+    return document([suite(_SUITE, properties, cases)])
 
 
 def _outcome(comparison: Comparison) -> ElementTree.Element:
@@ -80,10 +67,6 @@ def _add(case: ElementTree.Element, kind: str, message: str, comparison: Compari
     ElementTree.SubElement(case, kind, {"type": verdict(comparison).value, "message": visible(message)}).text = (
         "\n" + to_text(comparison)
     )
-
-
-def _number_of(kind: str, cases: list[ElementTree.Element]) -> str:
-    return str(sum(case.find(kind) is not None for case in cases))
 
 
 def _properties(prefix: str, side: SideInfo) -> list[tuple[str, str]]:

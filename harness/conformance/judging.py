@@ -1,0 +1,164 @@
+"""One read held against what it must give.
+
+Of harness's own engines, types must agree and an error must be of the class and say the words that the scenario
+demands. Of other engines only values are asked, whatever Arrow type carries them, and any refusal of a broken table
+will do that is not a crash or a hang.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from harness.conformance.outcomes import Check, Outcome
+from harness.conformance.recoding import recoded
+from harness.conformance.workers import BROKEN
+from harness.differ.compare import compare
+from harness.differ.reports.verdict import sentence
+from harness.differ.result import Comparison, SchemaDifference, SchemaKind
+from harness.errors import EngineError, HarnessError, UnsupportedError
+from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation
+
+MOST_ROWS = 20
+"""Differing rows that are kept for the reports; all are counted."""
+
+
+class Measure(enum.Enum):
+    """How strictly an engine is judged."""
+
+    OWN = "own"
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an engine did: it gave rows, or it raised. seconds: how long it took."""
+
+    result: pa.Table | Exception
+    seconds: float
+
+
+def judge(expectation: ResolvedExpectation, answer: Answer, measure: Measure, engine: str) -> Check:
+    """What the read comes to."""
+    found = _judged(expectation, answer.result, measure, engine)
+    outcome, message = found.outcome, found.message
+    if expectation.open is not None and not (measure is Measure.OWN and outcome is Outcome.FAIL):
+        message = f"{'as harness decided' if outcome is Outcome.PASS else message or outcome.value}"
+        message = f"open: {expectation.open}; the engine: {message}"
+        outcome = Outcome.OPEN
+    return Check(
+        number=expectation.number,
+        read=described(expectation),
+        outcome=outcome,
+        message=message,
+        comparison=found.comparison,
+        notes=found.notes,
+        seconds=answer.seconds,
+    )
+
+
+def described(expectation: ResolvedExpectation) -> str:
+    """What is read, in words: `columns id, name at version 3 where id > 1`."""
+    columns = "all columns" if expectation.columns is None else f"columns {', '.join(expectation.columns)}"
+    at = [f" at {name} {value}" for name, value in expectation.at.arguments().items()]
+    where = "" if expectation.where is None else f" where {expectation.where}"
+    return f"{columns}{''.join(at)}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    outcome: Outcome
+    message: str | None = None
+    comparison: Comparison | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Measure, engine: str) -> _Found:
+    expected = expectation.expected
+    match expected, result:
+        case None, Exception():
+            return _failed(result)
+        case None, _:
+            return _Found(Outcome.PASS, f"{result.num_rows} rows")
+        case ExpectedError(), Exception():
+            return _refused(expected, result, measure)
+        case ExpectedError(), _:
+            return _Found(Outcome.FAIL, f"gave {result.num_rows} rows, expected {_wanted(expected)}")
+        case _, Exception():
+            return _failed(result)
+        case _:
+            return _compared(expected, result, measure, engine)
+
+
+def _wanted(expected: ExpectedError) -> str:
+    return expected.kind if expected.match is None else f"{expected.kind} that says {expected.match!r}"
+
+
+def said(error: Exception) -> str:
+    """An error as one line, with its class; of a worker's engine, the class of what it raised there."""
+    name = error.cause if isinstance(error, EngineError) else type(error).__name__
+    text = error.message if isinstance(error, EngineError) else str(error)
+    return " ".join(f"{name}: {text}".split())
+
+
+def _failed(error: Exception) -> _Found:
+    """An error where rows must come."""
+    if isinstance(error, UnsupportedError | NotImplementedError):
+        return _Found(Outcome.UNSUPPORTED, str(error.message if isinstance(error, HarnessError) else error))
+    return _Found(Outcome.ERROR, said(error))
+
+
+def _refused(expected: ExpectedError, error: Exception, measure: Measure) -> _Found:
+    """An error where an error must come."""
+    if measure is Measure.OWN:
+        if not isinstance(error, HarnessError):
+            return _Found(Outcome.ERROR, said(error))
+        agrees = (
+            expected.kind in {kind.__name__ for kind in type(error).__mro__}
+            and (expected.match is None or expected.match in str(error))
+            and (expected.cause is None or expected.cause == error.cause)
+        )
+        return (
+            _Found(Outcome.PASS) if agrees else _Found(Outcome.FAIL, f"expected {_wanted(expected)}, got {said(error)}")
+        )
+    if isinstance(error, EngineError) and error.cause in BROKEN:
+        return _Found(Outcome.ERROR, said(error))
+    declines = isinstance(error, UnsupportedError | NotImplementedError)
+    if declines and expected.kind not in ("UnsupportedError", "EncryptedTableError"):
+        return _failed(error)
+    return _Found(Outcome.PASS, notes=(f"refused: {said(error)}",))
+
+
+def _compared(expected: pa.Table, got: pa.Table, measure: Measure, engine: str) -> _Found:
+    """Rows where rows must come."""
+    notes: tuple[str, ...] = ()
+    try:
+        if measure is Measure.FOREIGN:
+            got, notes = recoded(got, expected.schema)
+        comparison = compare(expected, got, names=("expected", engine), max_rows=MOST_ROWS)
+    except HarnessError as error:
+        return _Found(Outcome.FAIL, f"the rows cannot be compared: {error.message}")
+    if measure is Measure.FOREIGN:
+        carried = [difference for difference in comparison.schema if difference.kind is SchemaKind.TYPE]
+        notes += tuple(map(_type_note, carried))
+        comparison = _without(comparison, carried)
+    if comparison.equal:
+        return _Found(Outcome.PASS, notes=notes)
+    return _Found(Outcome.FAIL, _said(comparison), comparison, notes)
+
+
+def _said(comparison: Comparison) -> str:
+    return sentence(comparison).replace("on the left", "expected").replace("on the right", "in what was read")
+
+
+def _without(comparison: Comparison, schema: list[SchemaDifference]) -> Comparison:
+    import dataclasses
+
+    kept = tuple(difference for difference in comparison.schema if difference not in schema)
+    return dataclasses.replace(comparison, schema=kept)
+
+
+def _type_note(difference: SchemaDifference) -> str:
+    return f"{difference.column} is {difference.right}, not {difference.left}"

@@ -1,0 +1,89 @@
+"""Columns of other engines in the types of the expected ones, where Arrow has several ways to hold a value.
+
+    uuid                           as text, in any case
+    map                            as a list of structs of a key and a value
+
+Anything else is left as it is: `harness.differ` compares by value what can be compared, and says what cannot.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+import pyarrow as pa
+
+from harness.differ.schemas import is_list, normal_type
+
+
+def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
+    """The table, and a note for each column that changed."""
+    notes = []
+    for number, field in enumerate(table.schema):
+        if wanted.get_field_index(field.name) < 0 or table.schema.get_field_index(field.name) < 0:
+            continue
+        column = table.column(number)
+        changed = pa.chunked_array(
+            [_array(chunk, wanted.field(field.name).type) for chunk in column.chunks],
+            None if column.num_chunks else column.type,
+        )
+        if not changed.type.equals(column.type):
+            notes.append(f"{field.name} is {column.type}, read as {changed.type}")
+            table = table.set_column(number, field.with_type(changed.type), changed)
+    return table, tuple(notes)
+
+
+def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    kind, type_ = pa.types, array.type
+    if isinstance(wanted, pa.UuidType) and kind.is_string(normal_type(type_)):
+        return _uuids(array, wanted)
+    if kind.is_map(wanted) and is_list(type_) and _is_entry(type_.value_type):
+        return _map(array, wanted)
+    if kind.is_struct(wanted) and kind.is_struct(type_):
+        return _struct(array, wanted)
+    if is_list(wanted) and is_list(type_):
+        plain = _list(array)
+        values = _array(plain.values, wanted.value_type)
+        return array if values is plain.values else pa.ListArray.from_arrays(plain.offsets, values, mask=_nulls(plain))
+    return array
+
+
+def _list(array: pa.Array) -> pa.ListArray:
+    """A list of any layout in the plain one, from offset 0, which is what `from_arrays` with nulls demands."""
+    plain = array.cast(pa.list_(array.type.value_field))
+    return plain.take(pa.array(range(len(plain)), pa.int64())) if plain.offset else plain
+
+
+def _uuids(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    texts = array.to_pylist()
+    try:
+        values = [None if text is None else uuid.UUID(text).bytes for text in texts]
+    except ValueError:
+        return array  # not the text of a UUID: the comparison will show it
+    return pa.ExtensionArray.from_storage(wanted, pa.array(values, pa.binary(16)))
+
+
+def _is_entry(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(type_)) and type_.num_fields == 2
+
+
+def _map(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    plain = _list(array)
+    entries = plain.values
+    keys, items = _array(entries.field(0), wanted.key_type), _array(entries.field(1), wanted.item_type)
+    if keys.null_count:
+        return array  # no map has such a key
+    return pa.MapArray.from_arrays(plain.offsets, keys, items, mask=_nulls(plain))
+
+
+def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    parts, fields = [], []
+    for number, field in enumerate(array.type):
+        place = wanted.get_field_index(field.name)
+        part = array.field(number) if place < 0 else _array(array.field(number), wanted.field(place).type)
+        parts.append(part)
+        fields.append(field.with_type(part.type))
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
+
+
+def _nulls(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None
