@@ -14,7 +14,7 @@ class Unsupported(Exception):
 
 def version() -> str:
     """Polars' version."""
-    return pl.__version__
+    return str(pl.__version__)
 
 
 def read(table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:

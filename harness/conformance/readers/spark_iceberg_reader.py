@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,21 +30,18 @@ def read(table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str 
     if table.format != "iceberg":
         raise Unsupported("The reader of Apache Iceberg reads Iceberg tables only")
     reader = _session().read.format("iceberg")
-    for name, value in _options(table).items():
+    for name, value in _options(table.at).items():
         reader = reader.option(name, value)
     frame = _filtered(reader.load(table.metadata_path), where)
     return (frame if columns is None else frame.select(*[f"`{name.replace('`', '``')}`" for name in columns])).toArrow()
 
 
-def _options(table: SimpleNamespace) -> dict[str, Any]:
-    if table.at is None:
+def _options(at: SimpleNamespace | None) -> dict[str, Any]:
+    if at is None:
         return {}
-    if table.at.kind == "snapshot_id":
-        return {"snapshot-id": table.at.value}
-    if table.at.kind == "timestamp_ms":
-        return {"as-of-timestamp": table.at.value}
-    metadata = json.loads(Path(table.metadata_path).read_text(encoding="utf-8"))
-    return {metadata["refs"][table.at.value]["type"]: table.at.value}
+    if at.kind == "timestamp_ms":
+        return {"timestampAsOf": datetime.fromtimestamp(at.value / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")}
+    return {"versionAsOf": at.value}  # a snapshot's id, or the name of a branch or tag
 
 
 def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
