@@ -55,6 +55,13 @@ def tests_on_spark(session: nox.Session) -> None:
 
 
 @nox.session
+def mutations(session: nox.Session) -> None:
+    """Seeded faults in planning and lowering, each of which scenarios or properties must catch. Slow."""
+    session.install("-e", ".[dev]")
+    _pytest(session, "-m", "mutation", "tests/mutations")
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measurements, printed as ratios and beside another reader's. Wants an idle machine."""
     session.install("-e", ".[dev]", "deltalake")
