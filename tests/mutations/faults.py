@@ -121,7 +121,8 @@ FAULTS = (
     Fault(
         "a column without statistics is taken for all null",
         "iceberg/pruning.py",
-        "    if values is None and nulls is None and nans is None and lower is None and upper is None:\n        return None\n",
+        "    if values is None and nulls is None and nans is None and lower is None and upper is None:\n"
+        "        return None\n",
         "    if values is None and nulls is None and nans is None and lower is None and upper is None:\n"
         "        return ColumnStats(lower=None, upper=None, null_count=1, nan_count=0, value_count=1)\n",
     ),
