@@ -1,0 +1,126 @@
+"""The mappings of a scenario taken apart key by key, so that nothing in them goes unread.
+
+Every error names the place (file, step, key), says what was expected and what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from harness.errors import RequestError
+
+_T = TypeVar("_T")
+_MISSING: Any = object()
+_WORDS: dict[type, str] = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a mapping",
+}
+
+
+class Arguments:
+    """One mapping and its place. Take what is known, then call `finish`, which refuses what is left."""
+
+    def __init__(self, mapping: Any, place: str) -> None:
+        if not isinstance(mapping, Mapping):
+            raise RequestError(f"Invalid {place}: expected a mapping, got {described(mapping)}")
+        wrong = [key for key in mapping if not isinstance(key, str)]
+        if wrong:
+            raise RequestError(f"Invalid key {wrong[0]!r} in {place}: expected text; quote it")
+        self.place = place
+        self._left = dict(mapping)
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there and not taken yet."""
+        return key in self._left
+
+    def any(self, key: str, default: Any = _MISSING) -> Any:
+        """The value of a key, whatever it is; it is required unless there is a default."""
+        if key not in self._left:
+            if default is _MISSING:
+                raise RequestError(f"Missing key {key!r} in {self.place}")
+            return default
+        return self._left.pop(key)
+
+    def of(self, kind: type[_T], key: str, default: Any = _MISSING) -> _T:
+        """The value of a key, which must have this type; null counts as the default where there is one."""
+        value = self.any(key, default)
+        if value is None and default is None:
+            return value  # type: ignore[no-any-return]  # the caller's default, and so of its type
+        return checked(kind, value, f"{self.place}, key {key!r}") if value is not default else value
+
+    def text(self, key: str) -> str:
+        """A required text."""
+        return self.of(str, key)
+
+    def integer(self, key: str) -> int:
+        """A required whole number."""
+        return self.of(int, key)
+
+    def texts(self, key: str, default: Any = _MISSING) -> Any:
+        """A list of texts; a single text counts as a list of one."""
+        value = self.any(key, default)
+        if value is default:
+            return value
+        items = [value] if isinstance(value, str) else value
+        return [checked(str, v, f"{self.place}, key {key!r}") for v in checked(list, items, f"{self.place}, {key!r}")]
+
+    def one_of(self, key: str, choices: Sequence[str], default: Any = _MISSING) -> Any:
+        """A text that is one of the choices."""
+        value = self.any(key, default)
+        if value is not default and value not in choices:
+            raise RequestError(f"Invalid {key!r} in {self.place}: expected {' or '.join(choices)}, got {value!r}")
+        return value
+
+    def rest(self) -> dict[str, Any]:
+        """What is left, taken."""
+        left, self._left = self._left, {}
+        return left
+
+    def finish(self) -> None:
+        """Refuse keys that nobody took.
+
+        Raises:
+            RequestError: there are some.
+        """
+        if self._left:
+            raise RequestError(f"Unknown key {', '.join(map(repr, self._left))} in {self.place}")
+
+
+def checked(kind: type[_T], value: Any, place: str) -> _T:
+    """The value, if it has the type; a bool is no number, a tuple is a list, any mapping a dict.
+
+    Raises:
+        RequestError: it has not.
+    """
+    if kind is list and isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return list(value)  # type: ignore[return-value]  # kind is list
+    if kind is dict and isinstance(value, Mapping):
+        return dict(value)  # type: ignore[return-value]  # kind is dict
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)  # type: ignore[return-value]  # kind is float
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise RequestError(f"Invalid {place}: expected {_WORDS.get(kind, kind.__name__)}, got {described(value)}")
+    return value
+
+
+def described(value: Any) -> str:
+    """A value for a message, cut to a readable length."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def label_of(known: Mapping[str, _T], label: Any, what: str, place: str) -> _T:
+    """What a label stands for.
+
+    Raises:
+        RequestError: nothing; the message lists the labels that there are.
+    """
+    if label not in known:
+        names = ", ".join(known) or "none yet"
+        raise RequestError(f"Unknown {what} {label!r} in {place}: there are {names}")
+    return known[label]

@@ -1,0 +1,185 @@
+"""Scenarios as values: what a file of `fixtures/` says, and what it becomes once its table is built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from harness.schema import Field, Schema
+
+TableFormat: TypeAlias = Literal["iceberg", "delta"]
+SelectorKind: TypeAlias = Literal["current", "snapshot", "ref", "version", "timestamp", "changes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Which point of a table's history is read, as a scenario says it.
+
+    value: a commit's label (`snapshot`), a branch or tag (`ref`), a number (`version`), milliseconds since 1970 UTC or
+        a commit's label (`timestamp`), the first and last version of a range of changes (`changes`); None for `current`.
+    """
+
+    kind: SelectorKind = "current"
+    value: str | int | tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedError:
+    """The error that a read must end with.
+
+    kind: name of a class of `harness.errors`; that class or one below it. match: words of the message; None: any.
+    cause: the error's `cause`; None: any. Of other readers only an error is asked, whatever they call it.
+    """
+
+    kind: str
+    match: str | None = None
+    cause: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """One read and what it must give, as a scenario says it; exactly one of `rows` and `error`, unless `open`.
+
+    columns: names in the order wanted; None: all. where: a boolean SQL expression in DuckDB's dialect.
+    rows: lists in the order of the columns or mappings, natural values (see `values`), or a mapping that counts them
+        (see `rows`); order means nothing.
+    open: why the specification leaves the result open; None: it does not. Then `rows` and `error` are what harness
+        decided, and other readers may differ.
+    types: type texts by name, for columns whose types the builder cannot tell, because a document was edited by hand.
+    """
+
+    at: Selector = Selector()
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    rows: Sequence[Any] | Mapping[str, Any] | None = None
+    error: ExpectedError | None = None
+    open: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One table, how it came to be, and what reading it must give.
+
+    name: its path below `fixtures/`, without the ending: `iceberg/deletes/own-commit`.
+    path: the file; None: made in memory. clauses: rule numbers (`iceberg 4.7`), traps, sections of a specification.
+    features: names of `features.FEATURES` that must occur in the table or the plans of its reads.
+    table, history: as in the file: what the builder begins with, and one operation each.
+    """
+
+    name: str
+    path: Path | None
+    title: str
+    format: TableFormat
+    clauses: tuple[str, ...]
+    features: tuple[str, ...]
+    table: Mapping[str, Any]
+    history: tuple[Mapping[str, Any], ...]
+    expectations: tuple[Expectation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedSelector:
+    """A selector with labels replaced by ids; at most one is not None. The names are those of `Table.snapshot`.
+
+    changes: the first and last version of a read of changes, see `Table.changes`.
+    """
+
+    snapshot_id: int | None = None
+    version: int | None = None
+    timestamp_ms: int | None = None
+    ref: str | None = None
+    changes: tuple[int, int] | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments for `harness.Table.snapshot`; none for changes, which are no snapshot."""
+        given = {
+            "snapshot_id": self.snapshot_id,
+            "version": self.version,
+            "timestamp": self.timestamp_ms,
+            "ref": self.ref,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedExpectation:
+    """An expectation of a table that is built.
+
+    number: its place in the scenario, from 1. expected: the rows in the exact types of the read, or the error; None:
+    open, and nothing was decided. open: as in `Expectation`.
+    """
+
+    number: int
+    at: ResolvedSelector
+    columns: tuple[str, ...] | None
+    where: str | None
+    expected: pa.Table | ExpectedError | None
+    open: str | None = None
+
+
+class History(Protocol):
+    """The builder of one format, driven by the operations of a scenario.
+
+    `iceberg_history.IcebergHistory` and `delta_history.DeltaHistory`; both are made with (directory, table), the
+    mapping under a scenario's `table`.
+    """
+
+    @property
+    def location(self) -> Path:
+        """The directory where the table is now."""
+
+    @property
+    def metadata_path(self) -> Path | None:
+        """The newest metadata file; None: the format finds its own."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Recorded paths of data and delete files by label; `_file` of expected rows is given by label."""
+
+    def apply(self, operation: Mapping[str, Any]) -> None:
+        """Run one operation, as it stands under `history`.
+
+        Raises:
+            RequestError: an operation, key or label that does not exist, or a value of the wrong type.
+        """
+
+    def resolve(self, selector: Selector) -> ResolvedSelector:
+        """The selector with labels replaced by ids.
+
+        Raises:
+            RequestError: there is no such commit.
+        """
+
+    def schema_at(self, selector: ResolvedSelector) -> Schema:
+        """The schema that a read at the selector shows."""
+
+    def metadata_field(self, name: str) -> Field | None:
+        """The metadata column of this name, such as `_pos`, typed for this table; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A scenario's table on disk.
+
+    location: the table's directory. metadata_path: its newest metadata file; None for Delta.
+    expectations: in the scenario's order.
+    history: what built it; the builder's table is `history.table`.
+    """
+
+    scenario: Scenario
+    location: Path
+    metadata_path: Path | None
+    expectations: tuple[ResolvedExpectation, ...]
+    history: History
+
+    @property
+    def address(self) -> str:
+        """What to open: the directory, or the metadata file where the directory alone does not tell which it is."""
+        if self.metadata_path is None or next(self.metadata_path.parent.glob("v*.json"), None) is not None:
+            return str(self.location)
+        return str(self.metadata_path)

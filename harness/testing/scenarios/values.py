@@ -1,0 +1,229 @@
+"""Values as a scenario writes them, turned into the stored form of `harness.schema`, and back.
+
+boolean true, false · int, long, float, double numbers (.nan, .inf, -.inf, -0.0) · string text
+decimal text or a whole number: '9.99' · date '2024-01-31', or days since 1970-01-01 as a number
+time '12:34:56.789' · timestamp '2024-01-31 12:34:56.789', timestamptz with Z or an offset such as +02:00; or units
+since 1970-01-01 (micros, nanos for _ns types) as a number · uuid text · fixed, binary, geometry, geography hex
+text: '00ff' · struct a mapping by name or a list in field order · list a list · map a list of [key, value] pairs,
+or a mapping · variant {metadata: hex, value: hex} in files, its JSON text in expected rows · null null
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import uuid
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from harness.errors import RequestError
+from harness.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    VariantType,
+)
+
+_DAYS_TO_1970 = dt.date(1970, 1, 1).toordinal()
+_UNITS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+_TIME = r"(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?"
+_TIMES = re.compile(_TIME)
+_TIMESTAMPS = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})[ T]{_TIME}(Z|[+-]\d{{2}}:\d{{2}})?")
+
+
+def stored_value(type_: Type, value: Any) -> Any:
+    """The stored form of a value as a scenario writes it.
+
+    Raises:
+        RequestError: it is no value of the type.
+    """
+    if value is None:
+        return None
+    try:
+        return _stored(type_, value)
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as exc:
+        raise RequestError(f"Invalid value {value!r} for {type_}: {exc}") from exc
+
+
+def stored_struct(fields: tuple[Field, ...], row: Any) -> dict[int, Any]:
+    """A row, or a struct, by field id; missing names of a mapping are left out, a list must have a value for each.
+
+    Raises:
+        RequestError: a name or a number of values does not fit.
+    """
+    if isinstance(row, Mapping):
+        unknown = set(row) - {f.name for f in fields}
+        if unknown:
+            names = ", ".join(f.name for f in fields)
+            raise RequestError(
+                f"No column {', '.join(sorted(map(repr, unknown)))} for {dict(row)!r}: there are {names}"
+            )
+        return {f.id: stored_value(f.type, row[f.name]) for f in fields if f.name in row}
+    if not isinstance(row, list | tuple) or len(row) != len(fields):
+        names = ", ".join(f.name for f in fields)
+        raise RequestError(f"Invalid row {row!r}: expected a list of {len(fields)} values ({names}), or a mapping")
+    return {f.id: stored_value(f.type, value) for f, value in zip(fields, row, strict=True)}
+
+
+def natural_rows(fields: tuple[Field, ...], rows: list[Any]) -> list[dict[str, Any]]:
+    """Rows by column name with values in stored form, as `write_data` of both builders takes them."""
+    names = {f.id: f.name for f in fields}
+    natural = []
+    for row in rows:
+        by_id = stored_struct(fields, row)
+        types = {f.id: f.type for f in fields}
+        natural.append({names[i]: named(types[i], value) for i, value in by_id.items()})
+    return natural
+
+
+def named(type_: Type, value: Any) -> Any:
+    """A stored value with its structs by name in place of ids, at every level."""
+    if value is None:
+        return None
+    match type_:
+        case StructType(fields=fields):
+            return {f.name: named(f.type, value[f.id]) for f in fields if f.id in value}
+        case ListType(element=element):
+            return [named(element.type, v) for v in value]
+        case MapType(key=key, value=item):
+            return [(named(key.type, k), named(item.type, v)) for k, v in value]
+        case _:
+            return value
+
+
+def scenario_value(type_: Type, value: Any) -> Any:
+    """A stored value as a scenario writes it: what `stored_value` turns back into it."""
+    if value is None:
+        return None
+    match type_:
+        case DecimalType():
+            return f"{value:f}"
+        case UuidType():
+            return str(uuid.UUID(bytes=value))
+        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+            return bytes(value).hex()
+        case VariantType() if isinstance(value, Mapping):
+            return {part: bytes(value[part]).hex() for part in ("metadata", "value")}
+        case StructType(fields=fields):
+            return {f.name: scenario_value(f.type, value[f.id]) for f in fields if f.id in value}
+        case ListType(element=element):
+            return [scenario_value(element.type, v) for v in value]
+        case MapType(key=key, value=item):
+            return [[scenario_value(key.type, k), scenario_value(item.type, v)] for k, v in value]
+        case _:
+            return value
+
+
+def _stored(type_: Type, value: Any) -> Any:
+    match type_:
+        case BooleanType():
+            return _same(bool, value)
+        case IntegerType() | UnknownType():
+            return _same(int, value)
+        case FloatType():
+            return _float(value)
+        case StringType():
+            return _same(str, value)
+        case DecimalType(scale=scale):
+            return _decimal(value, scale)
+        case DateType():
+            return _days(value) if isinstance(value, str) else _same(int, value)
+        case TimeType(unit=unit):
+            return _time(value, unit) if isinstance(value, str) else _same(int, value)
+        case TimestampType(unit=unit, utc=utc):
+            return _timestamp(value, unit, utc=utc) if isinstance(value, str) else _same(int, value)
+        case UuidType():
+            return uuid.UUID(_same(str, value)).bytes
+        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+            return bytes.fromhex(_same(str, value))
+        case VariantType() if isinstance(value, str):
+            return value
+        case VariantType():
+            return {part: bytes.fromhex(value[part]) for part in ("metadata", "value")}
+        case StructType(fields=fields):
+            return stored_struct(fields, value)
+        case ListType(element=element):
+            return [stored_value(element.type, v) for v in _same(list, value)]
+        case MapType(key=key, value=item):
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return [(stored_value(key.type, k), stored_value(item.type, v)) for k, v in pairs]
+        case _:
+            raise ValueError("a scenario has no way to write it")
+
+
+def _same(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"expected {kind.__name__}")
+    return value
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("expected a number")
+    number = float(value)
+    if isinstance(value, int) and math.isfinite(number) and int(number) != value:
+        raise ValueError("no double has this value")
+    return number
+
+
+def _decimal(value: Any, scale: int) -> Decimal:
+    if isinstance(value, float | bool):
+        raise ValueError("expected text, such as '9.99': a number would be rounded")
+    number = Decimal(value)
+    digits = number.as_tuple()
+    if not isinstance(digits.exponent, int) or -digits.exponent > scale:
+        raise ValueError(f"more than {scale} digits after the point")
+    unscaled = int("".join(map(str, digits.digits)) + "0" * (digits.exponent + scale))
+    return Decimal((digits.sign, tuple(map(int, str(unscaled))), -scale))
+
+
+def _days(text: str) -> int:
+    return dt.date.fromisoformat(text).toordinal() - _DAYS_TO_1970
+
+
+def _time(text: str, unit: str) -> int:
+    found = _TIMES.fullmatch(text)
+    if found is None:
+        raise ValueError("expected text such as '12:34:56.789'")
+    return _ticks(found[1], found[2], found[3], found[4], unit)
+
+
+def _timestamp(text: str, unit: str, *, utc: bool) -> int:
+    found = _TIMESTAMPS.fullmatch(text)
+    if found is None or (found[6] is not None) != utc:
+        zone = " with Z or an offset" if utc else " without a zone"
+        raise ValueError(f"expected text such as '2024-01-31 12:34:56.789'{zone}")
+    ticks = _days(found[1]) * 86_400 * _UNITS[unit] + _ticks(found[2], found[3], found[4], found[5], unit)
+    return ticks - _offset_seconds(found[6]) * _UNITS[unit]
+
+
+def _ticks(hours: str, minutes: str, seconds: str, fraction: str | None, unit: str) -> int:
+    digits = len(str(_UNITS[unit])) - 1
+    parts = (fraction or "").ljust(digits, "0")
+    if parts[digits:].strip("0"):
+        raise ValueError(f"more than {digits} digits after the point")
+    return (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * _UNITS[unit] + int(parts[:digits] or 0)
+
+
+def _offset_seconds(zone: str | None) -> int:
+    if zone is None or zone == "Z":
+        return 0
+    return (-1 if zone[0] == "-" else 1) * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)

@@ -1,0 +1,185 @@
+"""YAML as scenarios use it: the core types of YAML 1.2, read strictly and written so that a person likes to read it.
+
+`yes`, `no`, `on` and dates are text here, as YAML 1.2 has it; a key that stands twice is an error; anchors, tags and
+merge keys are not read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from harness.errors import RequestError
+
+WIDTH = 110
+"""Characters up to which a list or mapping is written on one line."""
+
+_NULL = re.compile(r"(?:~|null|Null|NULL|)")
+_BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)")
+_INT = re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)")
+_FLOAT = re.compile(
+    r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))"
+)
+_PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_ ./()+-]*[A-Za-z0-9_./()+-])?")
+_SPECIAL = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+def parse(text: str, place: str) -> Any:
+    """The one document in a text, as mappings, lists and scalars.
+
+    Raises:
+        RequestError: it is no YAML, or uses what scenarios do not use; the message names the line.
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)  # a SafeLoader, with other scalars
+    except yaml.YAMLError as exc:
+        raise RequestError(f"Cannot read {place}: {' '.join(str(exc).split())}") from exc
+
+
+def write(value: Any) -> str:
+    """A document that `parse` reads as an equal value: blocks at the outside, one line where it is short.
+
+    Raises:
+        RequestError: a value is none of null, bool, int, float, str, list and mapping.
+    """
+    return "".join(f"{line}\n" for line in _block(value))
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with the scalars of the core schema of YAML 1.2, and without repeated keys."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own way to hold them
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, list | dict):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a scalar", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep=True)
+
+    def flatten_mapping(self, node: Any) -> None:
+        """Leave `<<` an ordinary key, as YAML 1.2 has it."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.composer.ComposerError(None, None, "scenarios have no aliases", self.peek_event().start_mark)
+        return super().compose_node(parent, index)
+
+
+def _int(loader: _Loader, node: Any) -> int:
+    text = loader.construct_scalar(node)
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+    return int(text[2:] if base != 10 else text, base)
+
+
+def _float(loader: _Loader, node: Any) -> float:
+    text = loader.construct_scalar(node)
+    special = _SPECIAL.get(text.lower().replace(".", "", 1)) if text[-1].isalpha() else None
+    return float(text) if special is None else special
+
+
+for _tag, _pattern, _first in (
+    ("null", _NULL, ["~", "n", "N", ""]),
+    ("bool", _BOOL, list("tTfF")),
+    ("int", _INT, list("-+0123456789")),
+    ("float", _FLOAT, list("-+0123456789.")),
+):
+    _anchored = re.compile(rf"{_pattern.pattern}\Z")
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _anchored, _first)
+_Loader.add_constructor("tag:yaml.org,2002:int", _int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _float)
+
+
+def _block(value: Any) -> Iterator[str]:
+    match value:
+        case Mapping() if value:
+            for key, item in value.items():
+                yield from _entry(f"{_text(key)}:", item)
+        case list() | tuple() if value:
+            for item in value:
+                yield from _item(item)
+        case _:
+            yield _flow(value)
+
+
+def _entry(head: str, item: Any) -> Iterator[str]:
+    line = f"{head} {_flow(item)}"
+    if _is_short(item, line):
+        yield line
+        return
+    yield head
+    yield from (f"  {below}" for below in _block(item))
+
+
+def _item(item: Any) -> Iterator[str]:
+    line = f"- {_flow(item)}"
+    if _is_short(item, line):
+        yield line
+        return
+    for number, below in enumerate(_block(item)):
+        yield f"{'- ' if number == 0 else '  '}{below}"
+
+
+def _is_short(item: Any, line: str) -> bool:
+    if not isinstance(item, list | tuple | Mapping) or not item:
+        return True
+    if len(line) > WIDTH:
+        return False
+    # Several rows stand one below the other, however short they are.
+    return not (isinstance(item, list | tuple) and len(item) > 1 and any(isinstance(v, list | Mapping) for v in item))
+
+
+def _flow(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return _float_text(value)
+        case str():
+            return _text(value)
+        case Mapping():
+            return "{" + ", ".join(f"{_text(k)}: {_flow(v)}" for k, v in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(_flow, value)) + "]"
+        case _:
+            raise RequestError(
+                f"Cannot write {value!r} into a scenario: give null, bool, number, text, list or mapping"
+            )
+
+
+def _float_text(value: float) -> str:
+    if math.isnan(value):
+        return ".nan"
+    if math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
+    return repr(value)
+
+
+def _text(text: Any) -> str:
+    if not isinstance(text, str):
+        return _flow(text)
+    reads_otherwise = any(p.fullmatch(text) for p in (_NULL, _BOOL, _INT, _FLOAT))
+    if _PLAIN.fullmatch(text) and not reads_otherwise:
+        return text
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char in '"\\':
+        return f"\\{char}"
+    if " " <= char <= "~" or (char.isprintable() and "\xa0" < char < "\ufeff"):
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
