@@ -52,10 +52,13 @@ Rows: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table
 
 
 class DeltaTable:
-    """A table being built. Make one with `create`; every change of the table is a commit."""
+    """A table being built. Make one with `create`; every change of the table is a commit.
+
+    directory: where it is now; origin: where it was made.
+    """
 
     def __init__(self, directory: Path, document: DeltaDocument) -> None:
-        self.directory = directory
+        self.directory = self.origin = directory
         self.document = document
         self.log = DeltaLog(directory / "_delta_log")
         self.handles: list[DataFileHandle] = []
