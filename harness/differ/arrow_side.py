@@ -58,9 +58,9 @@ class ArrowSide:
         """Rows of given hashes."""
         return self.in_duckdb().rows(hashing, wanted, per_hash)
 
-    def repeated(self, hashing: Hashing) -> pa.Table:
-        """Keys that several rows have."""
-        return self.in_duckdb().repeated(hashing)
+    def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
+        """Keys in some buckets that several rows have."""
+        return self.in_duckdb().repeated(hashing, buckets)
 
     def in_duckdb(self) -> DuckDBSide:
         """The rows as DuckDB reads them."""

@@ -7,7 +7,7 @@ shown, and memory depends on how many hashes are looked at in one go, not on how
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -84,12 +84,21 @@ _KEYED = """
 
 
 def passes(left: Buckets, right: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
-    """The buckets whose sums differ, in turns that hold at most `most` rows, or one bucket."""
+    """The buckets whose sums differ, in turns that hold at most `most` rows of both sides, or one bucket."""
     differing = sorted(b for b in left.keys() | right.keys() if left.get(b) != right.get(b))
+    sizes = ((b, left.get(b, _NONE).rows + right.get(b, _NONE).rows) for b in differing)
+    return _turns(sizes, most)
+
+
+def passes_of_one(buckets: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
+    """All buckets of one side, in turns that hold at most `most` rows, or one bucket."""
+    return _turns(((bucket, sums.rows) for bucket, sums in sorted(buckets.items())), most)
+
+
+def _turns(sizes: Iterable[tuple[int, int]], most: int) -> Iterator[tuple[int, ...]]:
     turn: list[int] = []
     rows = 0
-    for bucket in differing:
-        size = left.get(bucket, _NONE).rows + right.get(bucket, _NONE).rows
+    for bucket, size in sizes:
         if turn and rows + size > most:
             yield tuple(turn)
             turn, rows = [], 0

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from harness.differ.arrow_side import ArrowSide
-from harness.differ.buckets import Hash, Tally, passes, total
+from harness.differ.buckets import Hash, Tally, passes, passes_of_one, total
 from harness.differ.canonical import SignedZeros
 from harness.differ.duckdb_side import DuckDBSide
 from harness.differ.exact import Difference, keyed_difference, multiset_difference
@@ -27,7 +27,7 @@ from harness.differ.origins import columns_of, with_origins
 from harness.differ.printing import show
 from harness.differ.result import Comparison, RowDifference, SideInfo
 from harness.differ.schemas import compare_schemas
-from harness.differ.sides import HASH_PREFIX, Hashing, Side
+from harness.differ.sides import HASH_PREFIX, Buckets, Hashing, Side
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class _Run:
     def _small(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
         """All rows of both sides, if these are few; the cheaper engine is asked first."""
         heads: dict[int, pa.Table] = {}
-        for number in sorted((0, 1), key=lambda number: _cost(sides[number])):
+        for number in _cheaper_first(sides):
             side = sides[number]
             if side.plan is not None and side.plan.filter is None and _many(side, self.rules.few):
                 return None
@@ -192,8 +192,8 @@ class _Run:
         for number, side in enumerate(sides):
             with _failing(number):
                 buckets.append(side.buckets(hashing))
-            if hashing.keys:
-                _refuse_repeated(number, side, hashing)
+        if hashing.keys:
+            self._refuse_repeated(sides, hashing, buckets)
         tally = Tally(self.rules.max_rows)
         for some in passes(buckets[0], buckets[1]):
             hashes = []
@@ -208,6 +208,14 @@ class _Run:
         difference = self._difference(*shown, columns)
         _check_same(difference, tally)
         return _Found((total(buckets[0]), total(buckets[1])), _counted(difference, tally, shown, hashing), shown)
+
+    def _refuse_repeated(self, sides: tuple[Side, Side], hashing: Hashing, buckets: Sequence[Buckets]) -> None:
+        """Asks the cheaper engine about all of its keys, the other one only where the sides differ."""
+        cheap, other = _cheaper_first(sides)
+        differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
+        for number, asked in ((cheap, buckets[cheap]), (other, differing)):
+            for some in passes_of_one(asked):
+                _refuse_repeated(number, sides[number], hashing, some)
 
     def _fetched(self, number: int, side: Side, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
         """A row of each of the wanted hashes."""
@@ -319,9 +327,9 @@ def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, 
             raise RequestError(f"Cannot pair rows by {key!r}: its types {types} cannot be compared", field=key)
 
 
-def _refuse_repeated(number: int, side: Side, hashing: Hashing) -> None:
+def _refuse_repeated(number: int, side: Side, hashing: Hashing, buckets: Sequence[int]) -> None:
     with _failing(number):
-        repeated = side.repeated(hashing)
+        repeated = side.repeated(hashing, buckets)
         if repeated.num_rows == 0:
             return
         first = side.rows(hashing, repeated.column("k1").slice(0, 1), 1)
@@ -332,14 +340,9 @@ def _refuse_repeated(number: int, side: Side, hashing: Hashing) -> None:
     )
 
 
-def _cost(side: Side) -> int:
-    match side:
-        case ArrowSide():
-            return 0
-        case DuckDBSide():
-            return 1
-        case _:
-            return 2
+def _cheaper_first(sides: tuple[Side, Side]) -> list[int]:
+    costs = [0 if isinstance(side, ArrowSide) else 1 if isinstance(side, DuckDBSide) else 2 for side in sides]
+    return sorted((0, 1), key=lambda number: costs[number])
 
 
 def _many(side: Side, few: int) -> bool:

@@ -68,10 +68,11 @@ class DuckDBSide:
             rows = rows.append_column(f"{HASH_PREFIX}{name}", found.column(name))
         return rows
 
-    def repeated(self, hashing: Hashing) -> pa.Table:
-        """Keys that several rows have."""
+    def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
+        """Keys in some buckets that several rows have."""
         with failing(self.info):
-            grouped = self._hashed(hashing).aggregate("k1, k2, count(*) AS n", "k1, k2").filter("n > 1")
+            kept = self._hashed(hashing).filter(hashing.bucket_condition(_bucket(hashing), buckets))
+            grouped = kept.aggregate("k1, k2, count(*) AS n", "k1, k2").filter("n > 1")
             return pa.table(grouped.order("k1, k2").limit(MOST_REPEATED))
 
     def _hashed(self, hashing: Hashing, further: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:

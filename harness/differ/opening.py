@@ -199,13 +199,13 @@ def _duckdb_table(plan: ScanPlan, info: SideInfo) -> Side:
 
 def _spark_table(plan: ScanPlan, info: SideInfo, spark: SparkSession | None) -> Side:
     from harness.differ.spark_side import SparkSide, failing
-    from harness.engines.spark.gateway import Gateway
+    from harness.engines.spark.connect import reader_of
     from harness.engines.spark.lowering import lower as lower_on_spark
     from harness.engines.spark.session import spark_session
 
     session = spark_session() if spark is None else spark
     _check_running(session)
-    reader = Gateway.of(session)
+    reader = reader_of(session)
     with failing(info):
         rows = lower_on_spark(plan, reader)
         frame = reader.expose(rows.select(*[rows[f"c{i}"] for i in range(len(plan.columns))]))

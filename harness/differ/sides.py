@@ -6,7 +6,7 @@ A side shows some of its rows exactly, and summarises all of them by their hashe
     buckets(hashing)          count and sums of both lanes of the rows' hashes, per bucket
     hashes(hashing, buckets)  the hashes of the rows in some buckets
     rows(hashing, wanted)     rows of given hashes
-    repeated(hashing)         keys that several rows have
+    repeated(hashing, buckets)  keys that several rows have
 
 `harness.differ.duckdb_side` and `harness.differ.spark_side` do it.
 """
@@ -116,5 +116,5 @@ class Side(Protocol):
         Columns: the compared columns under their names, then the hashes under theirs after `HASH_PREFIX`.
         """
 
-    def repeated(self, hashing: Hashing) -> pa.Table:
-        """Some of the keys that several rows have: `k1`, `k2`, and in `n` how many rows."""
+    def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
+        """Some of the keys that several rows of some buckets, ascending, have: `k1`, `k2`, and in `n` how many rows."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -46,23 +47,19 @@ class SparkSide:
 
     def buckets(self, hashing: Hashing) -> Buckets:
         """All rows, summed by bucket."""
-        low = (1 << _HALF) - 1
-        halves = [
-            functions.sum(half).alias(f"{lane}_{i}")
-            for lane in ("h1", "h2")
-            for i, half in enumerate(
-                (functions.col(lane).bitwiseAND(low), functions.shiftrightunsigned(functions.col(lane), _HALF))
-            )
-        ]
+        session = self.frame.sparkSession
         with failing(self.info):
-            bucketed = self._hashed(hashing).withColumn("b", _bucket(hashing))
-            found = bucketed.groupBy("b").agg(functions.count(functions.lit(1)).alias("n"), *halves).toArrow()
-        buckets = {}
-        for bucket, rows, *sums in zip(*(column.to_pylist() for column in found.columns), strict=True):
-            if rows >= _MOST_ROWS:
-                raise EngineError(f"Cannot sum the hashes of {rows} rows in one bucket: too many rows are alike")
-            buckets[bucket] = Sums(rows, sums[0] + (sums[1] << _HALF), sums[2] + (sums[3] << _HALF))
-        return buckets
+            hashed = self._hashed(hashing)
+            if not has_gateway(session):
+                return _grouped(hashed.withColumn("b", _bucket(hashing)))
+            by = hashing.names.index(hashing.grouped_by[0])
+            found = Gateway.of(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=hashing.bits)
+        words = np.frombuffer(found, ">u8").astype(object).reshape(-1, 5)
+        return {
+            bucket: Sums(rows, low1 + (high1 << 64), low2 + (high2 << 64))
+            for bucket, (rows, low1, high1, low2, high2) in enumerate(words.tolist())
+            if rows
+        }
 
     def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """The hashes of the rows of some buckets."""
@@ -85,10 +82,12 @@ class SparkSide:
             rows = rows.append_column(f"{HASH_PREFIX}{name}", _unsigned(found.select([name])).column(0))
         return rows
 
-    def repeated(self, hashing: Hashing) -> pa.Table:
-        """Keys that several rows have."""
+    def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
+        """Keys in some buckets that several rows have."""
         with failing(self.info):
-            grouped = self._hashed(hashing).groupBy("k1", "k2").agg(functions.count(functions.lit(1)).alias("n"))
+            hashed = self._hashed(hashing).withColumn("b", _bucket(hashing))
+            kept = hashed.filter(functions.expr(hashing.bucket_condition("b", buckets)))
+            grouped = kept.groupBy("k1", "k2").agg(functions.count(functions.lit(1)).alias("n"))
             found = grouped.filter(functions.col("n") > 1).orderBy("k1", "k2").limit(MOST_REPEATED).toArrow()
         return _unsigned(found.select(["k1", "k2"])).append_column("n", found.column("n"))
 
@@ -114,6 +113,25 @@ class SparkSide:
 
     def _conform(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
         return conform(rows, pa.schema([self.schema.field(name) for name in columns]))
+
+
+def _grouped(bucketed: DataFrame) -> Buckets:
+    """The sums by bucket `b`, without Java."""
+    low = (1 << _HALF) - 1
+    halves = [
+        functions.sum(half).alias(f"{lane}_{i}")
+        for lane in ("h1", "h2")
+        for i, half in enumerate(
+            (functions.col(lane).bitwiseAND(low), functions.shiftrightunsigned(functions.col(lane), _HALF))
+        )
+    ]
+    found = bucketed.groupBy("b").agg(functions.count(functions.lit(1)).alias("n"), *halves).toArrow()
+    buckets = {}
+    for bucket, rows, *sums in zip(*(column.to_pylist() for column in found.columns), strict=True):
+        if rows >= _MOST_ROWS:
+            raise EngineError(f"Cannot sum the hashes of {rows} rows in one bucket: too many rows are alike")
+        buckets[bucket] = Sums(rows, sums[0] + (sums[1] << _HALF), sums[2] + (sums[3] << _HALF))
+    return buckets
 
 
 def _bucket(hashing: Hashing) -> Column:

@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from test_compare_by_hashes import AS_THEY_ARE, BY_HASHES, counts, shown
 
 import harness
+from harness.differ import spark_side
 from harness.differ.compare import compare
 from harness.differ.forms import form
 from harness.differ.opening import Opening
@@ -124,6 +125,22 @@ def test_duckdb_on_the_executors_hashes_as_java_does(spark) -> None:
         assert sorted(zip(*signed, strict=True)) == sorted(zip(*(c.to_pylist() for c in java.columns), strict=True))
 
 
+@pytest.mark.parametrize("keys", [(), ("int64", "text")], ids=["no-keys", "keys"])
+def test_sums_in_arrays_are_those_of_spark_and_duckdb(spark, monkeypatch, keys: tuple[str, ...]) -> None:
+    rows = spread(SHARED)
+    rows = pa.concat_tables([rows] * 30)  # sums of more than 64 bits, in several partitions
+    names = tuple(SHARED)
+    forms = tuple(form(type_, type_) for type_ in rows.schema.types)
+    hashing = Hashing(columns=names, forms=forms, keys=keys, bits=3)
+    arrays = side_of(frame_of(spark, rows).repartition(3)).buckets(hashing)
+    assert sum(sums.rows for sums in arrays.values()) == rows.num_rows
+    assert max(sums.first for sums in arrays.values()) >= 1 << 64
+    assert side_of(duckdb.connect().from_arrow(rows)).buckets(hashing) == arrays
+    assert side_of(frame_of(spark, rows.slice(0, 0))).buckets(hashing) == {}
+    monkeypatch.setattr(spark_side, "has_gateway", lambda session: False)
+    assert side_of(frame_of(spark, rows)).buckets(hashing) == arrays
+
+
 def test_a_session_of_other_settings_gives_the_same(spark) -> None:
     user = spark.newSession()
     user.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
@@ -153,8 +170,14 @@ def test_a_failing_frame_is_an_outcome(spark) -> None:
 
 @pytest.mark.parametrize("few", [BY_HASHES, AS_THEY_ARE], ids=["by-hashes", "as-they-are"])
 def test_repeated_keys_are_refused(spark, few: int) -> None:
+    once, twice = pa.table({"id": [1, 2]}), spark.sql("SELECT * FROM VALUES (1L), (1L), (2L) AS t(id)")
     with pytest.raises(harness.RequestError, match="the right side has 2 rows with id = 1"):
-        compare(pa.table({"id": [1, 2]}), spark.sql("SELECT * FROM VALUES (1L), (1L) AS t(id)"), keys=["id"], few=few)
+        compare(once, twice, keys=["id"], few=few)
+    with pytest.raises(harness.RequestError, match="the left side has 2 rows with id = 1"):
+        compare(twice, once, keys=["id"], few=few)
+    both = pa.table({"id": [1, 1, 2]})
+    with pytest.raises(harness.RequestError, match="side has 2 rows with id = 1"):
+        compare(both, twice, keys=["id"], few=few)
 
 
 def test_names_that_differ_by_case_only(spark) -> None:

@@ -52,7 +52,7 @@ _SETTINGS = {
     "spark.sql.orc.enableNestedColumnVectorizedReader": "true",
 }
 # Spark looks for these in the session that executes, unless the read itself says otherwise.
-_OPTIONS = {
+OPTIONS = {
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
@@ -107,7 +107,11 @@ class Gateway:
             RequestError: the session was stopped.
         """
         if not has_gateway(spark):
-            raise UnsupportedError("Cannot reach the JVM of this Spark session: Spark Connect has no gateway to it")
+            raise UnsupportedError(
+                "Cannot reach the JVM of this Spark session: Spark Connect has no gateway to it; use to_spark, or a session "
+                "that has one, such as harness.spark_session()",
+                cause="NoGateway",
+            )
         context = spark.sparkContext
         if context._jsc is None:
             raise RequestError("Cannot read with this Spark session: it was stopped; make a new one")
@@ -157,7 +161,7 @@ class Gateway:
             jvm.java.lang.Class.forName(_FORMATS[file_format]).getConstructor(None).newInstance(None),
             read_schema.json(),
             _stream(files, constants),
-            _OPTIONS,
+            OPTIONS,
             positions,
         )
         return DataFrame(frame, self.session)
@@ -174,6 +178,17 @@ class Gateway:
                 self.session._jsparkSession, owner, method, result.json(), [column._jc for column in columns]
             )
         )
+
+    def bucket_sums(self, frame: DataFrame, *, lanes: tuple[int, int], by: int, bits: int) -> bytes:
+        """Runs `frame`, and for each of 1 << `bits` buckets gives five big-endian words of 64 bits.
+
+        They are the rows in the bucket, and low and high word of the sum of each lane, taken as unsigned.
+
+        Args:
+            lanes, by: places of bigint columns without nulls; a row's bucket is the lowest bits of that of `by`.
+        """
+        sums: Any = self._context._jvm.harness.spark.BucketSums  # type: ignore[union-attr]
+        return bytes(sums.of(frame._jdf, *lanes, by, bits))
 
     def expose(self, frame: DataFrame) -> DataFrame:
         """A frame of the private session as one of the user's session: same rows, same scan, no setting changed."""
@@ -232,8 +247,8 @@ def _check_names(type_: DataType, path: tuple[str, ...]) -> None:
             pass
 
 
-def _location(path: str) -> str:
-    """scheme://authority/path as Hadoop spells it; a local path becomes file:///..., and nothing is encoded."""
+def location(path: str) -> str:
+    """A path as scheme://authority/path, as Hadoop spells it; a local path becomes file:///..., and nothing is encoded."""
     plain = local_path(path)
     if is_local(plain):
         # Hadoop takes `..` away as text, the operating system follows links first.
@@ -244,7 +259,7 @@ def _location(path: str) -> str:
 
 def _stream(files: Sequence[DiskFile], constants: pa.Table) -> bytearray:
     """Locations, sizes and constants as an Arrow IPC stream: all files cross in one call."""
-    locations = pa.array([_location(file.path) for file in files], pa.string())
+    locations = pa.array([location(file.path) for file in files], pa.string())
     sizes = pa.array([file.size for file in files], pa.int64())
     fields = [pa.field("location", pa.string()), pa.field("size", pa.int64()), *constants.schema]
     table = pa.Table.from_arrays([locations, sizes, *constants.columns], schema=pa.schema(fields))
