@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import harness
-from harness.cli import demo, diff, doctor, info, plan, query, terminal
+from harness.cli import build, demo, diff, doctor, info, plan, query, run, terminal
 
 app = typer.Typer(
     name="harness",
@@ -38,5 +38,7 @@ app.command("info")(info.info)
 app.command("plan")(plan.plan)
 app.command("sql")(query.sql)
 app.command("diff")(diff.diff)
+app.command("run")(run.run)
+app.command("build")(build.build)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)

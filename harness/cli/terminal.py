@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -44,6 +44,17 @@ def progress(text: str) -> Iterator[None]:
         return
     with console.status(text):
         yield
+
+
+@contextlib.contextmanager
+def steps(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner with `text` and the step that the function is last called with, if stderr is a terminal."""
+    console = _console()
+    if not console.is_terminal:
+        yield lambda step: None
+        return
+    with console.status(text) as status:
+        yield lambda step: status.update(f"{text} {step}")
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ will do that is not a crash or a hang.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from dataclasses import dataclass
 
@@ -16,11 +17,12 @@ from harness.conformance.outcomes import Check, Outcome
 from harness.conformance.recoding import recoded
 from harness.conformance.workers import BROKEN
 from harness.differ.compare import compare
-from harness.differ.reports.verdict import sentence
+from harness.differ.reports.verdict import counted, sentence
 from harness.differ.result import Comparison, SchemaDifference, SchemaKind
 from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation
 
+_NOT_EXPECTED = "read and not expected"
 MOST_ROWS = 20
 """Differing rows that are kept for the reports; all are counted."""
 
@@ -45,7 +47,7 @@ def judge(expectation: ResolvedExpectation, answer: Answer, measure: Measure, en
     found = _judged(expectation, answer.result, measure, engine)
     outcome, message = found.outcome, found.message
     if expectation.open is not None and not (measure is Measure.OWN and outcome is Outcome.FAIL):
-        message = f"{'as harness decided' if outcome is Outcome.PASS else message or outcome.value}"
+        message = message or ("as harness decided" if outcome is Outcome.PASS else outcome.value)
         message = f"open: {expectation.open}; the engine: {message}"
         outcome = Outcome.OPEN
     return Check(
@@ -77,19 +79,12 @@ class _Found:
 
 def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Measure, engine: str) -> _Found:
     expected = expectation.expected
-    match expected, result:
-        case None, Exception():
-            return _failed(result)
-        case None, _:
-            return _Found(Outcome.PASS, f"{result.num_rows} rows")
-        case ExpectedError(), Exception():
-            return _refused(expected, result, measure)
-        case ExpectedError(), _:
-            return _Found(Outcome.FAIL, f"gave {result.num_rows} rows, expected {_wanted(expected)}")
-        case _, Exception():
-            return _failed(result)
-        case _:
-            return _compared(expected, result, measure, engine)
+    if isinstance(result, Exception):
+        return _refused(expected, result, measure) if isinstance(expected, ExpectedError) else _failed(result)
+    rows = counted(result.num_rows, "row")
+    if isinstance(expected, ExpectedError):
+        return _Found(Outcome.FAIL, f"gave {rows}, expected {_wanted(expected)}")
+    return _Found(Outcome.PASS, f"gave {rows}") if expected is None else _compared(expected, result, measure, engine)
 
 
 def _wanted(expected: ExpectedError) -> str:
@@ -150,12 +145,11 @@ def _compared(expected: pa.Table, got: pa.Table, measure: Measure, engine: str) 
 
 
 def _said(comparison: Comparison) -> str:
-    return sentence(comparison).replace("on the left", "expected").replace("on the right", "in what was read")
+    text = sentence(comparison)
+    return text.replace("only on the left", "expected and not read").replace("only on the right", _NOT_EXPECTED)
 
 
 def _without(comparison: Comparison, schema: list[SchemaDifference]) -> Comparison:
-    import dataclasses
-
     kept = tuple(difference for difference in comparison.schema if difference not in schema)
     return dataclasses.replace(comparison, schema=kept)
 

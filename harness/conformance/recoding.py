@@ -48,9 +48,8 @@ def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _list(array: pa.Array) -> pa.ListArray:
-    """A list of any layout in the plain one, from offset 0, which is what `from_arrays` with nulls demands."""
-    plain = array.cast(pa.list_(array.type.value_field))
-    return plain.take(pa.array(range(len(plain)), pa.int64())) if plain.offset else plain
+    """A list of any layout in the plain one, without an offset and without values that no row shows."""
+    return array.cast(pa.list_(array.type.value_field)).take(pa.array(range(len(array)), pa.int64()))
 
 
 def _uuids(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -77,11 +76,11 @@ def _map(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     parts, fields = [], []
-    for number, field in enumerate(array.type):
+    for field, part in zip(array.type, array.flatten(), strict=True):
         place = wanted.get_field_index(field.name)
-        part = array.field(number) if place < 0 else _array(array.field(number), wanted.field(place).type)
-        parts.append(part)
-        fields.append(field.with_type(part.type))
+        changed = part if place < 0 else _array(part, wanted.field(place).type)
+        parts.append(changed)
+        fields.append(field.with_type(changed.type))
     return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
 
 

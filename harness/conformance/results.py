@@ -91,7 +91,7 @@ class Run:
     """All that a run found.
 
     missing: engines that could not run, by name, and why. unused: lines of lists that no scenario and engine of this
-        run match. environment: versions, and whatever else results may depend on.
+        run match. environment: versions, and whatever else results may depend on. meanings: of features, a line each.
     """
 
     engines: tuple[EngineInfo, ...]
@@ -100,6 +100,7 @@ class Run:
     missing: Mapping[str, str] = field(default_factory=dict)
     unused: tuple[Expected, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    meanings: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
     def counts(self, engine: EngineInfo | None = None) -> Counter[Outcome]:

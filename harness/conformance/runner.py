@@ -23,7 +23,7 @@ from harness.conformance.results import Case, EngineInfo, Run, ScenarioInfo
 from harness.errors import HarnessError, RequestError
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
-from harness.testing.scenarios.features import FEATURES
+from harness.testing.scenarios.features import FEATURES, missing_features
 from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
 
 _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
@@ -75,7 +75,7 @@ def run(
     with _directory(keep) as directory:
         for number, scenario in enumerate(scenarios, 1):
             progress(f"{number}/{len(scenarios)} {scenario.name}")
-            place = directory / scenario.name
+            place = _free(directory / scenario.name)
             cases += _Scene(scenario, infos[scenario.name], known, place).cases(tested)
             if keep is None:
                 shutil.rmtree(place, ignore_errors=True)
@@ -87,6 +87,7 @@ def run(
         missing=dict(missing or {}),
         unused=_unused(known, found),
         environment=environment(),
+        meanings={name: FEATURES[name].meaning for scenario in scenarios for name in scenario.features},
         seconds=time.monotonic() - started,
     )
 
@@ -168,7 +169,7 @@ class _Scene:
         """The table; or why the scenario itself is no good, which is no engine's fault."""
         try:
             built = build(self.scenario, self.place)
-            absent = vacuous(built)
+            absent = missing_features(evidence_of(built))
         except (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
             return Check(
                 number=0, read="", outcome=Outcome.ERROR, message=f"the scenario cannot be built: {said(error)}"
@@ -189,12 +190,6 @@ class _Scene:
             judge(each, _answer(engine.reader, built, each), engine.measure, engine.info.name)
             for each in built.expectations
         )
-
-
-def vacuous(built: Built) -> list[str]:
-    """The features that a scenario declares and that do not occur."""
-    evidence = evidence_of(built)
-    return [name for name in built.scenario.features if not FEATURES[name].proof(evidence)]
 
 
 def _answer(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectation) -> Answer:
@@ -235,6 +230,14 @@ def _info(scenario: Scenario) -> ScenarioInfo:
         file=None if scenario.path is None else f"fixtures/{scenario.name}.yaml",
         reads=len(scenario.expectations),
     )
+
+
+def _free(place: Path) -> Path:
+    if place.exists():
+        raise RequestError(
+            "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
+        )
+    return place
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -1,0 +1,223 @@
+"""`harness run`: the suite of scenarios on engines."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, assert_never
+
+import typer
+
+from harness.cli import DIFFERENT, options, terminal
+from harness.errors import RequestError
+
+if TYPE_CHECKING:
+    from harness.conformance.finding import Places
+    from harness.conformance.results import Run
+    from harness.conformance.runner import Lists, UnderTest
+    from harness.testing.scenarios.model import Scenario
+
+ALL = "all"
+"""Stands for every engine that is known and can run."""
+
+
+class Report(enum.Enum):
+    """How a run is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    JUNIT = "junit"
+    GITHUB = "github"
+    HTML = "html"
+    MARKDOWN = "markdown"
+
+
+def run(
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="An engine by its name, or MODULE:ATTRIBUTE; all: every one that can run. Repeatable. "
+            "Else those of duckdb, spark and oracle that can run.",
+        ),
+    ] = None,
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scenario", metavar="GLOB", help="Only scenarios of such a name (iceberg/*); or a FILE.yaml. Repeatable."
+        ),
+    ] = None,
+    feature: Annotated[
+        list[str] | None,
+        typer.Option("--feature", metavar="NAME", help="Only scenarios with this feature. Repeatable: any of them."),
+    ] = None,
+    skips: Annotated[
+        list[Path] | None,
+        typer.Option("--skips", metavar="FILE", help="What is not run: lines of ENGINE::SCENARIO # reason."),
+    ] = None,
+    xfails: Annotated[
+        list[Path] | None,
+        typer.Option("--xfails", metavar="FILE", help="What is expected to fail, in lines as for --skips."),
+    ] = None,
+    format_: Annotated[
+        list[Report] | None,
+        typer.Option("--format", help="How the report is written. Repeatable, each for the --output in its place."),
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("--output", metavar="FILE", help="Write the report here instead of standard output. Repeatable."),
+    ] = None,
+    python: Annotated[
+        list[str] | None,
+        typer.Option("--python", metavar="NAME=PATH", help="The interpreter that has an engine. Repeatable."),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", metavar="S", min=0.1, help="Seconds for one read of a foreign engine.")
+    ] = 60.0,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 for an ERROR, and for what passes against --xfails, too.")
+    ] = False,
+) -> None:
+    """Run the suite of scenarios on engines, and report which of them read what rightly.
+
+    Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run.
+    """
+    from harness.conformance.finding import Places
+    from harness.conformance.runner import run as run_suite
+
+    written = pairs_of_reports(format_, output)
+    lists = _lists(skips, xfails)
+    scenarios = chosen(scenario, feature)
+    places = Places(pythons=options.pairs(python, "--python"), time_limit_s=time_limit)
+    with ExitStack() as resources:
+        with terminal.progress("starting engines"):
+            engines = Opened.of(engine, places, resources)
+        found = run_suite(
+            scenarios,
+            engines.ready,
+            lists=lists,
+            keep=keep,
+            missing=engines.missing,
+            progress=resources.enter_context(terminal.steps("running")),
+        )
+    for report, path in written:
+        with terminal.destination(path) as stream:
+            terminal.write_texts([text_of(found, report)], stream)
+    if not (found.passed_strictly() if strict else found.passed()):
+        raise typer.Exit(DIFFERENT)
+
+
+def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[Scenario]:
+    """The scenarios of such names and features, each once, by name.
+
+    Raises:
+        RequestError: a pattern, or a feature, that no scenario has; a file that is no scenario.
+    """
+    from harness.testing.scenarios.features import FEATURES
+    from harness.testing.scenarios.loading import find, load
+
+    for feature in features or ():
+        if feature not in FEATURES:
+            raise RequestError(f"Unknown feature {feature!r}: there are {', '.join(sorted(FEATURES))}")
+    found = (
+        scenario
+        for glob in globs or ("*",)
+        for scenario in ([load(Path(glob))] if glob.endswith(".yaml") else find(glob))
+    )
+    named = {scenario.name: scenario for scenario in found}
+    wanted = [named[name] for name in sorted(named) if not features or set(features) & set(named[name].features)]
+    if not wanted:
+        raise RequestError(f"No scenario with the feature {' or '.join(features or ())} has such a name")
+    return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Engines that are ready, and by name why others cannot run."""
+
+    ready: list[UnderTest]
+    missing: dict[str, str]
+
+    @classmethod
+    def of(cls, names: Sequence[str] | None, places: Places, resources: ExitStack) -> Opened:
+        """Those asked for, or those of harness's own that can run.
+
+        Raises:
+            RequestError: one that was asked for by name does not exist or is not installed; or none can run.
+        """
+        from harness.conformance.finding import check_names, known_engines, open_engine
+        from harness.conformance.own import NAMES
+        from harness.conformance.runner import UnderTest
+        from harness.conformance.workers import NOT_INSTALLED
+
+        check_names(dict.fromkeys(name for name in [*(names or ()), *places.pythons] if name != ALL))
+        asked = dict.fromkeys(names or ())
+        optional = NAMES if names is None else known_engines() if ALL in asked else ()
+        opened = cls([], {})
+        for name in dict.fromkeys([*(name for name in asked if name != ALL), *optional]):
+            try:
+                reader = open_engine(name, places, resources)
+            except RequestError as error:
+                if name in asked or error.cause != NOT_INSTALLED:
+                    raise
+                opened.missing[name] = error.message
+                continue
+            arguments = ("--python", f"{name}={places.pythons[name]}") if name in places.pythons else ()
+            opened.ready.append(UnderTest(reader=reader, asked=name, arguments=arguments))
+        if not opened.ready:
+            raise RequestError(f"No engine can run: {'; '.join(opened.missing.values())}")
+        return opened
+
+
+def pairs_of_reports(
+    formats: Sequence[Report] | None, outputs: Sequence[Path] | None
+) -> list[tuple[Report, Path | None]]:
+    """Each report and where it goes; None: standard output, which takes the last one.
+
+    Raises:
+        typer.BadParameter: more outputs than formats, or more than one format without an output.
+    """
+    wanted, places = list(formats or [Report.TEXT]), list(outputs or [])
+    if len(places) > len(wanted):
+        raise typer.BadParameter(f"--output is given {len(places)} times, --format {len(formats or ())} times")
+    if len(wanted) - len(places) > 1:
+        raise typer.BadParameter("standard output takes one report: give an --output for all formats but the last")
+    return list(zip(wanted, [*places, None], strict=False))
+
+
+def text_of(found: Run, report: Report) -> str:
+    """The run as a report."""
+    from harness.conformance import reports
+
+    match report:
+        case Report.TEXT:
+            return reports.to_text(found)
+        case Report.JSON:
+            return reports.to_json(found)
+        case Report.JUNIT:
+            return reports.to_junit(found)
+        case Report.GITHUB:
+            return reports.to_github(found)
+        case Report.HTML:
+            return reports.to_html(found)
+        case Report.MARKDOWN:
+            return reports.to_markdown(found)
+        case _:
+            assert_never(report)
+
+
+def _lists(skips: Sequence[Path] | None, xfails: Sequence[Path] | None) -> Lists:
+    from harness.conformance.outcomes import read_list
+    from harness.conformance.runner import Lists
+
+    return Lists(
+        skips=tuple(line for path in skips or () for line in read_list(path)),
+        xfails=tuple(line for path in xfails or () for line in read_list(path)),
+    )

@@ -1,0 +1,89 @@
+"""Engines for `--engine fake_engines:NAME`, each with a fault of its own. They read one Parquet file and no log."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.conformance.engines import TableAt, Unsupported
+
+
+class Fake:
+    name = "fake"
+
+    def version(self) -> str:
+        return "1.0"
+
+    def capabilities(self) -> frozenset[str] | None:
+        return None
+
+    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+        """All rows of all files, whatever was deleted, at whatever version."""
+        print("a library that talks on standard output")
+        files = sorted(Path(table.location).glob("*.parquet"))
+        return pa.concat_tables([pq.read_table(file, columns=columns) for file in files])
+
+
+class Claiming(Fake):
+    name = "claiming"
+
+    def capabilities(self) -> frozenset[str] | None:
+        return frozenset()
+
+
+class Declining(Fake):
+    name = "declining"
+
+    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+        raise Unsupported("no tables today")
+
+
+class Unwritten(Fake):
+    name = "unwritten"
+
+    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+        raise NotImplementedError
+
+
+class Refusing(Fake):
+    name = "refusing"
+
+    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+        raise ValueError("this table\nis odd")
+
+
+class Crashing(Fake):
+    name = "crashing"
+
+    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+        if where is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().read(table, columns=columns, where=where)
+
+
+class Hanging(Fake):
+    name = "hanging"
+
+    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+        if where is None:
+            time.sleep(600)
+        return super().read(table, columns=columns, where=where)
+
+
+class Panic(BaseException):
+    pass
+
+
+class Panicking(Fake):
+    name = "panicking"
+
+    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+        raise Panic("index out of bounds")
+
+
+an_instance = Fake()

@@ -1,0 +1,190 @@
+"""Engines in processes of their own, from the host's side."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.conformance.engines import At, TableAt
+from harness.conformance.finding import Places, open_engine
+from harness.conformance.workers import (
+    CRASHED,
+    NONSENSE,
+    NOT_INSTALLED,
+    TIMED_OUT,
+    Worker,
+    WorkerScript,
+    interpreter_of,
+)
+from harness.errors import EngineError, RequestError, UnsupportedError
+
+
+@pytest.fixture
+def table(tmp_path):
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    return TableAt(format="delta", location=str(tmp_path))
+
+
+@pytest.fixture
+def opened():
+    with ExitStack() as resources:
+        yield lambda name, limit=60.0: open_engine(f"fake_engines:{name}", Places(time_limit_s=limit), resources)
+
+
+@pytest.fixture
+def script(tmp_path):
+    def worker(text, limit=60.0):
+        path = tmp_path / "script.py"
+        path.write_text(text, "utf-8")
+        made = Worker("scripted", [sys.executable, str(path)], time_limit_s=limit)
+        made_workers.append(made)
+        return made
+
+    made_workers: list[Worker] = []
+    yield worker
+    for made in made_workers:
+        made.close()
+
+
+def read(engine, table, where=None):
+    return engine.read(table, columns=None, where=where)
+
+
+def test_rows_come_though_the_engine_prints(opened, table):
+    engine = opened("Fake")
+    assert (engine.name, engine.version(), engine.capabilities()) == ("fake", "1.0", None)
+    assert [read(engine, table).to_pylist() for _ in range(2)] == [[{"id": 1}, {"id": 2}]] * 2
+
+
+def test_an_instance_is_an_engine_too(opened):
+    assert opened("an_instance").name == "fake"
+
+
+def test_claims_are_passed_on(opened):
+    assert opened("Claiming").capabilities() == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        pytest.param("Declining", "no tables today", id="unsupported"),
+        pytest.param("Unwritten", "NotImplementedError", id="not-implemented"),
+    ],
+)
+def test_an_engine_declines(opened, table, name, message):
+    with pytest.raises(UnsupportedError, match=message):
+        read(opened(name), table)
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "message"),
+    [
+        pytest.param("Refusing", "ValueError", "this table is odd", id="refusal"),
+        pytest.param("Crashing", CRASHED, "crashed with SIGKILL", id="crash"),
+        pytest.param("Hanging", TIMED_OUT, "time limit: no answer within 0.5 s", id="hang"),
+        pytest.param("Panicking", CRASHED, "panicked: Panic: index out of bounds", id="panic"),
+    ],
+)
+def test_an_engine_fails_and_the_next_read_is_served(opened, table, monkeypatch, name, cause, message):
+    engine = opened(name, 0.5 if name == "Hanging" else 60.0)
+    with pytest.raises(EngineError, match=message) as caught:
+        read(engine, table)
+    assert caught.value.cause == cause
+    if name in ("Crashing", "Hanging"):
+        monkeypatch.setattr(engine, "_limit", 60.0)
+        assert read(engine, table, where="true").num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        pytest.param("duckbd", "did you mean duckdb?", id="built-in"),
+        pytest.param("fake_engines:Declinin", "did you mean Declining", id="attribute"),
+        pytest.param("no_such_module:x", "No module named 'no_such_module'", id="module"),
+    ],
+)
+def test_a_misspelt_engine_is_a_wrong_request(name, message):
+    with ExitStack() as resources, pytest.raises(RequestError, match=message.replace("?", r"\?")):
+        open_engine(name, Places(), resources)
+
+
+def test_a_script_gets_the_selector_and_may_write_its_own_file(script, tmp_path):
+    worker = script(f"""
+import pyarrow as pa
+NAME = "mine"
+def version(): return "2"
+def read(table, columns, where):
+    rows = pa.table({{"said": [f"{{table.format}} {{table.at.kind}} {{table.at.value}} {{columns}} {{where}}"]}})
+    with pa.ipc.new_file({str(tmp_path / "own.arrow")!r}, rows.schema) as writer:
+        writer.write_table(rows)
+    return {str(tmp_path / "own.arrow")!r}
+""")
+    at = TableAt(format="iceberg", location="/x", metadata_path="/x/m.json", at=At("snapshot_id", 2**62 + 1))
+    rows = worker.read(at, columns=("a",), where="a > 1")
+    assert worker.name == "mine"
+    assert rows.to_pylist() == [{"said": f"iceberg snapshot_id {2**62 + 1} ('a',) a > 1"}]
+
+
+def test_a_script_needs_no_harness_error_to_decline(script, table):
+    worker = script("""
+class Unsupported(Exception): pass
+def version(): return "2"
+def read(table, columns, where): raise Unsupported("not this")
+""")
+    with pytest.raises(UnsupportedError, match="not this"):
+        read(worker, table)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("import no_such_package", "No module named 'no_such_package'", id="import"),
+        pytest.param("def version(): raise ImportError('extension')", "extension", id="version"),
+        pytest.param("def version(:", "SyntaxError", id="syntax"),
+    ],
+)
+def test_an_engine_that_is_not_there_is_not_installed(script, text, message):
+    with pytest.raises(RequestError, match=message) as caught:
+        script(text)
+    assert caught.value.cause == NOT_INSTALLED
+
+
+def test_rows_that_are_no_arrow_data_are_nonsense(script, table, tmp_path):
+    (tmp_path / "junk").write_bytes(b"junk")
+    worker = script(f"def version(): return '2'\ndef read(table, columns, where): return {str(tmp_path / 'junk')!r}")
+    with pytest.raises(EngineError, match="cannot be read") as caught:
+        read(worker, table)
+    assert caught.value.cause == NONSENSE
+
+
+def test_an_interpreter_that_is_not_there(tmp_path):
+    with pytest.raises(RequestError, match="does not start"):
+        Worker("mine", [str(tmp_path / "python"), "x.py"], time_limit_s=1)
+
+
+class TestInterpreter:
+    PRESENT = WorkerScript(name="two-words", script=Path("x.py"), modules=("pyarrow",), install="pyarrow")
+    ABSENT = WorkerScript(name="absent", script=Path("x.py"), modules=("pyarrow", "no_such"), install="nosuch")
+
+    def test_is_this_one_where_the_modules_are(self, monkeypatch):
+        monkeypatch.delenv("HARNESS_PYTHON_TWO_WORDS", raising=False)
+        assert interpreter_of(self.PRESENT, {}) == sys.executable
+
+    def test_is_the_one_of_the_environment(self, monkeypatch):
+        monkeypatch.setenv("HARNESS_PYTHON_TWO_WORDS", "/env/python")
+        assert interpreter_of(self.PRESENT, {}) == "/env/python"
+
+    def test_is_the_one_given_first_of_all(self, monkeypatch):
+        monkeypatch.setenv("HARNESS_PYTHON_TWO_WORDS", "/env/python")
+        assert interpreter_of(self.PRESENT, {"two-words": "/given/python"}) == "/given/python"
+
+    def test_is_missing_with_what_to_do(self, monkeypatch):
+        monkeypatch.delenv("HARNESS_PYTHON_ABSENT", raising=False)
+        with pytest.raises(RequestError, match="no_such is not installed; pip install nosuch") as caught:
+            interpreter_of(self.ABSENT, {})
+        assert caught.value.cause == NOT_INSTALLED
