@@ -1,0 +1,64 @@
+"""Values of JSON documents, checked for their kind as they are taken out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn, TypeVar
+
+from harness.errors import CorruptFileError, InvalidTableError
+
+T = TypeVar("T")
+Document = Mapping[str, Any]
+
+
+def parse_json(text: str | bytes, *, file: str) -> Any:
+    """The value of a JSON text, integers exact.
+
+    Raises:
+        CorruptFileError: it is none, not UTF-8, or holds NaN or Infinity.
+    """
+    try:
+        decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        return json.loads(decoded, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(f"Cannot parse JSON: {error}", file=file) from error
+
+
+def optional(document: Document, key: str, kind: type[T], *, file: str) -> T | None:
+    """The value of a key; None where it is null or absent.
+
+    Raises:
+        InvalidTableError: the value is of another kind. A boolean is no integer.
+    """
+    value = document.get(key)
+    if value is None or type(value) is kind:
+        return value
+    raise InvalidTableError(f"Invalid {key}: got {value!r}, expected {kind.__name__}", file=file, field=key)
+
+
+def needed(document: Any, key: str, kind: type[T], *, file: str, cause: str | None = None) -> T:
+    """The value of a key that must be there.
+
+    Raises:
+        InvalidTableError: it is null, absent, or of another kind.
+    """
+    value = optional(mapping(document, file=file), key, kind, file=file)
+    if value is None:
+        raise InvalidTableError(f"Missing {key}, expected {kind.__name__}", cause=cause, file=file, field=key)
+    return value
+
+
+def mapping(value: Any, *, file: str) -> dict[str, Any]:
+    """`value`, which must be a JSON object.
+
+    Raises:
+        InvalidTableError: it is not.
+    """
+    if not isinstance(value, dict):
+        raise InvalidTableError(f"Invalid document: got {value!r:.80}, expected an object", file=file)
+    return value
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
