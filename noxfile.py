@@ -5,6 +5,9 @@ Each session makes its own virtual environment and installs what it needs. Argum
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import nox
 
 nox.options.sessions = ["tests"]
@@ -59,6 +62,22 @@ def mutations(session: nox.Session) -> None:
     """Seeded faults in planning and lowering, each of which scenarios or properties must catch. Slow."""
     session.install("-e", ".[dev]")
     _pytest(session, "-m", "mutation", "tests/mutations")
+
+
+@nox.session(name="tests-on-oracle")
+def tests_on_oracle(session: nox.Session) -> None:
+    """Every table of the DuckDB engine's tests, read by the oracle too: same rows and types, or the same error."""
+    session.install("-e", ".[dev]")
+    _pytest(session, "--on-oracle", "tests/engines", "-k", "duckdb")
+
+
+@nox.session
+@nox.parametrize("format", ["iceberg", "delta"])
+def reference(session: nox.Session, format: str) -> None:
+    """Both ways between harness and the reference implementations, whose jars come from Maven Central."""
+    pinned = json.loads(Path("harness/conformance/readers/reference.json").read_text(encoding="utf-8"))[format]
+    session.install("-e", ".[dev]", f"pyspark=={pinned['pyspark']}")
+    _pytest(session, "-m", "reference", "tests/reference", "-k", format)
 
 
 @nox.session
