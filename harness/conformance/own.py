@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any
 
 import pyarrow as pa
 
 from harness.conformance.engines import At, TableAt
 from harness.engine import find_engine
 from harness.table import Snapshot, Table, open_table
+from harness.testing.planner import plan_unpruned
 
-NAMES = ("duckdb", "spark", "oracle")
+ORACLE = "oracle"
+NAMES = ("duckdb", "spark", ORACLE)
 
 
 @dataclass(frozen=True, slots=True)
 class OwnReader:
-    """Harness's planner and one of its engines; a `ReaderUnderTest`."""
+    """Harness's planner and one of its engines; for the oracle, the planner that shares no code with harness's.
+
+    A `ReaderUnderTest`.
+    """
 
     name: str
 
@@ -34,8 +39,20 @@ class OwnReader:
         Raises:
             HarnessError: whatever opening, planning and reading raise.
         """
-        opened = open_table(table.metadata_path or table.location, format_hint=table.format)
-        plan = snapshot_of(opened, table.at).plan(columns, where)
+        location = table.metadata_path or table.location
+        if self.name == ORACLE:
+            plan = plan_unpruned(location, **_arguments(table.at), columns=columns, where=where)
+        else:
+            plan = snapshot_of(open_table(location, format_hint=table.format), table.at).plan(columns, where)
+        return find_engine(self.name).to_arrow(plan)
+
+    def read_changes(self, location: str, versions: tuple[int, int], columns: tuple[str, ...] | None) -> pa.Table:
+        """The change data of these versions, both included.
+
+        Raises:
+            HarnessError: as `harness.Table.changes`.
+        """
+        plan = open_table(location).changes(*versions, columns=columns).plan
         return find_engine(self.name).to_arrow(plan)
 
 
@@ -45,15 +62,12 @@ def snapshot_of(table: Table, at: At | None) -> Snapshot:
     Raises:
         SnapshotNotFoundError: there is none.
     """
-    chosen: dict[str, Any] = {}
-    if at is not None:
-        match at.kind:
-            case "snapshot_id" | "version":
-                chosen["snapshot_id"] = at.value
-            case "timestamp_ms":
-                chosen["timestamp"] = at.value
-            case "ref":
-                chosen["ref"] = at.value
-            case _:
-                assert_never(at.kind)
+    chosen = _arguments(at)
+    for name, harness_name in (("version", "snapshot_id"), ("timestamp_ms", "timestamp")):
+        if name in chosen:
+            chosen[harness_name] = chosen.pop(name)
     return table.snapshot(**chosen)
+
+
+def _arguments(at: At | None) -> dict[str, Any]:
+    return {} if at is None else {at.kind: at.value}

@@ -15,12 +15,12 @@ from pathlib import Path
 import pyarrow as pa
 
 import harness
-from harness.conformance.engines import At, ReaderUnderTest, TableAt
+from harness.conformance.engines import ArrowStream, At, ReaderUnderTest, TableAt
 from harness.conformance.judging import Answer, Measure, described, judge, said
 from harness.conformance.outcomes import Check, Expected, Outcome, as_expected, first_match, of_checks
-from harness.conformance.own import OwnReader
+from harness.conformance.own import ORACLE, OwnReader
 from harness.conformance.results import Case, EngineInfo, Run, ScenarioInfo
-from harness.errors import HarnessError, RequestError
+from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import FEATURES, missing_features
@@ -124,7 +124,9 @@ class _Tested:
 
     @property
     def measure(self) -> Measure:
-        return Measure.OWN if isinstance(self.reader, OwnReader) else Measure.FOREIGN
+        if not isinstance(self.reader, OwnReader):
+            return Measure.FOREIGN
+        return Measure.ORACLE if self.reader.name == ORACLE else Measure.OWN
 
     def unclaimed(self, scenario: Scenario) -> list[str]:
         return [] if self.claims is None else sorted(set(scenario.features) - self.claims)
@@ -193,20 +195,30 @@ class _Scene:
 
 
 def _answer(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectation) -> Answer:
-    table = TableAt(
-        format=built.scenario.format,
-        location=str(built.location),
-        metadata_path=None if built.metadata_path is None else str(built.metadata_path),
-        at=_at(expectation),
-    )
     started = time.monotonic()
     result: pa.Table | Exception
     try:
-        rows = reader.read(table, columns=expectation.columns, where=expectation.where)
+        rows = _rows(reader, built, expectation)
         result = rows if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows).read_all()
     except Exception as error:  # whatever an engine raises is its answer
         result = error
     return Answer(result, time.monotonic() - started)
+
+
+def _rows(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectation) -> ArrowStream:
+    versions = expectation.at.changes
+    if isinstance(reader, OwnReader):
+        # Where the directory tells the current metadata file, harness has to find it.
+        path = None if built.address == str(built.location) else built.address
+        if versions is not None:
+            changes: ArrowStream = reader.read_changes(built.address, versions, expectation.columns)
+            return changes
+    elif versions is not None:
+        raise UnsupportedError("reads of change data are asked of harness's own engines only")
+    else:
+        path = None if built.metadata_path is None else str(built.metadata_path)
+    table = TableAt(format=built.scenario.format, location=str(built.location), metadata_path=path, at=_at(expectation))
+    return reader.read(table, columns=expectation.columns, where=expectation.where)
 
 
 def _at(expectation: ResolvedExpectation) -> At | None:

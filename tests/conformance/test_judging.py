@@ -71,12 +71,26 @@ def test_a_read_comes_to(expected, result, own, foreign):
 
 
 @pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        pytest.param(CorruptDeleteError("in words of its own"), "PASS", id="class"),
+        pytest.param(InvalidTableError("position 7"), "FAIL", id="other-class"),
+        pytest.param(ROWS, "FAIL", id="rows"),
+        pytest.param(KeyError("x"), "ERROR", id="no-harness-error"),
+    ],
+)
+def test_the_oracle_is_asked_for_the_class_of_an_error(result, outcome):
+    assert judged(CORRUPT, result, Measure.ORACLE).outcome.value == outcome
+
+
+@pytest.mark.parametrize(
     ("expected", "result", "own", "foreign"),
     [
         pytest.param(ROWS, ROWS, "OPEN", "OPEN", id="as-decided"),
         pytest.param(ROWS, WRONG, "FAIL", "OPEN", id="not-as-decided"),
         pytest.param(None, ROWS, "OPEN", "OPEN", id="nothing-decided"),
-        pytest.param(None, InvalidTableError("x"), "OPEN", "OPEN", id="refused"),
+        pytest.param(None, InvalidTableError("x"), "ERROR", "OPEN", id="refused"),
+        pytest.param(ROWS, EngineError("x", cause=CRASHED), "ERROR", "ERROR", id="a-crash-is-no-answer"),
     ],
 )
 def test_an_open_question_fails_only_who_decided_it(expected, result, own, foreign):
