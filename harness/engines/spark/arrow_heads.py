@@ -1,12 +1,16 @@
 """What the driver learns of an Avro or ORC file before its rows are read: its columns, and in ORC how many rows it has.
 
-Only the ends of the files are read: the header of an Avro container, the footer of an ORC file.
+And of a Parquet file the codecs, which the footers that DuckDB reads for harness do not tell. Only the ends of the
+files are read: the header of an Avro container, the footer of an ORC or Parquet file.
 """
 
 from __future__ import annotations
 
 import io
 from typing import IO, cast
+
+import pyarrow as pa
+from pyarrow import parquet
 
 from harness.engines.data_files import FileName, check_file
 from harness.errors import CorruptFileError, HarnessError, UnsupportedError
@@ -49,6 +53,18 @@ def read_orc_traits(file: FileName, storage: Storage) -> OrcTraits:
         MissingFileError, CorruptFileError, UnsupportedError: naming the file.
     """
     return orc_traits(_opened(file, storage), file=str(file))
+
+
+def parquet_codecs(file: FileName, storage: Storage) -> frozenset[str]:
+    """The codecs of the first row group of a Parquet file, as pyarrow names them; none of a footer it cannot read."""
+    try:
+        footer = parquet.read_metadata(_opened(file, storage))
+    except (pa.ArrowException, OSError):  # a type that pyarrow does not know; DuckDB has read the footer
+        return frozenset()
+    if footer.num_row_groups == 0:
+        return frozenset()
+    group = footer.row_group(0)
+    return frozenset(group.column(i).compression for i in range(group.num_columns))
 
 
 def _opened(file: FileName, storage: Storage) -> IO[bytes]:

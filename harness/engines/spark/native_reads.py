@@ -6,6 +6,8 @@ ORC goes by a list of types that were tried on Spark 4.3 against harness's reade
 - dates, where the file does not say that they are in the proleptic calendar: Spark shifts those before 1582;
 - text in a file with `char` columns: Spark takes their blanks away, and the physical schema does not show them;
 - fixed: their length is checked by harness only.
+
+Parquet pages in Brotli are read by `arrow_scan` too, because Spark comes without that codec.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from harness.engines.arrow_files import variants
 from harness.engines.data_files import FileName
-from harness.engines.spark.arrow_heads import read_orc_traits
+from harness.engines.spark.arrow_heads import parquet_codecs, read_orc_traits
 from harness.physical import walk_stored
 from harness.projection import PhysicalField, PhysicalSchema, Source, Stored
 from harness.schema import (
@@ -59,8 +61,8 @@ def reads_natively(
     Args:
         schema: the physical schema that all files have.
         positions: whether the rows' positions are needed; Spark has them of Parquet files only.
-        files, storage: the files, where footers must be looked at (ORC, for text and dates); without a storage the
-            answer is the careful one.
+        files, storage: the files, where footers must be looked at (ORC, for text and dates; the codec of Parquet); of
+            ORC files the answer is the careful one without a storage.
 
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError: a footer cannot be read; naming the file.
@@ -73,11 +75,22 @@ def reads_natively(
         case "parquet":
             is_known = not any(isinstance(f.type, OpaqueType) for f in walk_stored(used))
             distinct = _has_distinct_names(schema) and _has_distinct_names(used, folded=str.casefold)
-            return is_known and distinct and all(f.name != _ROW_INDEX for f in used)
+            plain = is_known and distinct and all(f.name != _ROW_INDEX for f in used)
+            return plain and not _needs_brotli(files, storage)
         case "orc":
             return not positions and _is_plain_orc(schema, used) and _says_nothing_else(used, files, storage)
         case _:
             return False
+
+
+def _needs_brotli(files: Sequence[FileName], storage: Storage | None) -> bool:
+    """Whether the pages of Parquet files are in Brotli: by the first file, because tables are written with one codec.
+
+    In the rare table of several codecs, Spark itself fails on such a file, and says that it has no codec for it.
+    """
+    if storage is None or not files:
+        return False
+    return "BROTLI" in parquet_codecs(files[0], storage)
 
 
 def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], str] = str) -> bool:

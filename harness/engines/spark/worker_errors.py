@@ -1,7 +1,8 @@
 """Errors that cross from an executor to the driver, which gets no more of them than text.
 
-The text carries the error's parts behind a mark, so that the driver raises the class that a read in its own process
-would have raised, with the same table and file.
+The text of harness's own carries the error's parts behind a mark, so that the driver raises the class that a read in
+its own process would have raised, with the same table and file. What Spark's own readers say about a file is told by
+the name of Spark's error and the Java exceptions that caused it.
 """
 
 from __future__ import annotations
@@ -9,16 +10,24 @@ from __future__ import annotations
 import base64
 import json
 import re
+from urllib.parse import unquote
 
 from harness import errors
-from harness.errors import EngineError, HarnessError
+from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError
 
 _MARK = re.compile(r"\[harness:([A-Za-z0-9_-]+=*)\]")
 _LACKING = re.compile(r"No module named '(harness|numpy|pyarrow|fastavro|fsspec|pyroaring)\b")
+_FAILED_READ = re.compile(r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+)\.(?=\s|$)")
+_CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+_NO_DAMAGE = re.compile(
+    r"java\.net\.|Timeout|Interrupt|ClosedChannel|AccessDenied|AccessControl|Permission denied|Too many open files"
+    r"|ClassNotFound|NoClassDefFound|Unsupported|OutOfMemory|amazonaws|software\.amazon|\.azure\.|com\.google\.cloud"
+)
+"""Why a reader fails on a file that is whole."""
 
 
 def unwrap(error: BaseException) -> HarnessError | None:
-    """The error that an executor raised, out of what Spark made of it; None: it was none of harness's.
+    """The error about a file or its reader that an executor raised, out of what Spark made of it; None: another one.
 
     `error` may be Spark's exception, or one that was raised from it.
     """
@@ -33,7 +42,36 @@ def unwrap(error: BaseException) -> HarnessError | None:
                 "lakeharness there, and name that Python in PYSPARK_PYTHON before the session is made",
                 cause="MissingModule",
             )
+        unread = _FAILED_READ.search(text)
+        if unread is not None:
+            return _unread(unread.group(1), unread.group(2), causes(text))
     return None
+
+
+def causes(text: str) -> list[str]:
+    """The exceptions that led to one of Java's, by its printed form, from the last to the first: class and message."""
+    return list(dict.fromkeys(" ".join(cause.split()) for cause in _CAUSE.findall(text)))
+
+
+def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
+    """What ails a file that Spark's own reader failed on; an EngineError where that need not be the file."""
+    file = re.sub("^file:/+", "/", unquote(location))
+    if kind == "FILE_NOT_EXIST":
+        return MissingFileError(
+            "Cannot read a data file: it went missing after the read was planned; restore it, or plan anew",
+            cause="MissingFile",
+            file=file,
+            rule="iceberg 7.6",
+        )
+    reason = reasons[-1] if reasons else ""
+    if kind not in ("NO_HINT", "CANNOT_READ_FILE_FOOTER") or any(_NO_DAMAGE.search(r) for r in reasons):
+        return EngineError(f"Spark failed to read a file: {reason or kind}"[:500], file=file)
+    return CorruptFileError(
+        f"Cannot read file: it is damaged: {reason[:300]}; restore it",
+        cause="CorruptDataFile",
+        file=file,
+        rule="iceberg 7.6",
+    )
 
 
 def _texts(error: BaseException) -> list[str]:
