@@ -264,8 +264,8 @@ class _Queries:
         order = node.args.get("order")
         items = []
         for item in order.expressions if order is not None else ():
-            by_output = output_of(item, columns)
-            if by_output is not None:
+            output = output_of(item, columns)
+            if output is not None:
                 items.append(by_output(item, columns))
                 continue
             _check_shadows(item, scope)
