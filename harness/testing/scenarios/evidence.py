@@ -115,7 +115,7 @@ class Evidence:
             return []
         try:
             with self.file_of(recorded).open("rb") as file:
-                return [dict(record) for record in fastavro.reader(file)]  # type: ignore[call-overload]
+                return [record for record in fastavro.reader(file) if isinstance(record, dict)]
         except (OSError, ValueError, EOFError, KeyError, TypeError):
             return []  # a broken file shows nothing
 

@@ -33,7 +33,7 @@ def _by_format(name: str) -> Proof:
 
 FEATURES: Mapping[str, Feature] = {
     name: Feature(feature.meaning, _by_format(name))
-    for features in reversed(_BY_FORMAT.values())
+    for features in (DELTA_FEATURES, ICEBERG_FEATURES)
     for name, feature in features.items()
 }
 """Every feature by name; the proof of one that both formats have is that of the scenario's format."""

@@ -1,8 +1,8 @@
 """Edits of an Iceberg table that no table operation makes: documents by pointer, odd Avro schemas, damaged files.
 
     edit-metadata: {set: {properties/a: b, snapshots/0/summary: {...}}, unset: [last-updated-ms]}
-    edit-manifest-list: {of: COMMIT, set: {records/0/manifest_length: 1}, unset, CHANGES}      of: the current one if left out
-    edit-manifest: {of: FILE, set: {records/0/status: 1}, unset, entry: {...}, CHANGES}        the manifests with that file
+    edit-manifest-list: {of: COMMIT, set: {records/0/manifest_length: 1}, unset, CHANGES}   without `of` the current one
+    edit-manifest: {of: FILE, set: {records/0/status: 1}, unset, entry: {...}, CHANGES}     manifests with that file
     break: {delete: TARGET} | {truncate: TARGET, to: 10} | {corrupt: TARGET, at: 4, xor: 255}
            | {copy: TARGET, to: PATH} | {write: PATH, text: TEXT} or {write: PATH, bytes: HEX}
 
@@ -173,12 +173,14 @@ def _target(
             for path, document in table.manifests().items():
                 if any(entry_key(entry) == key for entry in document.records):
                     return table.file_of(path)
-    path = table.store.directory / text
-    if not path.is_file():
+        case _:
+            pass
+    file = table.store.directory / text
+    if not file.is_file():
         raise RequestError(
             f"No file {text!r} in {place}: expected a label ({', '.join(files)}), `metadata`, ..., or a path"
         )
-    return path
+    return file
 
 
 def _bytes(value: Any) -> Any:

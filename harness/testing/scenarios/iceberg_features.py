@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from harness.errors import RequestError
@@ -135,7 +136,7 @@ def _broken(evidence: Evidence) -> bool:
 
 def _schemas(evidence: Evidence) -> Iterator[tuple[dict[int, _Place], dict[int, _Place]]]:
     places = [_places(s["fields"]) for s in evidence.metadata.get("schemas", [])]
-    yield from zip(places, places[1:], strict=False)
+    yield from pairwise(places)
 
 
 _Place = tuple[tuple[int, ...], int, str, Any]

@@ -123,7 +123,7 @@ def _rows(path: Path, file_format: str) -> list[dict[str, Any]]:
                 return list(pq.read_table(path).to_pylist())
             case "avro":
                 with path.open("rb") as content:
-                    return [dict(row) for row in fastavro.reader(content)]  # type: ignore[call-overload]
+                    return [row for row in fastavro.reader(content) if isinstance(row, dict)]
             case _:
                 from pyarrow import orc
 

@@ -74,7 +74,7 @@ class IcebergHistory:
         given = Arguments(table, "table")
         self._directory = directory
         folder, schema = given.of(str, "folder", "table"), given.of(dict, "schema")
-        options = {name.replace("-", "_"): given.of(kind, name) for name, kind in _CREATE if given.has(name)}
+        options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _CREATE if given.has(n)}
         spec = _spec(given.of(list, "partition-spec", []), "table, key 'partition-spec'")
         given.finish()
         self.table = IcebergTable.create(directory / folder, schema, partition_spec=spec, **options)

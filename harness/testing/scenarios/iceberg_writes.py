@@ -1,15 +1,15 @@
 """The files of an Iceberg scenario: mappings that `append` and `commit` add, written by the builder.
 
     {data: LABEL, rows: ROWS, ...}                          a data file
-    {position-deletes: [[LABEL, 0], ...], ...}              a position delete file; a path in place of a label is as good
+    {position-deletes: [[LABEL, 0], ...], ...}              a position delete file; labels, or paths with a slash
     {equality-deletes: [id], rows: ROWS, ...}               an equality delete file; columns by name or field id
     {deletion-vectors: {LABEL: [0, 2]}, ...}                one Puffin file with a vector for each data file
 
-Each may have `label`, to be named by other operations (of several vectors: `label.LABEL`), and `set`, which changes its entry in the manifest before it is
-committed: {record_count: 7, lower_bounds: {id: 3}} (bounds and counts by column name). Every other key is an option of
-the builder's method, in kebab-case: format, partition, spec-id, columns, names, path, field-ids, row-group-size,
-compression, statistics, bounds-length, writer-options, referenced, ordered, ... Besides, for data and equality deletes:
-schema: the id of the schema to write under; types: {column: type text}, for other physical types.
+Each may have `label`, to be named by other operations (of several vectors: `label.LABEL`), and `set`, which changes
+its entry in the manifest before it is committed: {record_count: 7, lower_bounds: {id: 3}}; bounds and counts by column
+name. Every other key is an option of the builder's method, in kebab-case: format, partition, spec-id, columns, names,
+path, field-ids, row-group-size, compression, statistics, bounds-length, writer-options, ordered, ... Besides, for data
+and equality deletes: schema: the id of the schema to write under; types: {column: type text}, other physical types.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class IcebergWrites:
         schema = self._schema(given)
         columns = given.texts("columns", None)
         fields = schema.fields if columns is None else tuple(find_field(schema, c) for c in columns)
-        rows = natural_rows(fields, expanded(given.any("rows"), f"{given.place}, key 'rows'"))
+        rows = natural_rows(fields, _rows(given))
         options = self._options(given, IcebergTable.write_data)
         return [(label, self.table.write_data(rows, schema=schema, columns=columns, **options))]
 
@@ -93,7 +93,7 @@ class IcebergWrites:
         if given.has("referenced"):
             referenced["referenced"] = self._target(given.text("referenced"), given.place)
         if given.has("rows"):
-            referenced["rows"] = natural_rows(self.table.schema.fields, given.of(list, "rows"))
+            referenced["rows"] = natural_rows(self.table.schema.fields, _rows(given))
         options = self._options(given, IcebergTable.write_position_deletes)
         return [(None, self.table.write_position_deletes(pairs, **referenced, **options))]
 
@@ -102,7 +102,7 @@ class IcebergWrites:
         schema = self._schema(given)
         ids = [c if isinstance(c, int) else find_field(schema, c).id for c in columns]
         extra = [c if isinstance(c, int) else find_field(schema, c).id for c in given.of(list, "extra-columns", [])]
-        rows = natural_rows(_in_given_order(schema, (*ids, *extra)), given.of(list, "rows"))
+        rows = natural_rows(_in_given_order(schema, (*ids, *extra)), _rows(given))
         options = self._options(given, IcebergTable.write_equality_deletes)
         handle = self.table.write_equality_deletes(ids, rows, schema=schema, extra_columns=extra, **options)
         return [(None, handle)]
@@ -122,11 +122,17 @@ class IcebergWrites:
         number = given.of(int, "schema", None)
         schema = self.table.schema
         if number is not None:
-            schema = label_of({s.id: s for s in self.table.document.schemas}, number, "schema", given.place)
+            schema = self._schema_of(number, given.place)
         for path, text in given.of(dict, "types", {}).items():
             type_ = parse_type(text)[0]
             schema = change(schema, path, _typed(type_))
         return schema
+
+    def _schema_of(self, number: int, place: str) -> Schema:
+        for schema in self.table.document.schemas:
+            if schema.id == number:
+                return schema
+        raise RequestError(f"Unknown schema {number} in {place}: there are 0 to {len(self.table.document.schemas) - 1}")
 
     def _options(self, given: Arguments, method: Callable[..., Any]) -> dict[str, Any]:
         """What is left of the mapping, as keyword arguments of a builder's method."""
@@ -148,9 +154,7 @@ class IcebergWrites:
 
     def _change_entry(self, handle: DataFileHandle, changes: Mapping[str, Any], place: str) -> None:
         for name, value in changes.items():
-            if name in _BOUNDS and value is not None:
-                handle.data_file[name] = self._by_id(handle, name, value, place)
-            elif name in _COUNTS and value is not None:
+            if name in (*_BOUNDS, *_COUNTS) and value is not None:
                 handle.data_file[name] = self._by_id(handle, name, value, place)
             else:
                 handle.data_file[name] = value
@@ -180,9 +184,13 @@ _KINDS: Mapping[str, Callable[[IcebergWrites, Arguments], list[tuple[str | None,
 }
 
 
+def _rows(given: Arguments) -> list[Any]:
+    return expanded(given.any("rows"), f"{given.place}, key 'rows'")
+
+
 def _in_given_order(schema: Schema, ids: Sequence[int]) -> tuple[Field, ...]:
     """The columns that hold these ids, in the order of the ids; a nested key's column stands for all of its keys."""
-    fields = {}
+    fields: dict[int, Field] = {}
     for id_ in ids:
         for f in pruned(schema.fields, set(ids)):
             if id_ in {f.id, *(inner.id for _, inner in Schema(fields=(f,)).walk())}:

@@ -165,8 +165,9 @@ def _selector(value: Any, place: str) -> Selector:
     given = Arguments(value, place)
     for kind, types in _SELECTORS.items():
         if given.has(kind):
-            chosen = given.any(kind)
-            if not isinstance(chosen, types) or isinstance(chosen, bool):
+            chosen: Any = given.any(kind)
+            fits = isinstance(chosen, types) and not isinstance(chosen, bool)
+            if not fits:
                 raise RequestError(f"Invalid {kind!r} in {place}: got {chosen!r}")
             given.finish()
             return Selector(kind, tuple(chosen) if isinstance(chosen, list) else chosen)

@@ -20,7 +20,7 @@ class Selector:
     """Which point of a table's history is read, as a scenario says it.
 
     value: a commit's label (`snapshot`), a branch or tag (`ref`), a number (`version`), milliseconds since 1970 UTC or
-        a commit's label (`timestamp`), the first and last version of a range of changes (`changes`); None for `current`.
+        a commit's label (`timestamp`), the first and last version of a range of changes (`changes`); None: `current`.
     """
 
     kind: SelectorKind = "current"

@@ -90,10 +90,9 @@ def describe(verdict: Verdict) -> str:
             return comparison.to_text()
         case Accepted(expected, rows):
             return f"{rows} rows, where {_described(expected)} was expected"
-        case Raised(error, None):
-            return f"{type(error).__name__}, where rows were expected: {error}"
-        case Raised(error, ExpectedError() as expected):
-            return f"{type(error).__name__}, where {_described(expected)} was expected: {error}"
+        case Raised(error, expectation):
+            wanted = "rows were" if expectation is None else f"{_described(expectation)} was"
+            return f"{type(error).__name__}, where {wanted} expected: {error}"
         case Undecided(reason, inner):
             return f"open ({reason})" + ("" if inner is None else f": {describe(inner)}")
 

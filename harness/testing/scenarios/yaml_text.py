@@ -70,7 +70,7 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            raise yaml.composer.ComposerError(None, None, "scenarios have no aliases", self.peek_event().start_mark)
+            raise yaml.composer.ComposerError(None, None, "a scenario has no aliases", None)
         return super().compose_node(parent, index)
 
 
@@ -121,7 +121,7 @@ def _entry(head: str, item: Any) -> Iterator[str]:
 
 def _item(item: Any) -> Iterator[str]:
     line = f"- {_flow(item)}"
-    if _is_short(item, line):
+    if _is_short(item, line) and not (isinstance(item, Mapping) and len(item) == 1):
         yield line
         return
     for number, below in enumerate(_block(item)):
@@ -129,12 +129,19 @@ def _item(item: Any) -> Iterator[str]:
 
 
 def _is_short(item: Any, line: str) -> bool:
-    if not isinstance(item, list | tuple | Mapping) or not item:
-        return True
-    if len(line) > WIDTH:
-        return False
-    # Several rows stand one below the other, however short they are.
-    return not (isinstance(item, list | tuple) and len(item) > 1 and any(isinstance(v, list | Mapping) for v in item))
+    return not item or not isinstance(item, list | tuple | Mapping) or (len(line) <= WIDTH and not _has_rows(item))
+
+
+def _has_rows(item: Any) -> bool:
+    """Whether several lists or mappings stand in one list, at any level: such stand one below the other."""
+    match item:
+        case list() | tuple():
+            nested = [v for v in item if isinstance(v, list | tuple | Mapping)]
+            return len(nested) > 1 or any(map(_has_rows, nested))
+        case Mapping():
+            return any(map(_has_rows, item.values()))
+        case _:
+            return False
 
 
 def _flow(value: Any) -> str:

@@ -1,0 +1,49 @@
+"""`harness build`."""
+
+from __future__ import annotations
+
+import json
+
+from harness.cli import DONE, FAILED, main
+
+_ONE = "iceberg/deletes/null-keys"
+
+
+def test_build_writes_tables_answers_and_an_index(tmp_path, capsys):
+    assert main(["build", "iceberg/deletes/null*", _ONE, str(tmp_path / "out")]) == DONE
+    out = tmp_path / "out"
+    index = json.loads((out / "index.json").read_text())
+    assert index["version"] == 1
+    (entry,) = [case for case in index["cases"] if case["name"] == _ONE]
+    assert entry["case"] == f"{_ONE}/case.json"
+    case = json.loads((out / entry["case"]).read_text())
+    assert case["location"] == str(out / _ONE / "table")
+    assert (out / _ONE / case["reads"][0]["rows"]["parquet"]).is_file()
+    assert str(out / entry["case"]) in capsys.readouterr().out.splitlines()
+
+
+def test_build_takes_a_file(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "title: One row\nformat: iceberg\nclauses: []\ntable: {schema: {id: long}}\n"
+        "history: [{append: [{data: a, rows: [[1]]}]}]\nexpect: {rows: [[1]]}\n"
+    )
+    assert main(["build", str(file), str(tmp_path / "out")]) == DONE
+    assert (tmp_path / "out/mine/case.json").is_file()
+
+
+def test_build_refuses_what_is_there(tmp_path, capsys):
+    (tmp_path / _ONE).mkdir(parents=True)
+    assert main(["build", _ONE, str(tmp_path)]) == FAILED
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_build_wants_scenarios_or_all(tmp_path, capsys):
+    assert main(["build", str(tmp_path)]) == FAILED
+    assert main(["build", "--all", _ONE, str(tmp_path)]) == FAILED
+    assert capsys.readouterr().err.count("--all") == 2
+
+
+def test_build_names_an_unknown_scenario(tmp_path, capsys):
+    assert main(["build", "no/such", str(tmp_path)]) == FAILED
+    assert "No scenario matches 'no/such'" in capsys.readouterr().err
