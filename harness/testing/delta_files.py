@@ -60,7 +60,8 @@ class FileOptions:
 
     compression: as pyarrow names it. field_ids: whether the file carries the ids of column mapping; None: where the
     table has them. row_group_size: rows. statistics: `all`, `none`, or the top-level columns (logical names) that get
-    them. bounds_length: characters that string bounds are cut to. writer_options: for `pyarrow.parquet.write_table`.
+    them. bounds_length: characters that string bounds are cut to. element_name: what the file calls the elements of
+    lists; None: `element`. writer_options: for `pyarrow.parquet.write_table`.
     """
 
     compression: str = "snappy"
@@ -68,6 +69,7 @@ class FileOptions:
     row_group_size: int | None = None
     statistics: Statistics = "all"
     bounds_length: int = 32
+    element_name: str | None = None
     writer_options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -99,8 +101,12 @@ def write_parquet(path: Path, table: pa.Table, options: FileOptions, modified_ms
         "compression": options.compression,
         "row_group_size": options.row_group_size,
         "store_schema": False,
+        "use_compliant_nested_type": options.element_name is None,
         **options.writer_options,
     }
+    if options.element_name is not None:
+        name = options.element_name
+        table = table.cast(pa.schema([f.with_type(_with_elements(f.type, name)) for f in table.schema]))
     pq.write_table(table, path, **settings)
     set_time(path, modified_ms)
 
@@ -155,6 +161,19 @@ def _physical(f: Field, names: Mapping[int, str]) -> Field:
 
 def _with_id(arrow: pa.Field, f: Field) -> pa.Field:
     return pa.field(arrow.name, _with_inner_ids(arrow.type, f), arrow.nullable, {"PARQUET:field_id": str(f.id)})
+
+
+def _with_elements(kind: pa.DataType, name: str) -> pa.DataType:
+    """The type with this name for the elements of its lists."""
+    if pa.types.is_list(kind):
+        element = kind.value_field
+        return pa.list_(element.with_name(name).with_type(_with_elements(element.type, name)))
+    if pa.types.is_map(kind):
+        item = kind.item_field
+        return pa.map_(kind.key_field, item.with_type(_with_elements(item.type, name)))
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_with_elements(f.type, name)) for f in kind])
+    return kind
 
 
 def _with_inner_ids(kind: pa.DataType, f: Field) -> pa.DataType:

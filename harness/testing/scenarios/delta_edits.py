@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,25 +49,19 @@ def damage(given: Arguments, root: Path, labels: Mapping[str, Path]) -> None:
     Raises:
         RequestError: no file is meant, or what to do is unknown.
     """
-    for kind in ("delete", "truncate", "corrupt", "copy", "write"):
-        if given.has(kind):
-            break
-    else:
-        raise RequestError(f"Missing key in {given.place}: give delete, truncate, corrupt, copy or write")
+    kinds = [kind for kind in _DAMAGE if given.has(kind)]
+    if len(kinds) != 1:
+        raise RequestError(f"Invalid {given.place}: give one of {', '.join(_DAMAGE)}")
+    (kind,) = kinds
     subject = given.text(kind)
     if kind == "write":
         path = root / subject
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(given.text("text"), encoding="utf-8", newline="\n")
         return
-    arguments = {
-        "delete": lambda: (),
-        "truncate": lambda: (given.integer("to"),),
-        "corrupt": lambda: (given.integer("at"), given.of(int, "xor", 0xFF)),
-        "copy": lambda: (root / given.text("to"),),
-    }[kind]()
+    change = _change(kind, given, root)
     for path in targets(subject, root, labels, given.place):
-        _damage(kind, path, arguments)
+        change(path)
 
 
 def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> list[Path]:
@@ -106,23 +100,34 @@ def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> li
 
 
 _GONE: Any = object()
+_DAMAGE = ("delete", "truncate", "corrupt", "copy", "write")
 
 
-def _damage(kind: str, path: Path, arguments: Sequence[Any]) -> None:
-    time_ms = path.stat().st_mtime_ns // 1_000_000
+def _change(kind: str, given: Arguments, root: Path) -> Callable[[Path], None]:
+    """What to do to each file."""
     match kind:
         case "delete":
-            path.unlink()
-            return
+            return Path.unlink
         case "truncate":
-            truncate(path, *arguments)
+            size = given.integer("to")
+            return lambda path: _as_old(path, lambda: truncate(path, size))
         case "corrupt":
-            corrupt(path, *arguments)
+            at, bits = given.integer("at"), given.of(int, "xor", 0xFF)
+            return lambda path: _as_old(path, lambda: corrupt(path, at, bits))
         case _:
-            (target,) = arguments
+            target = root / given.text("to")
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-            path = target
+            return lambda path: _copy(path, target)
+
+
+def _copy(path: Path, target: Path) -> None:
+    shutil.copy2(path, target)
+
+
+def _as_old(path: Path, change: Callable[[], None]) -> None:
+    """Change the file and give it its time back."""
+    time_ms = path.stat().st_mtime_ns // 1_000_000
+    change()
     set_time(path, time_ms)
 
 

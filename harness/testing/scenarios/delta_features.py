@@ -33,7 +33,7 @@ def _plans(shows: Callable[[ScanPlan], bool]) -> Proof:
 
 
 def _vector(storage: str | None, magic: int | None = None) -> Proof:
-    """A deletion vector of this storage type is in the log, and hits a planned file, or all of a file, or no plan can be made."""
+    """A deletion vector of this storage type is in the log; it hits a planned or a whole file, if there is a plan."""
 
     def proof(evidence: Evidence) -> bool:
         found = [a["deletionVector"] for a in DeltaLogOnDisk(evidence).of_kind("add") if a.get("deletionVector")]
@@ -159,6 +159,11 @@ def _stored_type(*names: str) -> Proof:
         return False
 
     return proof
+
+
+def _legacy_list(evidence: Evidence) -> bool:
+    paths = (footer.schema.column(i).path for _, footer in footers(evidence) for i in range(footer.num_columns))
+    return any(".list." in path and ".element" not in path for path in paths)
 
 
 def _extra_column(evidence: Evidence) -> bool:
@@ -310,6 +315,7 @@ DELTA_FEATURES: dict[str, Feature] = {
     "legacy-timestamp": Feature(
         "a file stores timestamps as INT96 or in milliseconds", _stored_type("INT96", "milliseconds")
     ),
+    "legacy-list": Feature("a file calls the elements of a list otherwise than `element`", _legacy_list),
     "extra-file-column": Feature("a file has a column that no schema has", _extra_column),
     # partitions, statistics
     "partition-values": Feature("files have partition values", _partition_texts(lambda text: True)),

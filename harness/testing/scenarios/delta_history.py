@@ -6,7 +6,7 @@
 
 An operation is a mapping with one key:
 
-    append, overwrite: FILES        remove: LABELS       delete-rows: {LABEL: [positions]}
+    append, overwrite: FILES        remove: LABELS       delete-rows: {LABEL: [positions] or {ranges: [[first, last]]}}
     commit: {add: FILES, remove: FILES, changes: FILES, delete-rows: {...}, actions: [...], raw: [lines]}
     add-column: {name, type, parent, metadata}    drop-column: PATH    rename-column: {path, to}
     move-column: {path, to}    widen-column: {path, type, annotation}
@@ -178,7 +178,7 @@ class DeltaHistory:
         options = {name.replace("-", "_"): given.any(name) for name in _COMMIT if given.has(name)}
         actions = list(options.pop("actions", []))
         removed = [self.writes.removed(s, place) for s in given.of(list, "remove", [])]
-        added = []
+        added: list[DataFileHandle] = []
         if given.has("delete-rows"):
             before, added, upgrade = self._marked(given.any("delete-rows"), place)
             removed, actions = [*removed, *before], [*upgrade, *actions]
@@ -200,7 +200,7 @@ class DeltaHistory:
         options = {name: given.any(name) for name in ("storage", "prefix", "format") if given.has(name)}
         changed = given.of(dict, "set", {})
         given.finish()
-        dead = {h: h.positions | frozenset(checked(list, p, place)) for h, p in handles.items()}
+        dead = {h: h.positions | _positions(p, place) for h, p in handles.items()}
         before = [replace(h) for h in handles]
         for handle, vector in self.table.write_vectors(dead, **options).items():
             edit(vector, self.writes.filled(changed, place), (), place)
@@ -331,6 +331,16 @@ class DeltaHistory:
         info: Json = next((a["commitInfo"] for a in self.table.actions(version) if "commitInfo" in a), {})
         moment: int = info.get("inCommitTimestamp", self.table.log.time_of(version))
         return moment
+
+
+def _positions(value: Any, place: str) -> frozenset[int]:
+    """Positions of rows, in a list or as `{ranges: [[first, last], ...]}`, both included."""
+    if not isinstance(value, Mapping):
+        return frozenset(checked(int, p, place) for p in checked(list, value, place))
+    given = Arguments(value, place)
+    ranges = [checked(list, r, place) for r in given.of(list, "ranges")]
+    given.finish()
+    return frozenset(p for first, last in ranges for p in range(first, last + 1))
 
 
 def _renamed(value: Any, key: str, name: str) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class DeltaWrites:
         if schema is not None:
             options["schema"] = schema
         chosen = options.get("columns")
-        rows = expanded(given.of(object, "rows"), f"{given.place}, key 'rows'")  # type: ignore[type-abstract]
+        rows = expanded(given.any("rows"), f"{given.place}, key 'rows'")
         shown = _row_fields(schema or self.table.schema, chosen)
         natural = natural_rows(shown, rows)
         write: Callable[..., DataFileHandle] = self.table.write_changes if kind == "changes" else self.table.write_data
