@@ -36,6 +36,7 @@ def spark() -> Iterator[SparkSession]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--on-spark", action="store_true", help="read every table of the engine tests on Spark too")
+    parser.addoption("--on-oracle", action="store_true", help="read every table of the engine tests by the oracle too")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -23,7 +23,7 @@ Where to look:
     iceberg/    metadata file → manifests → ScanPlan
     delta/      log segment → actions → state of a version → ScanPlan
     files/      physical schemas and rows of data files
-    engines/    ScanPlan → rows: duckdb, spark; `engine`: how one is found by name
+    engines/    ScanPlan → rows: duckdb, spark, oracle (slow, plain Python); `engine`: how one is found by name
     transpile/  queries and filters in DuckDB's dialect as Spark means them
     differ/     rows of two sides → what differs, and why
     testing/    tables for tests and for the demo

@@ -76,7 +76,7 @@ class SparkEngine(Engine, Protocol):
 
 
 def find_engine(name: str) -> Engine:
-    """The engine of that name, `duckdb` or `spark`.
+    """The engine of that name: `duckdb`, `spark` or `oracle`.
 
     Raises:
         RequestError: there is no such engine, or what it needs is not installed.
@@ -100,5 +100,9 @@ def spark_engine() -> SparkEngine:
     return cast(SparkEngine, find_engine("spark"))
 
 
-_NEEDS = {"duckdb": ("duckdb", "duckdb"), "spark": ("pyspark", "'lakeharness[spark]'")}
+_NEEDS = {
+    "duckdb": ("duckdb", "duckdb"),
+    "spark": ("pyspark", "'lakeharness[spark]'"),
+    "oracle": ("pyarrow", "pyarrow"),
+}
 """By name of an engine: the package that it runs on, and what to install."""

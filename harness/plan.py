@@ -90,11 +90,15 @@ class EqualityDelete:
 class PositionDelete:
     """One source of deleted positions, for display; the positions come from `ScanPlan.load_positions`.
 
+    An engine may also read them itself, where `physical` says from what: the oracle does.
+
     kind: `position delete file`, or `deletion vector`.
     path: the delete file, as recorded.
     offset, length: the blob in the file, in bytes; None for a whole file.
     record_count: deleted positions in it, None if unknown.
     files: ordinals of the data files that it may hit.
+    physical: where the bytes are; None: only `load_positions` can tell (inline vectors, a change feed's differences).
+    format: `parquet`, `avro` or `orc` of a position delete file.
     """
 
     kind: Literal["position delete file", "deletion vector"]
@@ -103,6 +107,8 @@ class PositionDelete:
     length: int | None = None
     record_count: int | None = None
     files: tuple[int, ...] = ()
+    physical: str | None = None
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

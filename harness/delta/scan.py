@@ -158,6 +158,11 @@ class _Scan:
         parts = tuple(replace(f, physical_name=None) for f in self.snapshot.columns.partition_columns)
         return replace(column, type=StructType(parts) if parts else UnknownType())
 
+    def _physical(self, vector: DeletionVectorDescriptor) -> str | None:
+        """Where the bytes of a vector are; None for an inline one."""
+        path = vector_path(vector, self.source.root)
+        return None if path is None else self.source.path_map.physical(path)
+
     def _position_deletes(self, targets: dict[int, DeletedFile]) -> tuple[PositionDelete, ...]:
         return tuple(
             PositionDelete(
@@ -167,6 +172,7 @@ class _Scan:
                 length=target.vector.size,
                 record_count=target.vector.cardinality,
                 files=(ordinal,),
+                physical=self._physical(target.vector),
             )
             for ordinal, target in targets.items()
         )

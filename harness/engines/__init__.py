@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.engine import DuckDBEngine, SparkEngine
-    from harness.engines import duckdb, spark
+    from harness.engine import DuckDBEngine, Engine, SparkEngine
+    from harness.engines import duckdb, oracle, spark
 
     # mypy proves here that the modules are what `harness.engine.find_engine` says they are.
     _duckdb: DuckDBEngine = duckdb
     _spark: SparkEngine = spark
+    _oracle: Engine = oracle

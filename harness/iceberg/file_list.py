@@ -92,7 +92,7 @@ def list_files(
         equality_deletes=scopes.used(),
         equality_scopes=scopes.all(),
         partitions=partitions.all(),
-        position_deletes=_position_deletes(kept),
+        position_deletes=_position_deletes(kept, source),
         load_positions=make_loader(
             dict(enumerate(kept)), storage=source.storage, path_map=source.path_map, table=source.location
         ),
@@ -225,12 +225,12 @@ def _table(kept: list[FileDeletes], scopes: list[int], source: ScanSource, parti
     return pa.table(columns, schema=FILES)
 
 
-def _position_deletes(kept: list[FileDeletes]) -> tuple[PositionDelete, ...]:
+def _position_deletes(kept: list[FileDeletes], source: ScanSource) -> tuple[PositionDelete, ...]:
     """The sources of deleted positions with the data files that each may hit, in the order of those."""
     hits: dict[int, tuple[ManifestEntry, list[int]]] = {}
     for ordinal, deletes in enumerate(kept):
-        sources = [deletes.vector] if deletes.vector is not None else deletes.position_files
-        for entry in sources:
+        applied = [deletes.vector] if deletes.vector is not None else deletes.position_files
+        for entry in applied:
             hits.setdefault(id(entry), (entry, []))[1].append(ordinal)
     return tuple(
         PositionDelete(
@@ -240,6 +240,8 @@ def _position_deletes(kept: list[FileDeletes]) -> tuple[PositionDelete, ...]:
             length=entry.file.content_size,
             record_count=entry.file.record_count,
             files=tuple(ordinals),
+            physical=source.path_map.physical(entry.file.path),
+            format=entry.file.format,
         )
         for entry, ordinals in hits.values()
     )

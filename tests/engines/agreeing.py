@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import on_spark
+import on_oracle
 
 from harness.engines.duckdb import engine
 from harness.engines.duckdb.engine import Use
@@ -26,7 +26,7 @@ def rows(
     location: where the table is by now; None: where it was made. more: options of `open_table`.
     """
     plan = open_table(str(location or t.metadata_path.parent.parent), **more).snapshot().plan(columns, where)
-    arrow = on_spark.to_arrow(plan)
+    arrow = on_oracle.to_arrow(plan)
     assert arrow.column_names == [f.name for f in plan.columns]
     if not plan.columns:
         return [()] * arrow.num_rows

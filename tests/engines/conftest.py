@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import on_oracle
 import on_spark
 import pytest
 
@@ -11,9 +12,10 @@ from harness.testing.iceberg import IcebergTable
 
 
 @pytest.fixture(autouse=True)
-def _on_spark(request: pytest.FixtureRequest) -> None:
+def _on_other_engines(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--on-spark"):
         on_spark.session = request.getfixturevalue("spark")
+    on_oracle.asked = request.config.getoption("--on-oracle")
 
 
 @pytest.fixture(params=["by scope", "by sequence number"])

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import on_spark
+import on_oracle
 import pyarrow as pa
 
 import harness
@@ -23,7 +23,7 @@ def arrow(table: IcebergTable, **how: Any) -> pa.Table:
 
 def snapshot_arrow(snapshot: harness.Snapshot, **how: Any) -> pa.Table:
     """The rows of a snapshot; asserts that `to_duckdb` gives the same ones."""
-    at_once = on_spark.to_arrow(snapshot.plan(**how))
+    at_once = on_oracle.to_arrow(snapshot.plan(**how))
     if at_once.num_columns and len({name.lower() for name in at_once.column_names}) == at_once.num_columns:
         relation = conform(pa.table(snapshot.to_duckdb(connect(), **how)), at_once.schema)
         assert values(relation) == values(at_once)
