@@ -1,0 +1,243 @@
+"""Operations of Delta scenarios: what each does to the table, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import open_table
+from harness.errors import CorruptDeleteError, CorruptFileError, MissingFileError, RequestError
+from harness.testing.scenarios.delta_features import DELTA_FEATURES
+from harness.testing.scenarios.delta_history import DeltaHistory
+from harness.testing.scenarios.evidence import evidence_of
+from harness.testing.scenarios.model import (
+    Built,
+    Expectation,
+    ResolvedExpectation,
+    ResolvedSelector,
+    Scenario,
+    Selector,
+)
+
+TABLE: dict[str, Any] = {"schema": {"id": "long", "name": "string"}}
+TWO_ROWS = {"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]}
+
+
+def built(directory: Path, operations: Iterable[dict[str, Any]], **table: Any) -> DeltaHistory:
+    history = DeltaHistory(directory, {**TABLE, **table})
+    for operation in operations:
+        history.apply(operation)
+    return history
+
+
+def rows(history: DeltaHistory, **selector: Any) -> list[tuple[Any, ...]]:
+    read = open_table(str(history.location)).snapshot(**selector).to_arrow()
+    return sorted(tuple(row.values()) for row in read.to_pylist())
+
+
+def log_files(history: DeltaHistory, pattern: str) -> list[str]:
+    return sorted(p.name for p in (history.location / "_delta_log").glob(pattern))
+
+
+@pytest.mark.parametrize(
+    ("operations", "expected"),
+    [
+        pytest.param([], [(1, "x"), (2, "y")], id="append"),
+        pytest.param([{"delete-rows": {"a": [0]}}], [(2, "y")], id="delete-rows"),
+        pytest.param([{"delete-rows": {"a": {"ranges": [[0, 1]]}}}], [], id="delete-ranges"),
+        pytest.param([{"delete-rows": {"a": [0]}}, {"delete-rows": {"a": [1]}}], [], id="delete-rows-twice"),
+        pytest.param([{"remove": ["a"]}], [], id="remove"),
+        pytest.param([{"remove": ["a"]}, {"append": ["a"]}], [(1, "x"), (2, "y")], id="add-again"),
+        pytest.param([{"overwrite": [{"data": "b", "rows": [[3, None]]}]}], [(3, None)], id="overwrite"),
+        pytest.param(
+            [{"commit": {"delete-rows": {"a": [1]}, "add": [{"data": "b", "rows": [[2, "z"]]}]}}],
+            [(1, "x"), (2, "z")],
+            id="merge",
+        ),
+        pytest.param(
+            [{"append": [{"data": "b", "rows": {"count": 3, "from": 7, "row": ["{i}", "r{i}"], "except": [8]}}]}],
+            [(1, "x"), (2, "y"), (7, "r7"), (9, "r9")],
+            id="counted-rows",
+        ),
+        pytest.param([{"drop-column": "name"}], [(1,), (2,)], id="drop-column"),
+        pytest.param([{"add-column": {"name": "c", "type": "int"}}], [(1, "x", None), (2, "y", None)], id="add-column"),
+        pytest.param([{"move-column": {"path": "name", "to": 0}}], [("x", 1), ("y", 2)], id="move-column"),
+        pytest.param([{"checkpoint": None}, {"expire-log": 1}], [(1, "x"), (2, "y")], id="checkpoint"),
+        pytest.param([{"move-table": "deep/er"}], [(1, "x"), (2, "y")], id="move-table"),
+        pytest.param([{"commit": {"raw": ['{"remove":{"path":"{path a}","dataChange":true}}']}}], [], id="raw-line"),
+        pytest.param(
+            [{"commit": {"remove": [{"file": "a", "set": {"path": "file://{table}/part-00001.parquet"}}]}}],
+            [],
+            id="edited-removal",
+        ),
+    ],
+)
+def test_operations_give_rows(
+    tmp_path: Path, operations: list[dict[str, Any]], expected: list[tuple[Any, ...]]
+) -> None:
+    assert rows(built(tmp_path, [TWO_ROWS, *operations])) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "pattern", "count"),
+    [
+        ("classic", "*1.checkpoint.parquet", 1),
+        ({"kind": "multi-part", "parts": 3}, "*.checkpoint.*.0000000003.parquet", 3),
+        ({"kind": "v2-json", "sidecars": 2}, "_sidecars/*", 2),
+        ({"kind": "v2-parquet", "sidecars": 0, "hint": False}, "*1.checkpoint.*-*.parquet", 1),
+        ({"kind": "classic", "version": 0}, "*0.checkpoint.parquet", 1),
+    ],
+    ids=["classic", "multi-part", "v2-json", "v2-parquet", "older-version"],
+)
+def test_checkpoints_are_written(tmp_path: Path, kind: Any, pattern: str, count: int) -> None:
+    history = built(tmp_path, [TWO_ROWS, {"checkpoint": kind}], features=["v2Checkpoint"])
+    assert len(log_files(history, pattern)) == count
+    hinted = not isinstance(kind, dict) or kind.get("hint", True)
+    assert log_files(history, "_last*") == (["_last_checkpoint"] if hinted else [])
+
+
+@pytest.mark.parametrize(
+    ("operation", "error"),
+    [
+        pytest.param({"break": {"delete": "a"}}, MissingFileError, id="delete-label"),
+        pytest.param({"break": {"truncate": "commit 2", "to": -9}}, CorruptFileError, id="truncate-commit"),
+        pytest.param({"break": {"corrupt": "vectors", "at": -1}}, CorruptDeleteError, id="corrupt-vector"),
+        pytest.param({"break": {"delete": "**/*.bin"}}, MissingFileError, id="delete-pattern"),
+        pytest.param(
+            {"break": {"write": "_delta_log/00000000000000000002.json", "text": "{"}}, CorruptFileError, id="write"
+        ),
+    ],
+)
+def test_broken_tables_are_refused(tmp_path: Path, operation: dict[str, Any], error: type[Exception]) -> None:
+    history = built(tmp_path, [TWO_ROWS, {"delete-rows": {"a": [0]}}])
+    assert rows(history) == [(2, "y")]
+    history.apply(operation)
+    with pytest.raises(error):
+        rows(history)
+
+
+def test_damage_leaves_the_time_of_a_commit(tmp_path: Path) -> None:
+    history = built(tmp_path, [TWO_ROWS])
+    commit = history.location / "_delta_log" / f"{1:020d}.json"
+    before = commit.stat().st_mtime_ns
+    history.apply({"break": {"corrupt": "commit 1", "at": 0}})
+    assert commit.stat().st_mtime_ns == before
+
+
+def test_edits_reach_into_texts_of_json(tmp_path: Path) -> None:
+    edit = {
+        "version": 0,
+        "set": {"2/metaData/schemaString/fields/1/name": "title"},
+        "unset": ["2/metaData/createdTime"],
+    }
+    history = built(tmp_path, [{"edit-commit": edit}])
+    metadata = history.table.actions(0)[2]["metaData"]
+    assert [f["name"] for f in json.loads(metadata["schemaString"])["fields"]] == ["id", "title"]
+    assert "createdTime" not in metadata
+
+
+@pytest.mark.parametrize(("checksum", "kept"), [("old", True), ("new", False)])
+def test_an_edited_hint_keeps_its_checksum_unless_asked(tmp_path: Path, checksum: str, *, kept: bool) -> None:
+    history = built(tmp_path, [TWO_ROWS, {"checkpoint": "classic"}])
+    before = history.table.log.hint()["checksum"]
+    history.apply({"edit-last-checkpoint": {"set": {"size": 99}, "checksum": checksum}})
+    hint = history.table.log.hint()
+    assert hint["size"] == 99
+    assert (hint["checksum"] == before) is kept
+
+
+def test_selectors_resolve_labels_to_versions_and_times(tmp_path: Path) -> None:
+    history = built(
+        tmp_path,
+        [
+            {"append": {"files": [{"data": "a", "rows": [[1, "x"]]}], "as": "first", "timestamp": 5000}},
+            {"remove": ["a"]},
+        ],
+        timestamp=1000,
+    )
+    assert history.resolve(Selector("snapshot", "first")) == ResolvedSelector(version=1)
+    assert history.resolve(Selector("timestamp", "first")) == ResolvedSelector(timestamp_ms=5000)
+    assert history.resolve(Selector("changes", (1, 2))) == ResolvedSelector(changes=(1, 2))
+    assert rows(history, timestamp=5000) == [(1, "x")]
+
+
+def test_the_schema_is_that_of_the_selected_version(tmp_path: Path) -> None:
+    history = built(tmp_path, [{"add-column": {"name": "c", "type": "int"}}, {"times": {0: 1000, 1: 2000}}])
+    names = {
+        kind: [f.name for f in history.schema_at(selector).fields]
+        for kind, selector in {
+            "now": ResolvedSelector(),
+            "version": ResolvedSelector(version=0),
+            "time": ResolvedSelector(timestamp_ms=1999),
+            "changes": ResolvedSelector(changes=(0, 0)),
+        }.items()
+    }
+    assert names == {
+        "now": ["id", "name", "c"],
+        "version": ["id", "name"],
+        "time": ["id", "name"],
+        "changes": ["id", "name", "_change_type", "_commit_version", "_commit_timestamp"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        ({"appnd": []}, "Unknown operation 'appnd'"),
+        ({"append": [], "remove": []}, "expected a mapping with one key"),
+        ({"append": [{"data": "b", "row": [[1, "x"]]}]}, "Missing key 'rows'"),
+        ({"append": [{"data": "b", "rows": [], "colour": 1}]}, "Unknown key 'colour'"),
+        ({"append": [{"data": "b", "rows": [[1]]}]}, "expected a list of 2 values"),
+        ({"append": [{"data": "a", "rows": []}]}, "there is a file 'a' already"),
+        ({"remove": ["c"]}, "Unknown file 'c'"),
+        ({"delete-rows": {"a": "0"}}, "expected a list"),
+        ({"commit": {"add": [], "ad": []}}, "Unknown key 'ad'"),
+        ({"rename-column": {"path": "nope", "to": "x"}}, "No column 'nope'"),
+        ({"column-mapping": "names"}, "expected name or id"),
+        ({"checkpoint": {"knd": "classic"}}, "Unknown key 'knd'"),
+        ({"checkpoint": "v2-json"}, "v2Checkpoint"),
+        ({"edit-commit": {"version": 7}}, "no version 7"),
+        ({"edit-commit": {"version": 1, "set": {"9/add/path": "x"}}}, "leads nowhere"),
+        ({"edit-commit": {"version": 1, "unset": ["1/add/nope"]}}, "Nothing to remove"),
+        ({"break": {"delete": "b"}}, "No file 'b'"),
+        ({"break": {"smash": "a"}}, "give one of delete"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, operation: dict[str, Any], message: str) -> None:
+    history = built(tmp_path, [TWO_ROWS])
+    with pytest.raises(RequestError, match=message):
+        history.apply(operation)
+
+
+def test_unknown_table_keys_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="partition-column"):
+        DeltaHistory(tmp_path, {**TABLE, "partition-column": ["id"]})
+
+
+# A table with one file and nothing else: features that it has, whatever is declared.
+_PLAIN = {"no-checkpoint"}
+
+
+@pytest.mark.parametrize("name", sorted(DELTA_FEATURES))
+def test_a_plain_table_shows_no_feature(tmp_path: Path, name: str) -> None:
+    history = built(tmp_path, [TWO_ROWS])
+    read = ResolvedExpectation(number=1, at=ResolvedSelector(), columns=None, where=None, expected=None)
+    scenario = Scenario(
+        name=name,
+        path=None,
+        title=name,
+        format="delta",
+        clauses=(),
+        features=(),
+        table=TABLE,
+        history=(TWO_ROWS,),
+        expectations=(Expectation(),),
+    )
+    table = Built(
+        scenario=scenario, location=history.location, metadata_path=None, expectations=(read,), history=history
+    )
+    assert DELTA_FEATURES[name].proof(evidence_of(table)) is (name in _PLAIN)
