@@ -29,6 +29,7 @@ class ScenarioInfo:
     """What reports say of a scenario; the fields are those of `harness.testing.scenarios.model.Scenario`.
 
     file: its file, as a path to show; None: it has none. reads: how many expectations it has.
+    asked: what the command line calls it; None: its name.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ScenarioInfo:
     features: tuple[str, ...]
     file: str | None
     reads: int
+    asked: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,8 @@ class Case:
     def command(self) -> str:
         """What shows it again, and leaves its table in `repro`."""
         engine = ["--engine", self.engine.asked, *self.engine.arguments]
-        return shlex.join(["harness", "run", *engine, "--scenario", self.scenario.name, "--keep", "repro"])
+        scenario = self.scenario.name if self.scenario.asked is None else self.scenario.asked
+        return shlex.join(["harness", "run", *engine, "--scenario", scenario, "--keep", "repro"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import FEATURES, missing_features
+from harness.testing.scenarios.loading import fixtures_directory
 from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
 
 _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
@@ -233,14 +234,17 @@ def _at(expectation: ResolvedExpectation) -> At | None:
 
 
 def _info(scenario: Scenario) -> ScenarioInfo:
+    supplied = scenario.path == fixtures_directory() / f"{scenario.name}.yaml"
+    path = None if scenario.path is None else str(scenario.path)
     return ScenarioInfo(
         name=scenario.name,
         title=scenario.title,
         format=scenario.format,
         clauses=scenario.clauses,
         features=scenario.features,
-        file=None if scenario.path is None else f"fixtures/{scenario.name}.yaml",
+        file=f"fixtures/{scenario.name}.yaml" if supplied else path,
         reads=len(scenario.expectations),
+        asked=None if supplied else path,
     )
 
 

@@ -73,6 +73,7 @@ SAMPLE = run(
     meanings={"broken": "a file is damaged & gone"},
 )
 EXPECTED_FAILURE = run(case(BAD, BROKEN, check(EngineError("x", cause="OSError")), listed=LISTED))
+ERRONEOUS = run(case(BAD, BROKEN, check(EngineError("x", cause="OSError"))))
 UNEXPECTED_PASS = run(case(BAD, BROKEN, check(ROWS), listed=LISTED))
 SKIPPED = run(Case(scenario=BROKEN, engine=BAD, outcome=Outcome.SKIP, expected=LISTED))
 OPEN = run(case(GOOD, BROKEN, check(ROWS, open="nobody knows")))

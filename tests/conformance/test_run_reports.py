@@ -8,11 +8,27 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
-from runs import EXPECTED_FAILURE, FINE, MANY, OPEN, SAMPLE, SKIPPED, UNEXPECTED_PASS
+from runs import ERRONEOUS, EXPECTED_FAILURE, FINE, MANY, OPEN, SAMPLE, SKIPPED, UNEXPECTED_PASS
 
 from harness.conformance.reports import to_github, to_html, to_json, to_junit, to_markdown, to_text
 
 AGAIN = "harness run --engine 'my engines:Bad' --python 'bad=/p y' --scenario iceberg/deletes/own-commit --keep repro"
+
+
+@pytest.mark.parametrize(
+    ("run", "passed", "strictly"),
+    [
+        pytest.param(FINE, True, True, id="pass"),
+        pytest.param(SAMPLE, False, False, id="fail"),
+        pytest.param(ERRONEOUS, True, False, id="error"),
+        pytest.param(UNEXPECTED_PASS, True, False, id="xpass"),
+        pytest.param(EXPECTED_FAILURE, True, True, id="xfail"),
+        pytest.param(SKIPPED, True, True, id="skip"),
+        pytest.param(OPEN, True, True, id="open"),
+    ],
+)
+def test_which_runs_pass(run, passed, strictly):
+    assert (run.passed(), run.passed_strictly()) == (passed, strictly)
 
 
 class TestText:

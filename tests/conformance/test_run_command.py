@@ -1,0 +1,247 @@
+"""`harness run` from the command line, on engines with faults: outcomes, lists, reports and exit codes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from harness.cli import main
+from harness.conformance.workers import WorkerScript
+
+REMOVED = """
+title: A file that was removed gives no rows
+format: delta
+clauses: [delta L1]
+features: [removed-file]
+table: {schema: {id: long}}
+history:
+  - append: [{data: a, rows: [[1], [2]]}]
+  - append: [{data: b, rows: [[3]]}]
+  - remove: [a]
+expect:
+  - rows: [[3]]
+  - {where: "id > 2", rows: [[3]]}
+"""
+PLAIN = """
+title: Two rows
+format: delta
+clauses: []
+features: []
+table: {schema: {id: long}}
+history:
+  - append: [{data: a, rows: [[1], [2]]}]
+expect: {rows: [[2], [1]]}
+"""
+BROKEN = """
+title: A commit that was cut off is an error
+format: delta
+clauses: [delta L24]
+features: [broken]
+table: {schema: {id: long}}
+history:
+  - append: [{data: a, rows: [[1]]}]
+  - append: [{data: b, rows: [[2]]}]
+  - break: {truncate: commit 2, to: -40}
+expect: {error: CorruptFileError}
+"""
+VACUOUS = PLAIN.replace("features: []", "features: [deletion-vector]")
+UNBUILDABLE = PLAIN.replace("{data: a, rows: [[1], [2]]}", "{data: a, rows: [[1, 2, 3]]}")
+ABSENT = WorkerScript(name="absent", script=Path("x.py"), modules=("no_such_module",), install="nosuch")
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """Writes scenarios and gives the options that name them."""
+
+    def written(**scenarios):
+        options = []
+        for name, text in scenarios.items():
+            path = tmp_path / f"{name}.yaml"
+            path.write_text(text, "utf-8")
+            options += ["--scenario", str(path)]
+        return options
+
+    return written
+
+
+@pytest.fixture
+def outcomes(capsys):
+    """The exit code, and the outcome of each case by its id."""
+
+    def ran(*arguments):
+        code = main(["run", *arguments, "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        return code, {f"{case['engine']}::{case['scenario']}": case["outcome"] for case in document["cases"]}
+
+    return ran
+
+
+def fake(*names):
+    return [word for name in names for word in ("--engine", f"fake_engines:{name}")]
+
+
+def test_wrong_rows_fail_and_only_they_do(suite, outcomes):
+    engines = ["--engine", "duckdb", "--engine", "oracle", *fake("Fake", "Declining", "Refusing")]
+    code, found = outcomes(*suite(removed=REMOVED, plain=PLAIN), *engines)
+    assert code == 1
+    assert found == {
+        "duckdb::removed": "PASS",
+        "oracle::removed": "PASS",
+        "fake::removed": "FAIL",
+        "declining::removed": "UNSUPPORTED",
+        "refusing::removed": "ERROR",
+        "duckdb::plain": "PASS",
+        "oracle::plain": "PASS",
+        "fake::plain": "PASS",
+        "declining::plain": "UNSUPPORTED",
+        "refusing::plain": "ERROR",
+    }
+
+
+@pytest.mark.parametrize(
+    ("engine", "text", "outcome", "code"),
+    [
+        pytest.param("Fake", PLAIN, "PASS", 0, id="pass"),
+        pytest.param("Declining", PLAIN, "UNSUPPORTED", 0, id="unsupported"),
+        pytest.param("Refusing", PLAIN, "ERROR", 0, id="error"),
+        pytest.param("Crashing", PLAIN, "ERROR", 0, id="crash"),
+        pytest.param("Fake", REMOVED, "FAIL", 1, id="fail"),
+        pytest.param("Fake", BROKEN, "FAIL", 1, id="rows-of-a-broken-table"),
+        pytest.param("Refusing", BROKEN, "PASS", 0, id="a-broken-table-refused"),
+        pytest.param("Crashing", BROKEN, "ERROR", 0, id="a-crash-refuses-nothing"),
+        pytest.param("Fake", VACUOUS, "ERROR", 0, id="vacuous"),
+        pytest.param("Fake", UNBUILDABLE, "ERROR", 0, id="unbuildable"),
+        pytest.param("Claiming", REMOVED, "UNSUPPORTED", 0, id="not-claimed"),
+        pytest.param("Claiming", PLAIN, "PASS", 0, id="nothing-to-claim"),
+    ],
+)
+def test_exit_codes(suite, outcomes, engine, text, outcome, code):
+    assert outcomes(*suite(one=text), *fake(engine)) == (code, {f"{engine.lower()}::one": outcome})
+
+
+def test_a_hang_ends_at_the_time_limit_and_the_next_read_is_made(suite, capsys):
+    assert main(["run", *suite(removed=REMOVED), *fake("Hanging"), "--time-limit", "3"]) == 1
+    text = capsys.readouterr().out
+    assert "read 1, all columns: ERROR: TimeLimit: time limit: no answer within 3 s" in text
+    assert "read 2, all columns where id > 2: FAIL: 2 rows read and not expected" in text
+
+
+@pytest.mark.parametrize(
+    ("option", "line", "engine", "outcome", "code"),
+    [
+        pytest.param("--xfails", "fake::removed # bug 7", "Fake", "XFAIL", 0, id="xfail"),
+        pytest.param("--xfails", "*::rem* # bug 7", "Refusing", "XFAIL", 0, id="pattern"),
+        pytest.param("--xfails", "declining::* # bug 7", "Declining", "UNSUPPORTED", 0, id="unsupported-stays"),
+        pytest.param("--xfails", "other::* # bug 7", "Fake", "FAIL", 1, id="another-engine"),
+        pytest.param("--skips", "fake::removed # kills the machine", "Fake", "SKIP", 0, id="skip"),
+    ],
+)
+def test_lists(suite, outcomes, tmp_path, option, line, engine, outcome, code):
+    (tmp_path / "list.txt").write_text(f"# known\n\n{line}\n", "utf-8")
+    found = outcomes(*suite(removed=REMOVED), *fake(engine), option, str(tmp_path / "list.txt"))
+    assert found == (code, {f"{engine.lower()}::removed": outcome})
+
+
+def test_an_unexpected_pass_is_told_and_fails_only_a_strict_run(suite, tmp_path, capsys):
+    (tmp_path / "list.txt").write_text("fake::plain # bug 7\n", "utf-8")
+    arguments = ["run", *suite(plain=PLAIN), *fake("Fake"), "--xfails", str(tmp_path / "list.txt")]
+    assert main(arguments) == 0
+    assert "XPASS  fake::plain  Two rows" in capsys.readouterr().out
+    assert main([*arguments, "--strict"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--engine", "duckbd"], "did you mean duckdb?", id="misspelt-engine"),
+        pytest.param(["--engine", "no_such:Engine"], "No module named 'no_such'", id="engine-not-there"),
+        pytest.param(["--scenario", "no/such/*"], "No scenario matches", id="scenario"),
+        pytest.param(["--feature", "deletion-vektor"], "Unknown feature 'deletion-vektor'", id="feature"),
+        pytest.param(["--python", "pyicebreg=/x"], "did you mean pyiceberg?", id="python-of-no-engine"),
+        pytest.param(["--python", "x"], "not of the form NAME=VALUE", id="python-without-path"),
+        pytest.param(["--skips", "no-such-file"], "Cannot read the list", id="list"),
+        pytest.param(["--format", "json", "--format", "text"], "standard output takes one report", id="two-reports"),
+        pytest.param(["--output", "a", "--output", "b"], "--output is given 2 times", id="two-outputs"),
+    ],
+)
+def test_what_cannot_run_ends_with_2(suite, capsys, arguments, message):
+    given = [] if "--scenario" in arguments else suite(plain=PLAIN)
+    engine = [] if "--engine" in arguments else ["--engine", "duckdb"]
+    assert main(["run", *given, *engine, *arguments]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param("fake::removed", "has no reason", id="no-reason"),
+        pytest.param("fake::removed #", "has no reason", id="empty-reason"),
+        pytest.param("removed # bug", "expected ENGINE::SCENARIO", id="no-engine"),
+    ],
+)
+def test_a_line_of_a_list_says_why(suite, capsys, tmp_path, line, message):
+    (tmp_path / "list.txt").write_text(f"{line}\n", "utf-8")
+    assert main(["run", *suite(plain=PLAIN), *fake("Fake"), "--skips", str(tmp_path / "list.txt")]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_two_engines_of_one_name_are_refused(suite, capsys):
+    assert main(["run", *suite(plain=PLAIN), *fake("Fake", "an_instance")]) == 2
+    assert "two engines are called 'fake'" in capsys.readouterr().err
+
+
+def test_the_command_of_a_failure_shows_it_again_and_keeps_the_table(suite, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", *suite(removed=REMOVED), *fake("Fake")]) == 1
+    text = capsys.readouterr().out
+    again = shlex.split(text[text.index("again: ") :].splitlines()[0])[2:]
+    assert main(again) == 1
+    assert "FAIL  fake::removed" in capsys.readouterr().out
+    assert (tmp_path / "repro" / "removed" / "table" / "_delta_log").is_dir()
+    assert main(again) == 2
+    assert "Cannot keep a table where something is" in capsys.readouterr().err
+
+
+def test_no_table_stays_without_keep(suite, tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    assert main(["run", *suite(plain=PLAIN), "--engine", "duckdb", "--output", str(tmp_path / "r.txt")]) == 0
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_several_reports_of_one_run(suite, tmp_path, capsys):
+    files = {name: tmp_path / f"report.{name}" for name in ("html", "junit", "markdown", "text")}
+    options = [word for name, path in files.items() for word in ("--format", name, "--output", str(path))]
+    assert main(["run", *suite(plain=PLAIN), "--engine", "duckdb", *options, "--format", "github"]) == 0
+    assert capsys.readouterr().out == "1 scenario on 1 engine: 1 PASS\n"
+    assert files["html"].read_text("utf-8").startswith("<!DOCTYPE html>")
+    assert ElementTree.parse(files["junit"]).getroot().get("tests") == "1"
+    assert "| **all scenarios** | ✓ 1 |" in files["markdown"].read_text("utf-8")
+    assert "1 of 1 reads (100.0 %)" in files["text"].read_text("utf-8")
+
+
+def test_only_scenarios_with_a_feature(suite, outcomes):
+    _, found = outcomes(*suite(plain=PLAIN, removed=REMOVED), "--engine", "duckdb", "--feature", "removed-file")
+    assert found == {"duckdb::removed": "PASS"}
+
+
+def test_an_entry_point_is_known_by_its_name(suite, outcomes, monkeypatch):
+    from importlib.metadata import EntryPoint
+
+    points = [EntryPoint("mine", "fake_engines:Fake", "harness.engines")]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == "harness.engines" else [])
+    assert outcomes(*suite(plain=PLAIN), "--engine", "mine") == (0, {"fake::plain": "PASS"})
+
+
+def test_all_takes_what_can_run_and_tells_the_rest(suite, capsys, monkeypatch):
+    monkeypatch.setattr("harness.conformance.own.NAMES", ("duckdb",))
+    monkeypatch.setattr("harness.conformance.finding.NAMES", ("duckdb",))
+    monkeypatch.setattr("harness.conformance.finding.READERS", {"absent": ABSENT})
+    assert main(["run", *suite(plain=PLAIN), "--engine", "all"]) == 0
+    text = capsys.readouterr().out
+    assert "not run: absent: Cannot use the engine absent: no_such_module is not installed" in text
+    assert text.endswith("1 scenario on 1 engine: 1 PASS\n")
