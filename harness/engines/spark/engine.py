@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from harness.engines.names import refuse_same_names
 from harness.engines.spark.conform import conform
-from harness.engines.spark.gateway import Gateway
+from harness.engines.spark.connect import reader_of
 from harness.engines.spark.lowering import lower
 from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import shown
-from harness.engines.spark.worker_errors import unwrap
+from harness.engines.spark.worker_errors import causes, unwrap
 from harness.errors import EngineError, HarnessError
 from harness.plan import ScanPlan
 from harness.schema import arrow_field
@@ -36,7 +36,7 @@ def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
     """
     own = spark_session() if spark is None else spark
     refuse_same_names(plan.columns, plan.table)
-    reader = Gateway.of(own)
+    reader = reader_of(own)
     with _about(plan):
         rows = lower(plan, reader)
         fields = [(functions.col(f"c{i}"), shown(f)) for i, f in enumerate(plan.columns)]
@@ -53,7 +53,7 @@ def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
     """
     own = spark_session() if spark is None else spark
     with _about(plan):
-        frame = lower(plan, Gateway.of(own))
+        frame = lower(plan, reader_of(own))
     try:
         if not plan.columns:  # Arrow results without columns lose their rows on the way
             return pa.table({"": pa.nulls(frame.count())}).select([])
@@ -64,11 +64,15 @@ def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
 
 
 def engine_error(error: Exception, table: str | None) -> HarnessError:
-    """Spark's failure as one line; an error of harness's own that an executor raised comes back as it was."""
+    """Spark's failure as one line; an error of harness's own that an executor raised comes back as it was.
+
+    A file that Spark's own reader could not read is a MissingFileError or a CorruptFileError that names it.
+    """
     own = unwrap(error)
     if own is not None:
-        return own
-    text = " ".join(str(error).split(" JVM stacktrace:")[0].split())
+        return own.within(table=table)
+    reasons = causes(str(error))  # what stands before them is where Python waited
+    text = reasons[-1] if reasons else " ".join(str(error).split(" JVM stacktrace:")[0].split())
     return EngineError(f"Spark failed: {text[:500]}", table=table)
 
 

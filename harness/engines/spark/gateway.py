@@ -108,8 +108,8 @@ class Gateway:
         """
         if not has_gateway(spark):
             raise UnsupportedError(
-                "Cannot reach the JVM of this Spark session: Spark Connect has no gateway to it; use to_spark, or a session "
-                "that has one, such as harness.spark_session()",
+                "Cannot reach the JVM of this Spark session: Spark Connect has no gateway to it; use one that has, such "
+                "as harness.spark_session(), or to_spark, which does without",
                 cause="NoGateway",
             )
         context = spark.sparkContext
@@ -248,7 +248,7 @@ def _check_names(type_: DataType, path: tuple[str, ...]) -> None:
 
 
 def location(path: str) -> str:
-    """A path as scheme://authority/path, as Hadoop spells it; a local path becomes file:///..., and nothing is encoded."""
+    """A path as Hadoop spells it: scheme://authority/path, file:///... for a local one, and nothing is encoded."""
     plain = local_path(path)
     if is_local(plain):
         # Hadoop takes `..` away as text, the operating system follows links first.

@@ -16,14 +16,14 @@ import duckdb
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, functions
 
-from harness.engines.key_sets import KeySet, check_keys, delete_files
+from harness.engines.key_sets import KeySet, check_keys, delete_files, key_roots
 from harness.engines.names import columns_to_read
 from harness.engines.read_groups import Inspector, Opened, PlannedFiles, ReadGroup, ScanFile
 from harness.engines.spark.arrow_heads import read_head
 from harness.engines.spark.branch import Branch, is_metadata
+from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.equality import EqualityLowering, key_columns
 from harness.engines.spark.filters import spark_condition
-from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.scans import GroupScan
 from harness.engines.spark.types import carrier
 from harness.plan import ScanPlan
@@ -34,23 +34,27 @@ _LONG = IntegerType(64)
 _BY_POSITION = frozenset(METADATA[name].id for name in ("_pos", "_row_id"))
 
 
-def lower(plan: ScanPlan, reader: Gateway) -> DataFrame:
+def lower(plan: ScanPlan, reader: Reader) -> DataFrame:
     """The frame of a plan, in the reader's session: its columns are `c0`, `c1`, … in the order of `plan.columns`.
 
     Raises:
         MissingFileError, CorruptFileError, CorruptDeleteError, SchemaMismatchError, UnsupportedError: about the file
             at fault.
+        RequestError: the session has a setting under which rows would come out wrong, and no gateway to read beside it.
     """
     columns = columns_to_read(plan)
+    labels = {f.name: f"c{i}" for i, f in enumerate(columns)}
+    condition = None if plan.filter is None else spark_condition(plan.filter, labels)
+    if isinstance(reader, PlainPaths):
+        reader.check((*columns, *key_roots(plan)), condition)
     if plan.files.num_rows == 0:
         # Not by createDataFrame, which would make harness's own session the active one.
         nulls = [functions.lit(None).cast(carrier(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
         frame = reader.session.range(0).select(*nulls)
     else:
         frame = reduce(DataFrame.union, _Lowering.of(plan, reader, columns).branches())
-    if plan.filter is not None:
-        labels = {f.name: f"c{i}" for i, f in enumerate(columns)}
-        frame = frame.where(spark_condition(plan.filter, labels))
+    if condition is not None:
+        frame = frame.where(condition)
     places = {f.id: i for i, f in enumerate(columns)}
     return frame.select(*[functions.col(f"c{places[f.id]}").alias(f"c{i}") for i, f in enumerate(plan.columns)])
 
@@ -58,13 +62,13 @@ def lower(plan: ScanPlan, reader: Gateway) -> DataFrame:
 @dataclass(frozen=True, slots=True)
 class _Lowering:
     plan: ScanPlan
-    reader: Gateway
+    reader: Reader
     columns: tuple[Field, ...]
     inspector: Inspector
     deletes: tuple[ScanFile, ...]
 
     @staticmethod
-    def of(plan: ScanPlan, reader: Gateway, columns: tuple[Field, ...]) -> _Lowering:
+    def of(plan: ScanPlan, reader: Reader, columns: tuple[Field, ...]) -> _Lowering:
         def open_other(file: ScanFile) -> Opened:
             return Opened(*read_head(file.name, file.format, plan.storage, table=plan.table))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from harness.engines.read_groups import ReadGroup, ScanFile, partition_fields
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
 from harness.engines.spark.columns import column
+from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.constants import literal, storable
 from harness.engines.spark.gateway import FileFormat, Gateway, disk_files
 from harness.engines.spark.native_reads import reads_natively
@@ -78,7 +79,7 @@ class GroupScan:
     positions: whether rows must know their position.
     """
 
-    reader: Gateway
+    reader: Reader
     plan: ScanPlan
     group: ReadGroup
     files: tuple[ScanFile, ...]
@@ -102,7 +103,7 @@ class GroupScan:
             files=[file.name for file in self.files],
             storage=self.plan.storage,
         )
-        object.__setattr__(self, "native", native and all(_opens(file.name.physical) for file in self.files))
+        object.__setattr__(self, "native", native and self._is_readable())
         object.__setattr__(self, "constants", FileConstants(len(self.files)))
 
     def expressions(self) -> list[Column]:
@@ -129,21 +130,54 @@ class GroupScan:
         """
         return self._native_frame() if self.native else self._arrow_frame()
 
+    def _is_readable(self) -> bool:
+        """Whether the reader can read files of these names, with these columns."""
+        names = [file.name.physical for file in self.files]
+        match self.reader:
+            case Gateway():
+                return all(map(_opens, names))
+            case PlainPaths() as reader:
+                schema = self.group.schema
+                used = [schema[source.place] for source in self.group.sources if isinstance(source, Stored)]
+                reader.check_nested(used)
+                return reader.knows(schema, used) and all(map(reader.opens, names))
+            case other:
+                assert_never(other)
+
     def _native_frame(self) -> DataFrame:
+        match self.reader:
+            case Gateway() as reader:
+                return self._gateway_frame(reader)
+            case PlainPaths() as reader:
+                return reader.planned_frame(
+                    file_format=_native(self.group.format),
+                    read_schema=self._read_schema(),
+                    paths=[file.name.physical for file in self.files],
+                    constants=self.constants.table(),
+                    positions=self.positions,
+                    deleted=self.deleted,
+                )
+            case other:
+                assert_never(other)
+
+    def _gateway_frame(self, reader: Gateway) -> DataFrame:
         encoded = None
         if self.deleted is not None:
             masks = [encode(bits, rows) for bits, rows in zip(self.deleted, self._rows(), strict=True)]
             encoded = self.constants.column(pa.array(masks, pa.binary()))
-        frame = self.reader.planned_frame(
+        frame = reader.planned_frame(
             file_format=_native(self.group.format),
-            read_schema=SparkStruct([natural(self.group.schema[place]) for place in self._places]),
+            read_schema=self._read_schema(),
             files=disk_files(self.plan.storage, [file.name.physical for file in self.files]),
             constants=self.constants.table(),
             positions=self.positions or encoded is not None,
         )
         if encoded is None:
             return frame
-        return frame.withColumn("deleted", is_deleted(self.reader, encoded, functions.col("pos")))
+        return frame.withColumn("deleted", is_deleted(reader, encoded, functions.col("pos")))
+
+    def _read_schema(self) -> SparkStruct:
+        return SparkStruct([natural(self.group.schema[place]) for place in self._places])
 
     def _arrow_frame(self) -> DataFrame:
         deleted = self.deleted if self.deleted is not None else [None] * len(self.files)

@@ -1,0 +1,80 @@
+"""Reads tables over a real session of Spark Connect, in a process of its own: a process has sessions of one kind only.
+
+    python reading_on_connect.py REQUEST.json
+
+The request is a list of `{location, columns, where}`; each answer is a line of JSON, with the number of rows where
+DuckDB gives the same ones, or what went wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def main(requests: list[dict[str, Any]]) -> None:
+    """Answers all requests. Leaves without stopping the session, which waits for its server for ever."""
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.pyspark.python": sys.executable,
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Duser.timezone=UTC",
+    }
+    builder = SparkSession.builder.remote("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    say({"session": f"{type(session).__module__}.{type(session).__name__}"})
+    for request in requests:
+        try:
+            say(answer(request, session))
+        except Exception as error:  # whatever it is, the test that asked shows it
+            say({"error": type(error).__name__, "message": str(error)[:2000]})
+    say({"settings": session.conf.get("spark.sql.caseSensitive")})
+
+
+def answer(request: dict[str, Any], session: Any) -> dict[str, Any]:
+    """How many rows both engines give, through `to_spark` and at once."""
+    from on_spark import comparable
+
+    import harness
+    from harness.engines.spark import engine
+    from harness.engines.spark.conform import conform
+
+    how = {"columns": request.get("columns"), "where": request.get("where")}
+    for name, value in request.get("settings", {}).items():
+        session.conf.set(name, value)
+    try:
+        snapshot = harness.open_table(request["location"]).snapshot()
+        rows, other = engine.to_arrow(snapshot.plan(**how), session), snapshot.to_arrow(**how)
+        assert rows.schema == other.schema
+        assert comparable(rows) == comparable(other), (comparable(rows), comparable(other))
+        if other.num_columns:
+            lazy = snapshot.to_spark(session, **how)
+            assert comparable(conform(lazy.toArrow(), other.schema)) == comparable(other)
+            assert lazy.count() == other.num_rows
+        if request.get("compare"):
+            compared = harness.compare(snapshot, snapshot.to_spark(session))
+            assert compared.equal, str(compared)
+        return {"rows": rows.num_rows}
+    finally:
+        for name in request.get("settings", {}):
+            session.conf.unset(name)
+
+
+def say(what: dict[str, Any]) -> None:
+    """One line of the answer."""
+    print(json.dumps(what), flush=True)
+
+
+if __name__ == "__main__":
+    # Without a network: gRPC would take the proxy of the environment even for the loopback address.
+    os.environ.update({"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "no_proxy": "*"})
+    main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    os._exit(0)

@@ -1,0 +1,410 @@
+"""Sessions without a gateway to their JVM: files by plain paths.
+
+What such a session gives is tried on the run's own session, whose gateway is left aside, and on a real one of Spark
+Connect in a process of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from on_spark import comparable
+from pyroaring import BitMap64
+
+import harness
+from harness.engines.spark import engine as spark_engine
+from harness.engines.spark.connect import PlainPaths, _spellings, reader_of
+from harness.testing.delta import DeltaTable
+from harness.testing.demo import build_demo_tables
+from harness.testing.iceberg import IcebergTable
+
+
+@pytest.fixture
+def plain(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The session, read as if it had no gateway."""
+    monkeypatch.setattr(spark_engine, "reader_of", PlainPaths)
+    return spark
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    tables = build_demo_tables(tmp_path_factory.mktemp("demo"))
+    return {table.name: str(table.location) for table in (tables.orders, tables.events, tables.clicks)}
+
+
+@contextmanager
+def settings(spark: Any, **values: str) -> Iterator[None]:
+    """The session under other settings; `__` stands for a dot in their names."""
+    before = {name.replace("__", "."): spark.conf.get(name.replace("__", ".")) for name in values}
+    for name, value in values.items():
+        spark.conf.set(name.replace("__", "."), value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def agreed(snapshot: harness.Snapshot, spark: Any, **how: Any) -> pa.Table:
+    """The rows by plain paths; asserts that DuckDB gives the same ones in the same types."""
+    rows, other = spark_engine.to_arrow(snapshot.plan(**how), spark), snapshot.to_arrow(**how)
+    assert rows.schema == other.schema
+    assert comparable(rows) == comparable(other)
+    return rows
+
+
+def snapshot_of(table: IcebergTable) -> harness.Snapshot:
+    return harness.open_table(str(table.store.directory)).snapshot()
+
+
+@pytest.mark.parametrize("name", ["orders", "events", "clicks"])
+def test_engines_agree_at_every_snapshot(name: str, demo: dict[str, str], plain: Any) -> None:
+    table = harness.open_table(demo[name])
+    counts = [agreed(table.snapshot(s["id"]), plain).num_rows for s in table.snapshots()]
+    assert counts[-1] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("orders", {"columns": ["id", "_file", "_pos", "_spec_id", "_partition", "_row_id"], "where": "region = 'eu'"}),
+        ("orders", {"columns": ["id", "_deleted"]}),
+        ("orders", {"columns": [], "where": "total > 100"}),
+        ("orders", {"columns": ["total"], "where": "ordered_at < TIMESTAMP '2024-06-01' OR channel IS NULL"}),
+        ("events", {"columns": ["id", "_deleted", "_last_updated_sequence_number"], "where": "id % 7 = 3"}),
+        ("clicks", {"where": "market = 'de'"}),
+        ("clicks", {"columns": ["_file", "_pos"]}),
+    ],
+    ids=str,
+)
+def test_engines_agree_on_projections_and_filters(name: str, how: dict, demo: dict[str, str], plain: Any) -> None:
+    assert agreed(harness.open_table(demo[name]).snapshot(), plain, **how).num_rows > 0
+
+
+ODD = ["with blank", "per%20cent", "%zz", "br[a]ck{e}t", "st*r?", "ha#sh", "co:lon", "_hidden", ".dotted", "naïve"]
+
+
+@pytest.mark.parametrize("name", [*ODD, "back\\slash", "a=b", "x._COPYING_"])
+@pytest.mark.parametrize("rows", [1, 2], ids=["one file", "files with constants"])
+def test_odd_names_in_paths(tmp_path: Path, plain: Any, name: str, rows: int) -> None:
+    """None is dropped, none is taken for a pattern, none gives a column (`a=b`)."""
+    table = IcebergTable.create(tmp_path / "t", {"a": "long"})
+    for number in range(rows):
+        table.append(table.write_data([{"a": number}], path=f"{table.location}/data/{name}/{number}/{name}.parquet"))
+        table.write_data([{"a": 99}], path=f"{table.location}/data/b/{number}/star.parquet")  # in no snapshot
+    found = agreed(snapshot_of(table), plain, columns=["a", "_file"])
+    assert sorted(found.column("a").to_pylist()) == list(range(rows))
+
+
+def test_a_pattern_reads_no_other_file(tmp_path: Path, plain: Any) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"a": "long"})
+    for name in ("x?.parquet", "x1.parquet", "[ab].parquet", "a.parquet"):
+        handle = table.write_data([{"a": ord(name[0])}], path=f"{table.location}/data/{name}")
+        if name in ("x?.parquet", "[ab].parquet"):
+            table.append(handle)
+    found = agreed(snapshot_of(table), plain, columns=["a", "_file"])
+    assert sorted(found.column("a").to_pylist()) == [ord("["), ord("x")]
+
+
+@pytest.mark.parametrize("columns", [["a"], [], ["a", "_pos", "_file"]], ids=str)
+def test_a_file_that_is_planned_twice_gives_its_rows_twice(tmp_path: Path, plain: Any, columns: list[str]) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"a": "long"})
+    handle = table.write_data([{"a": 1}, {"a": 2}])
+    table.append(handle)
+    table.append(handle)
+    opened = harness.open_table(str(table.store.directory), allow_duplicate_files=True)
+    assert agreed(opened.snapshot(), plain, columns=columns).num_rows == 4
+
+
+def frame_of(reader: PlainPaths, paths: list[str], **how: Any) -> Any:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    constants = pa.table({"v0": pa.array(range(len(paths)), pa.int64())})
+    given = {"positions": True, "deleted": None, "constants": constants} | how
+    schema = StructType([StructField("a", LongType())])
+    return reader.planned_frame(file_format="parquet", read_schema=schema, paths=paths, **given)
+
+
+def data_files(folder: Path, count: int = 2) -> list[str]:
+    import pyarrow.parquet as pq
+
+    paths = [folder / f"{i}.parquet" for i in range(count)]
+    for i, path in enumerate(paths):
+        pq.write_table(pa.table({"a": [10 * i, 10 * i + 1]}), path)
+    return [str(path) for path in paths]
+
+
+def test_planned_frame_has_constants_positions_and_deleted_rows(tmp_path: Path, spark: Any) -> None:
+    first, second = data_files(tmp_path)
+    bitmaps = [BitMap64([1]), BitMap64(), BitMap64([0])]
+    frame = frame_of(PlainPaths(spark), [first, second, first], deleted=bitmaps)
+    assert frame.columns == ["p0", "pos", "v0", "deleted"]
+    assert sorted(tuple(row) for row in frame.collect()) == [
+        (0, 0, 0, False),
+        (0, 0, 2, True),
+        (1, 1, 0, True),
+        (1, 1, 2, False),
+        (10, 0, 1, False),
+        (11, 1, 1, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda frame: frame.collect(),
+        lambda frame: frame.count(),
+        lambda frame: frame.select("p0").collect(),
+        lambda frame: frame.where("v0 = 0").collect(),
+        lambda frame: frame.where("v0 = 0").select("p0").collect(),
+    ],
+    ids=["rows", "count", "without constants", "filtered by constant", "filtered and pruned"],
+)
+def test_a_row_of_an_unknown_file_is_an_error(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, read: Callable[[Any], Any]
+) -> None:
+    """Should Spark ever spell a path otherwise than known, rows must not go missing in the join."""
+    paths = data_files(tmp_path)
+    monkeypatch.setattr(
+        "harness.engines.spark.connect._spellings", lambda at: _spellings(at) if "0.parquet" in at else ["other:" + at]
+    )
+    with pytest.raises(Exception, match="a row of a file that it was not told to read"):
+        read(frame_of(PlainPaths(spark), paths))
+
+
+def test_a_file_that_spark_leaves_out_is_an_error(tmp_path: Path, spark: Any) -> None:
+    paths = data_files(tmp_path)
+    hidden = tmp_path / "_hidden.parquet"
+    Path(paths[1]).rename(hidden)
+    with pytest.raises(harness.EngineError, match="Spark does not find it there") as caught:
+        frame_of(PlainPaths(spark), [paths[0], str(hidden)])
+    assert caught.value.file is not None
+    assert caught.value.file.endswith("_hidden.parquet")
+
+
+HOSTILE = {
+    "binaryAsString": {"spark__sql__parquet__binaryAsString": "true"},
+    "no ntz": {"spark__sql__parquet__inferTimestampNTZ__enabled": "false"},
+    "field ids": {"spark__sql__parquet__fieldId__read__enabled": "true"},
+    "ntz by default": {"spark__sql__timestampType": "TIMESTAMP_NTZ"},
+    "row reader": {"spark__sql__parquet__enableVectorizedReader": "false"},
+    "flat row reader": {"spark__sql__parquet__enableNestedColumnVectorizedReader": "false"},
+    "rebase": {
+        "spark__sql__parquet__datetimeRebaseModeInRead": "LEGACY",
+        "spark__sql__parquet__int96RebaseModeInRead": "LEGACY",
+    },
+    "ignored files": {"spark__sql__files__ignoreCorruptFiles": "true", "spark__sql__files__ignoreMissingFiles": "true"},
+    "merging": {"spark__sql__parquet__mergeSchema": "true"},
+    "case": {"spark__sql__caseSensitive": "true"},
+    "nanos": {"spark__sql__legacy__parquet__nanosAsLong": "true"},
+    "no pushdown": {"spark__sql__parquet__filterPushdown": "false"},
+    "record filter": {
+        "spark__sql__parquet__recordLevelFilter__enabled": "true",
+        "spark__sql__parquet__enableVectorizedReader": "false",
+    },
+    "second source": {"spark__sql__sources__useV1SourceList": ""},
+    "inferred partitions": {"spark__sql__sources__partitionColumnTypeInference__enabled": "false"},
+    "no broadcast": {"spark__sql__autoBroadcastJoinThreshold": "-1"},
+}
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory: pytest.TempPathFactory) -> IcebergTable:
+    """All types that Iceberg has up to version 3, with values at their ends."""
+    types = {
+        "id": "long", "flag": "boolean", "small": "int", "ratio": "float", "exact": "double", "price": "decimal(9, 2)",
+        "big": "decimal(38, 10)", "day": "date", "at": "time", "local": "timestamp", "instant": "timestamptz",
+        "nanos": "timestamp_ns", "text": "string", "key": "uuid", "code": "fixed[3]", "bytes": "binary",
+        "place": "struct<x: double, when: timestamptz>", "tags": "list<string>", "by_name": "map<string, long>",
+    }  # fmt: skip
+    table = IcebergTable.create(tmp_path_factory.mktemp("rich") / "t", types, format_version=3)
+    values = {
+        "flag": True, "small": -5, "ratio": -0.0, "exact": float("nan"), "price": "1234567.89", "big": "-0.0000000001",
+        "day": -200000, "at": 86_399_999_999, "local": -62_135_596_800_000_000, "instant": -14_000_000_000_000_000,
+        "nanos": -1, "text": "naïve", "key": bytes(range(16)), "code": b"abc", "bytes": b"\xff\x00",
+        "place": {"x": 1.5, "when": 253_402_300_799_999_999}, "tags": ["a", None], "by_name": {"k": 1},
+    }  # fmt: skip
+    handle = table.write_data([{"id": 1, **_natural(values)}, {"id": 2}, {"id": 3, "text": ""}])
+    table.append(handle)
+    table.append(table.write_data([{"id": 4, "small": 7}]))
+    table.commit(add=table.write_deletion_vectors({handle: [2]}))
+    return table
+
+
+def _natural(values: dict[str, Any]) -> dict[str, Any]:
+    from decimal import Decimal
+
+    return values | {name: Decimal(values[name]) for name in ("price", "big")}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE.keys())
+def test_settings_change_nothing(rich: IcebergTable, plain: Any, hostile: dict[str, str]) -> None:
+    with settings(plain, **hostile):
+        assert agreed(snapshot_of(rich), plain).num_rows == 3
+
+
+SIMPLE = {"id": "long", "s": "struct<a: long>"}
+TIMES = {"id": "long", "t": "timestamptz"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "where", "setting", "value", "needed"),
+    [
+        (SIMPLE, None, "spark.sql.ansi.enabled", "false", "true"),
+        (TIMES, None, "spark.sql.session.timeZone", "Asia/Tokyo", "UTC"),
+        (SIMPLE, "id > 0", "spark.sql.timestampType", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"),
+        (SIMPLE, "id > 0", "spark.sql.parser.escapedStringLiterals", "true", "false"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.startswith("spark") else None,
+)
+def test_a_setting_under_which_rows_would_be_wrong_is_refused(
+    tmp_path: Path, plain: Any, schema: dict[str, str], where: str | None, setting: str, value: str, needed: str
+) -> None:
+    table = IcebergTable.create(tmp_path / "t", schema)
+    table.append(table.write_data([{"id": 1}]))
+    message = f"{setting} is {value}, needed is {needed}"
+    with settings(plain, **{setting.replace(".", "__"): value}), pytest.raises(harness.RequestError, match=message):
+        snapshot_of(table).to_spark(plain, where=where)
+    with settings(plain, **{setting.replace(".", "__"): needed}):
+        assert agreed(snapshot_of(table), plain, where=where).num_rows == 1
+
+
+def test_parts_of_a_file_that_differ_by_case_alone_want_a_session_that_tells_them_apart(
+    tmp_path: Path, plain: Any
+) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "struct<a: long, A: long>", "ID": "long"})
+    table.append(table.write_data([{"id": 1, "s": {"a": 2, "A": 3}, "ID": 4}]))
+    table.drop_column("s.a")
+    table.drop_column("ID")
+    assert agreed(snapshot_of(table), plain, columns=["id"]).to_pylist() == [{"id": 1}]  # at the top no matter
+    with pytest.raises(harness.RequestError, match="caseSensitive is false, needed is true"):
+        snapshot_of(table).to_spark(plain)
+    with settings(plain, spark__sql__caseSensitive="true"):
+        assert agreed(snapshot_of(table), plain).to_pylist() == [{"id": 1, "s": {"A": 3}}]
+
+
+def test_a_zone_is_no_matter_without_times(tmp_path: Path, plain: Any) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long", "day": "date"}, partition_spec=[("day", "identity")])
+    for day in (-200000, 19_000):
+        table.append(table.write_data([{"id": day, "day": day}], partition={"day": day}))
+    with settings(plain, spark__sql__session__timeZone="Asia/Tokyo"):
+        assert agreed(snapshot_of(table), plain).num_rows == 2
+
+
+@pytest.mark.parametrize("what", [None, 5, "spark"], ids=repr)
+def test_what_is_no_session_is_refused(what: object) -> None:
+    with pytest.raises(harness.RequestError, match=f"of type {type(what).__name__}: expected a SparkSession"):
+        reader_of(what)
+
+
+def test_files_that_spark_reads_otherwise_go_through_arrow(tmp_path: Path, plain: Any) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long", "text": "string"}, partition_spec=[("id", "identity")])
+    for number, kind in enumerate(("parquet", "orc", "avro")):
+        handles = [
+            table.write_data([{"id": 2 * number + i, "text": kind}] * 3, format=kind, partition={"id": 2 * number + i})
+            for i in range(2)
+        ]
+        table.append(*handles)
+        table.commit(add=[table.write_position_deletes([(handles[0], 1)], partition={"id": 2 * number})])
+    found = agreed(snapshot_of(table), plain, columns=["id", "text", "_file"])
+    assert sorted(found.column("text").to_pylist()) == ["avro"] * 5 + ["orc"] * 5 + ["parquet"] * 5
+
+
+def iceberg_table(folder: Path) -> IcebergTable:
+    """Partitions, a renamed column, a promotion, position and equality deletes; then deletion vectors."""
+    schema = {"id": "long", "region": "string", "amount": "int", "at": "timestamptz", "local": "timestamp"}
+    table = IcebergTable.create(folder, schema, partition_spec=[("region", "identity")])
+    handles = [
+        table.write_data(
+            [{"id": 10 * i + k, "region": region, "amount": k, "at": k, "local": -k} for k in range(10)],
+            partition={"region": region},
+        )
+        for i, region in enumerate(("eu", "us", "e u%20"))
+    ]
+    table.append(*handles)
+    table.rename_column("amount", "total")
+    table.widen_column("total", "long")
+    table.commit(add=[table.write_position_deletes([(handles[0], 3)], partition={"region": "eu"})])
+    table.commit(add=[table.write_equality_deletes(["id"], [{"id": 12}], partition={"region": "us"})])
+    table.upgrade(3)
+    table.commit(add=table.write_deletion_vectors({handles[1]: [0], handles[2]: [9, 8]}))
+    return table
+
+
+def delta_table(folder: Path) -> DeltaTable:
+    table = DeltaTable.create(
+        folder, {"id": "long", "region": "string"}, partition_columns=["region"], features=["deletionVectors"]
+    )
+    handles = [
+        table.write_data([{"id": 10 * i + k} for k in range(5)], partition={"region": region})
+        for i, region in enumerate(("eu", None))
+    ]
+    table.append(*handles)
+    table.delete_rows({handles[0]: [0, 2]})
+    return table
+
+
+def needs_connect() -> None:
+    for module, package in {"grpc": "grpcio", "grpc_status": "grpcio-status", "zstandard": "zstandard"}.items():
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"Spark Connect wants {package}: pip install 'pyspark[connect]'")
+
+
+def test_a_real_session_of_spark_connect(tmp_path: Path) -> None:
+
+    needs_connect()
+    iceberg, delta = iceberg_table(tmp_path / "ice"), delta_table(tmp_path / "delta")
+    avro = IcebergTable.create(tmp_path / "avro", {"id": "long"})
+    avro.append(avro.write_data([{"id": 1}], format="avro"))
+    ice = str(iceberg.store.directory)
+    requests = [
+        {"location": ice, "compare": True},
+        {"location": ice, "columns": ["total", "_file", "_pos", "_deleted"], "where": "region <> 'us' AND total > 1"},
+        {"location": ice, "columns": [], "where": "at >= TIMESTAMPTZ '1970-01-01 00:00:00+00'"},
+        {"location": str(delta.directory)},
+        {"location": str(delta.directory), "columns": ["id"], "where": "region IS NULL"},
+        {"location": str(avro.store.directory)},
+        {"location": ice, "settings": {"spark.sql.session.timeZone": "Asia/Tokyo"}},
+    ]
+    (tmp_path / "request.json").write_text(json.dumps(requests), encoding="utf-8")
+    answers = [json.loads(line) for line in on_connect(tmp_path / "request.json") if line.startswith("{")]
+    assert answers[0] == {"session": "pyspark.sql.connect.session.SparkSession"}
+    # 30 rows less one deleted by position, one by key, three by vectors; `_deleted` shows the deleted ones
+    assert answers[1:7] == [{"rows": n} for n in (25, 16, 25, 8, 5, 1)]
+    assert answers[7]["error"] == "RequestError"
+    assert "spark.sql.session.timeZone is Asia/Tokyo, needed is UTC" in answers[7]["message"]
+    assert answers[8] == {"settings": "false"}
+
+
+def on_connect(request: Path) -> list[str]:
+    """The lines that the process prints; it and its JVM are gone afterwards, however long they took."""
+    script = Path(__file__).with_name("reading_on_connect.py")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), str(script.parent)])}
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(request)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=300)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert process.returncode == 0, err[-3000:]
+    return out.splitlines()
