@@ -57,6 +57,41 @@ def tests_on_spark(session: nox.Session) -> None:
     _pytest(session, "--on-spark", "tests/engines", "-k", "duckdb")
 
 
+_REPORTS = {"text": "txt", "junit": "xml", "html": "html", "json": "json", "markdown": "md"}
+
+
+def _run_suite(session: nox.Session, name: str, *arguments: str) -> None:
+    """`harness run`, with every kind of report in build/<name>/."""
+    place = Path("build") / name
+    place.mkdir(parents=True, exist_ok=True)
+    files = {kind: str(place / f"{name}.{ending}") for kind, ending in _REPORTS.items()}
+    reports = [word for kind, file in files.items() for word in ("--format", kind, "--output", file)]
+    try:
+        session.run("harness", "run", *arguments, *reports, *session.posargs)
+    finally:
+        print(Path(files["text"]).read_text("utf-8"))
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Every scenario on harness's own engines, Spark too; reports in build/conformance."""
+    session.install("-e", ".[dev]")
+    own = ["--engine", "duckdb", "--engine", "oracle", "--engine", "spark"]
+    _run_suite(session, "conformance", *own, "--strict", "--xfails", "tests/conformance/expected-failures.txt")
+
+
+@nox.session
+def matrix(session: nox.Session) -> None:
+    """Every scenario on every reader that can be installed: what reads what; reports in build/matrix."""
+    session.install("-e", ".[dev]")
+    make = ["python", "-m", "harness.conformance.environments", ".nox/readers"]
+    lines = str(session.run(*make, silent=True, stderr=None)).splitlines()
+    pythons = [word for line in lines if "=" in line for word in ("--python", line)]
+    known = ["--xfails", "tests/conformance/expected-failures.txt"]
+    # Red cells are what this is for.
+    _run_suite(session, "matrix", "--engine", "all", *pythons, *known, "--exit-zero")
+
+
 @nox.session
 def mutations(session: nox.Session) -> None:
     """Seeded faults in planning and lowering, each of which scenarios or properties must catch. Slow."""

@@ -1,9 +1,9 @@
-"""The `harness` command: `info`, `plan`, `sql`, `diff`, `demo` and `doctor`.
+"""The `harness` command: `info`, `plan`, `sql`, `diff`, `run`, `build`, `demo` and `doctor`.
 
 Results go to stdout and nothing else does; messages, progress and errors go to stderr. Exit codes:
 
     0    done
-    1    differences found (`diff`; and `demo`, if the rows are not what they must be)
+    1    differences found (`diff`; `run`, if a scenario is FAIL; `demo`, if the rows are not what they must be)
     2    could not run: wrong usage, or a `HarnessError`, printed as one line without a traceback
     130  interrupted
 

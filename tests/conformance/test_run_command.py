@@ -123,6 +123,10 @@ def test_exit_codes(suite, outcomes, engine, text, outcome, code):
     assert outcomes(*suite(one=text), *fake(engine)) == (code, {f"{engine.lower()}::one": outcome})
 
 
+def test_exit_zero_is_for_runs_whose_failures_are_the_news(suite, outcomes):
+    assert outcomes(*suite(one=REMOVED), *fake("Fake"), "--exit-zero") == (0, {"fake::one": "FAIL"})
+
+
 def test_a_hang_ends_at_the_time_limit_and_the_next_read_is_made(suite, capsys):
     assert main(["run", *suite(removed=REMOVED), *fake("Hanging"), "--time-limit", "3"]) == 1
     text = capsys.readouterr().out
