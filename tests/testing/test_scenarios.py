@@ -10,6 +10,7 @@ from harness.testing.scenarios.features import missing_features
 from harness.testing.scenarios.verifying import Matched, describe, read_with, verify
 
 
+@pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")  # what is odd about a table is its point
 @pytest.mark.parametrize("scenario", find(), ids=lambda scenario: scenario.name)
 def test_scenario(scenario, tmp_path):
     built = build(scenario, tmp_path)

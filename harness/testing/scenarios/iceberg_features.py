@@ -58,7 +58,9 @@ def _is_global(evidence: Evidence, manifest: Mapping[str, Any]) -> bool:
 
 
 def _spec(evidence: Evidence, spec_id: int) -> list[dict[str, Any]]:
-    specs = evidence.metadata.get("partition-specs", [])
+    specs = evidence.metadata.get("partition-specs")
+    if specs is None:  # of a table of version 1
+        return list(evidence.metadata.get("partition-spec", []))
     return next((s["fields"] for s in specs if s["spec-id"] == spec_id), [])
 
 
