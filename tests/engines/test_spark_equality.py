@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
@@ -86,15 +87,17 @@ class Joins:
         return read
 
 
-@pytest.fixture(params=["dropped", "flagged"])
-def mode(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(params=["dropped", "dropped from few rows", "flagged"])
+def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param.endswith("few rows"):
+        monkeypatch.setattr(EqualityLowering, "_has_few_rows", lambda lowering: True)
     return str(request.param)
 
 
 def alive(lowering: EqualityLowering, frame: DataFrame, split: Any, mode: str) -> list[int]:
     """The column `i` of the rows that live, sorted; a row that came out twice is there twice."""
     labels = {f: f"e{i}" for i, f in enumerate(lowering.roots)}
-    if mode == "dropped":
+    if mode.startswith("dropped"):
         kept = lowering.without_deleted(frame, split, labels)
         assert kept.columns == frame.columns
         return sorted(row.i for row in kept.collect())
@@ -285,6 +288,25 @@ def test_spark_broadcasts_unless_there_are_too_many_deletes(
     kept = lowering.without_deleted(spark.read.parquet(f"{tmp_path}/r"), 0, {root(0): "e0"})
     assert f"{join}" in physical(kept)
     assert [row.i for row in kept.collect()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "joins"),
+    [([10, 20], 1), ([10, 20_000_000], 2), ([10, None], 2), ([], 2)],
+    ids=["few", "many", "unknown", "none"],
+)
+def test_few_rows_are_joined_once(spark: SparkSession, rows: list[int | None], joins: int) -> None:
+    file = {"path": "f", "physical": "f", "format": "parquet", "spec_id": 0, "partition": 0, "equality_scope": 0}
+    listed = [{**file, "has_positions": False, "record_count": count} for count in rows]
+    files = pa.Table.from_pylist(listed, schema=FILES)
+    deletes = [delete(root(0))]
+    read_keys = Joins(spark, "bigint", [[(None,), (1,)]]).read_keys(deletes)
+    lowering = EqualityLowering.of(replace(plan(deletes, [(0,)]), files=files), read_keys)
+    frame = spark.createDataFrame([(0, 1), (1, None), (2, 0)], "i int, e0 bigint")
+    kept = lowering.without_deleted(frame, 0, {root(0): "e0"})
+    analysed = str(kept._jdf.queryExecution().analyzed().toString())
+    assert analysed.count("Join LeftAnti") == joins
+    assert [row.i for row in kept.collect()] == [2]
 
 
 def test_a_filter_on_a_key_reaches_the_delete_files(spark: SparkSession, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ data files share one join, in which a delete's greatest sequence number and its 
 
 A null key equals null and nothing else (iceberg 4.26). Spark runs `<=>` on two columns per key, which costs the hash
 table of plain longs that `=` on one integer column gets. So a set of one key is joined twice: with the deletes that
-have a value, by `=`, and with the one that has none, if there is one.
+have a value, by `=`, and with the one that has none, if there is one. Few rows are joined once, by `<=>`: there a join
+costs what it takes to start.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from itertools import count
 from operator import and_, or_
 from typing import TypeAlias, assert_never
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.functions import col, lit, when
 
@@ -32,6 +34,7 @@ KeyReader: TypeAlias = Callable[[KeySet, Sequence[int]], DataFrame]
 (the delete's sequence number, bigint) and `kp` (its partition's index, bigint; null: it hits all partitions)."""
 
 _MANY = "many scopes"
+_FEW_ROWS = 200_000
 _BROADCAST_ROWS = 4_000_000
 """A join with more deletes shuffles: Spark judges by the size of files, which well-compressed keys make small."""
 
@@ -127,7 +130,7 @@ class EqualityLowering:
         rows = self._rows(key_set, pool)
         known = self._count(pool)
         size = _Size.LARGE if known is not None and known > _BROADCAST_ROWS else _Size.ANY
-        if len(keys) > 1:
+        if len(keys) > 1 or self._has_few_rows():
             yield _Match(f"d{next(numbers)}", rows, keys, _Same.NULL_SAFE, size)
             return
         null = rows.where(col("k0").isNull()).withColumn("k0", lit(1))
@@ -153,6 +156,12 @@ class EqualityLowering:
             rows = rows.groupBy(*labels, *scope).agg(functions.max("ks").alias("ks"))
         self._read[key_set, tuple(pool)] = rows
         return rows
+
+    def _has_few_rows(self) -> bool:
+        """Whether the data files say so; what they say changes the join, not its result."""
+        counts = self.plan.files.column("record_count")
+        total = pc.sum(counts).as_py()
+        return total is not None and counts.null_count == 0 and total <= _FEW_ROWS
 
     def _count(self, pool: Sequence[int]) -> int | None:
         counts = [self.plan.equality_deletes[m].record_count for m in pool]

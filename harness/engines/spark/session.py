@@ -183,6 +183,8 @@ def _settings(directory: Path, *, local: bool) -> dict[str, str]:
         "spark.ui.retainedStages": "50",
         "spark.ui.retainedTasks": "1000",
         "spark.sql.ui.retainedExecutions": "20",  # each holds the text of a plan
+        # Else each operation on a column asks the JVM six times more, to say in errors where in Python it was written.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.driver.memory": f"{_driver_memory_mib()}m",
         "spark.pyspark.python": sys.executable,
         "spark.sql.catalogImplementation": "in-memory",
