@@ -1,0 +1,183 @@
+"""Planned files as relations of Spark: what is listed, what is skipped, and how failing reads are told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyarrow import parquet
+from pyspark.sql import DataFrame
+from pyspark.sql.types import LongType, StructField, StructType
+
+import harness
+from harness.engines.spark import engine
+from harness.engines.spark.gateway import DiskFile, Gateway
+from harness.plan import ScanPlan
+from harness.testing.iceberg import IcebergTable
+
+SCHEMA = StructType([StructField("a", LongType())])
+
+
+@pytest.fixture(scope="module")
+def gateway(spark: Any) -> Gateway:
+    return Gateway.of(spark)
+
+
+def written(folder: Path, count: int) -> list[DiskFile]:
+    """Files of two rows each: in file i, 10 i and 10 i + 1."""
+    files = []
+    for i in range(count):
+        path = folder / f"{i}.parquet"
+        parquet.write_table(pa.table({"a": [10 * i, 10 * i + 1]}), path)
+        files.append(DiskFile(str(path), path.stat().st_size))
+    return files
+
+
+def planned(gateway: Gateway, files: list[DiskFile], constants: pa.Table) -> DataFrame:
+    return gateway.planned_frame(
+        file_format="parquet", read_schema=SCHEMA, files=files, constants=constants, positions=False
+    )
+
+
+def files_read(frame: DataFrame) -> int:
+    """Of a frame that was run, how many files its one scan was given."""
+    scans = frame._jdf.queryExecution().executedPlan().collectLeaves()
+    assert scans.size() == 1
+    return int(scans.apply(0).metrics().apply("numFiles").value())
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("k = 2", [2]),
+        ("k > 2", [3, 4]),
+        ("k IN (0, 3)", [0, 3]),
+        ("k IS NULL", [5]),
+        ("name = 'n1' OR k = 4", [1, 4]),
+        ("NOT (k = 1)", [0, 2, 3, 4]),
+        ("coalesce(k, 7) + 1 > 5", [5]),
+        ("k = 2 AND p0 = 21", [2]),
+        ("k > 100", []),
+    ],
+)
+def test_filters_on_constants_skip_files(gateway: Gateway, tmp_path: Path, condition: str, kept: list[int]) -> None:
+    files = written(tmp_path, 6)
+    constants = pa.table({"k": [0, 1, 2, 3, 4, None], "name": [f"n{i}" for i in range(6)]})
+    gateway.session.conf.set("spark.sql.adaptive.enabled", "false")  # whose plans hide the scan
+    try:
+        frame = planned(gateway, files, constants).where(condition)
+        found = sorted(row.p0 for row in frame.collect())
+        wanted = [10 * i + j for i in kept for j in (0, 1)]
+        assert found == ([21] if "p0" in condition else wanted)
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        if "LocalTableScan" not in plan:
+            assert files_read(frame) == len(kept)
+            filters = re.search(r"PartitionFilters: \[(.*?)\]", plan)
+            assert filters is not None
+            assert "harness_constant_" in filters.group(1)
+    finally:
+        gateway.session.conf.unset("spark.sql.adaptive.enabled")
+
+
+def test_a_filter_between_a_constant_and_a_column_skips_no_file(gateway: Gateway, tmp_path: Path) -> None:
+    frame = planned(gateway, written(tmp_path, 3), pa.table({"k": [0, 11, 5]})).where("p0 = k")
+    assert sorted(row.p0 for row in frame.collect()) == [0, 11]
+
+
+@pytest.mark.parametrize("share", [2, 1, 0.5])
+def test_only_a_size_that_is_too_small_loses_rows(gateway: Gateway, tmp_path: Path, share: float) -> None:
+    """Why true sizes are asked for: `disk_files` never takes the recorded ones (trap; iceberg 7.2)."""
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"a": list(range(1000))}), path, row_group_size=10)
+    frame = planned(gateway, [DiskFile(str(path), int(path.stat().st_size * share))], pa.table({"k": [1]}))
+    assert (frame.count() == 1000) is (share >= 1)
+
+
+def test_ten_thousand_files_are_not_listed(gateway: Gateway, tmp_path: Path, spark: Any) -> None:
+    """Spark's own index would run a job of a task per path; a plan whose files are not there even shows its schema."""
+    tracker = spark.sparkContext.statusTracker()
+    before = set(tracker.getJobIdsForGroup(None))
+    files = [DiskFile(str(tmp_path / f"{i}.parquet"), 1000) for i in range(10_000)]
+    files[1234] = written(tmp_path, 1)[0]
+    frame = gateway.expose(planned(gateway, files, pa.table({"k": pa.array(range(10_000), pa.int64())})))
+    assert frame.columns == ["p0", "k"]
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert set(tracker.getJobIdsForGroup(None)) == before
+    assert "PlannedFileIndex(" in plan
+    assert "InMemoryFileIndex" not in plan
+    assert sorted(row.p0 for row in frame.where("k = 1234").collect()) == [0, 1]  # the others were not even opened
+    assert len(set(tracker.getJobIdsForGroup(None)) - before) == 1
+
+
+def test_a_file_given_twice_gives_its_rows_twice(gateway: Gateway, tmp_path: Path) -> None:
+    (file,) = written(tmp_path, 1)
+    found = planned(gateway, [file, file], pa.table({"k": [7, 8]})).collect()
+    assert sorted((row.p0, row.k) for row in found) == [(0, 7), (0, 8), (1, 7), (1, 8)]
+
+
+# -- reads that fail on executors -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tuple[ScanPlan, Path]:
+    """A plan over one file with an odd name, and the file."""
+    made = IcebergTable.create(tmp_path / "t", {"a": "long"})
+    handle = made.write_data([{"a": i} for i in range(100)], path=f"{made.location}/data/b c%20.parquet")
+    made.append(handle)
+    plan = harness.open_table(str(made.store.directory)).snapshot().plan()
+    return plan, Path(made.file_of(handle.path))
+
+
+def failure(frame: DataFrame, plan: ScanPlan) -> harness.HarnessError:
+    with pytest.raises(Exception, match="FAILED_READ_FILE") as caught:
+        frame.collect()
+    return engine.engine_error(caught.value, plan.table)
+
+
+def test_a_file_that_goes_missing_before_the_rows_are_read(table: tuple[ScanPlan, Path], spark: Any) -> None:
+    plan, path = table
+    frame = engine.dataframe(plan, spark)
+    path.unlink()
+    error = failure(frame, plan)
+    assert isinstance(error, harness.MissingFileError)
+    assert (error.cause, error.table, error.file) == ("MissingFile", plan.table, str(path))
+
+
+def test_a_page_that_is_damaged(table: tuple[ScanPlan, Path], spark: Any) -> None:  # iceberg 7.6
+    plan, path = table
+    content = bytearray(path.read_bytes())
+    content[4:40] = b"\xff" * 36
+    path.write_bytes(content)
+    with pytest.raises(harness.CorruptFileError, match="it is damaged") as caught:
+        engine.to_arrow(plan, spark)
+    assert (caught.value.cause, caught.value.table, caught.value.file) == ("CorruptDataFile", plan.table, str(path))
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "expected"),
+    [
+        ("NO_HINT", "java.io.EOFException: cut", harness.CorruptFileError),
+        ("CANNOT_READ_FILE_FOOTER", "java.lang.RuntimeException: no magic", harness.CorruptFileError),
+        ("NO_HINT", "java.net.SocketTimeoutException: read", harness.EngineError),
+        ("NO_HINT", "java.lang.ClassNotFoundException: BrotliCodec", harness.EngineError),
+        ("NO_HINT", "java.io.FileNotFoundException: a (Permission denied)", harness.EngineError),
+        ("PARQUET_COLUMN_DATA_TYPE_MISMATCH", "java.lang.RuntimeException: int", harness.EngineError),
+        ("FILE_NOT_EXIST", "java.io.FileNotFoundException: a", harness.MissingFileError),
+    ],
+)
+def test_what_ails_a_file_goes_by_the_cause(kind: str, reason: str, expected: type[harness.HarnessError]) -> None:
+    said = f"[FAILED_READ_FILE.{kind}] Encountered error while reading file s3a://b/x%25.parquet. Details. SQLSTATE: K"
+    error = engine.engine_error(RuntimeError(f"waited\n\tat a.b\nCaused by: c.D: {said}\nCaused by: {reason}\n"), "t")
+    assert type(error) is expected
+    assert (error.table, error.file) == ("t", "s3a://b/x%.parquet")
+
+
+def test_a_failure_tells_its_first_cause() -> None:
+    error = engine.engine_error(RuntimeError("o1.getResult\n\tat x\nCaused by: A: later\nCaused by: B:\tfirst\n"), None)
+    assert error.message == "Spark failed: B: first"
