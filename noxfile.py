@@ -69,7 +69,8 @@ def _run_suite(session: nox.Session, name: str, *arguments: str) -> None:
     try:
         session.run("harness", "run", *arguments, *reports, *session.posargs)
     finally:
-        print(Path(files["text"]).read_text("utf-8"))
+        if Path(files["text"]).is_file():
+            print(Path(files["text"]).read_text("utf-8"))
 
 
 @nox.session
@@ -113,6 +114,22 @@ def reference(session: nox.Session, format: str) -> None:
     pinned = json.loads(Path("harness/conformance/readers/reference.json").read_text(encoding="utf-8"))[format]
     session.install("-e", ".[dev]", f"pyspark=={pinned['pyspark']}")
     _pytest(session, "-m", "reference", "tests/reference", "-k", format)
+
+
+@nox.session(name="tests-spark40")
+def tests_spark40(session: nox.Session) -> None:
+    """The tests of the Spark engine and of comparisons on Spark, on the oldest pyspark that is supported. Slow."""
+    session.install("-e", ".[dev]", "pyspark==4.0.*")
+    # pyspark 4.0 leaves the sockets of results to the garbage collector.
+    quiet = ("-W", "ignore::ResourceWarning", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
+    _pytest(session, *quiet, "-k", "spark", "tests/engines", "tests/differ", "tests/test_sql_engines.py")
+
+
+@nox.session(name="tests-spark-cluster")
+def tests_spark_cluster(session: nox.Session) -> None:
+    """A read by Spark executors that are processes of their own, and get the engine's classes from the driver. Slow."""
+    session.install("-e", ".[dev]")
+    _pytest(session, "-m", "cluster", "tests/engines/test_spark_cluster.py")
 
 
 @nox.session

@@ -18,6 +18,9 @@ from pathlib import Path
 from harness.conformance.readers import READERS
 from harness.conformance.workers import WorkerScript
 
+_CARRIER = "pyarrow"
+"""Which `harness.conformance.worker` needs beside every reader."""
+
 
 def main(directory: Path) -> None:
     """Make what is missing, and print what is there."""
@@ -34,7 +37,7 @@ def interpreters(directory: Path, readers: Mapping[str, WorkerScript]) -> dict[s
         done = place / "installed.txt"
         if not (done.is_file() and done.read_text("utf-8") == reader.install):
             venv.create(place, with_pip=True, clear=True)
-            pip = [str(python), "-m", "pip", "install", "--quiet", *shlex.split(reader.install)]
+            pip = [str(python), "-m", "pip", "install", "--quiet", _CARRIER, *shlex.split(reader.install)]
             if subprocess.run(pip, stdout=sys.stderr, check=False).returncode != 0:
                 print(f"{reader.name} cannot be installed: pip install {reader.install}", file=sys.stderr)
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import re
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,8 +21,10 @@ from harness.differ.compare import compare
 from harness.differ.reports.verdict import counted, sentence
 from harness.differ.result import Comparison, SchemaDifference, SchemaKind
 from harness.errors import EngineError, HarnessError, UnsupportedError
+from harness.projection import METADATA
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation
 
+_DECLINING = re.compile(r"unsupported|not (yet |currently )?(supported|implemented)|NotImplemented", re.IGNORECASE)
 _NOT_EXPECTED = "read and not expected"
 MOST_ROWS = 20
 """Differing rows that are kept for the reports; all are counted."""
@@ -64,7 +67,7 @@ def judge(expectation: ResolvedExpectation, answer: Answer, measure: Measure, en
 
 def _wrong_anyway(result: pa.Table | Exception, outcome: Outcome, measure: Measure) -> bool:
     """Whether it is wrong though the specification is open: no question is answered by a crash or a hang."""
-    if isinstance(result, EngineError) and result.cause in BROKEN:
+    if isinstance(result, Exception) and _is_broken(result):
         return True
     return measure is not Measure.FOREIGN and outcome in (Outcome.FAIL, Outcome.ERROR)
 
@@ -90,7 +93,9 @@ class _Found:
 def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Measure, engine: str) -> _Found:
     expected = expectation.expected
     if isinstance(result, Exception):
-        return _refused(expected, result, measure) if isinstance(expected, ExpectedError) else _failed(result)
+        if isinstance(expected, ExpectedError):
+            return _refused(expected, result, measure)
+        return _failed(expectation, result, measure)
     rows = counted(result.num_rows, "row")
     if isinstance(expected, ExpectedError):
         return _Found(Outcome.FAIL, f"gave {rows}, expected {_wanted(expected)}")
@@ -108,11 +113,30 @@ def said(error: Exception) -> str:
     return " ".join(f"{name}: {text}".split())
 
 
-def _failed(error: Exception) -> _Found:
+def _failed(expectation: ResolvedExpectation, error: Exception, measure: Measure) -> _Found:
     """An error where rows must come."""
-    if isinstance(error, UnsupportedError | NotImplementedError):
-        return _Found(Outcome.UNSUPPORTED, str(error.message if isinstance(error, HarnessError) else error))
+    if _declines(error, measure):
+        return _Found(Outcome.UNSUPPORTED, error.message if isinstance(error, HarnessError) else str(error))
+    if measure is Measure.FOREIGN and not _is_broken(error) and (names := _metadata_columns(expectation)):
+        return _Found(Outcome.UNSUPPORTED, f"metadata columns {', '.join(names)}: {said(error)}")
     return _Found(Outcome.ERROR, said(error))
+
+
+def _declines(error: Exception, measure: Measure) -> bool:
+    """Whether the engine says that it does not do this: by the class of the error, or another project's in words."""
+    if isinstance(error, UnsupportedError | NotImplementedError):
+        return True
+    return measure is Measure.FOREIGN and not _is_broken(error) and _DECLINING.search(said(error)) is not None
+
+
+def _is_broken(error: Exception) -> bool:
+    return isinstance(error, EngineError) and error.cause in BROKEN
+
+
+def _metadata_columns(expectation: ResolvedExpectation) -> list[str]:
+    """Those that are read or filtered by: no format says that a reader must have them, nor what they are called."""
+    words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
+    return sorted(words & METADATA.keys())
 
 
 def _refused(expected: ExpectedError, error: Exception, measure: Measure) -> _Found:
@@ -123,11 +147,10 @@ def _refused(expected: ExpectedError, error: Exception, measure: Measure) -> _Fo
         if _agrees(expected, error, measure):
             return _Found(Outcome.PASS)
         return _Found(Outcome.FAIL, f"expected {_wanted(expected)}, got {said(error)}")
-    if isinstance(error, EngineError) and error.cause in BROKEN:
+    if _is_broken(error):
         return _Found(Outcome.ERROR, said(error))
-    declines = isinstance(error, UnsupportedError | NotImplementedError)
-    if declines and expected.kind not in ("UnsupportedError", "EncryptedTableError"):
-        return _failed(error)
+    if _declines(error, measure) and expected.kind not in ("UnsupportedError", "EncryptedTableError"):
+        return _Found(Outcome.UNSUPPORTED, said(error))
     return _Found(Outcome.PASS, notes=(f"refused: {said(error)}",))
 
 

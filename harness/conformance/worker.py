@@ -1,7 +1,7 @@
 """The far end of `harness.conformance.workers`: serves one engine in the interpreter that has it.
 
 Run by its path, `python worker.py SCRIPT [ARGUMENT ...]`; it imports nothing of harness, and SCRIPT need not either.
-SCRIPT is a plain Python file with:
+The interpreter must have pyarrow, in any version: it carries the rows. SCRIPT is a plain Python file with:
 
     version() -> str                     raises ImportError where the engine is not installed
     capabilities() -> iterable | None    optional; features that it claims, None: all
@@ -26,6 +26,7 @@ What the engine itself prints goes to standard error.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import runpy
@@ -53,6 +54,10 @@ def main() -> None:
 
 
 def _hello(engine: dict[str, Any]) -> dict[str, Any]:
+    try:
+        importlib.import_module("pyarrow")
+    except ImportError:
+        return {"missing": "the interpreter lacks pyarrow, which carries the rows; pip install pyarrow"}
     try:
         engine.update(runpy.run_path(sys.argv[0], run_name="harness_worker"))
         claimed = engine["capabilities"]() if "capabilities" in engine else None

@@ -64,7 +64,7 @@ def interpreter_of(engine: WorkerScript, pythons: Mapping[str, str]) -> str:
     if lacking:
         raise RequestError(
             f"Cannot use the engine {engine.name}: {', '.join(lacking)} is not installed; "
-            f"pip install {engine.install}, or name an interpreter that has it by --python {engine.name}=PATH "
+            f"pip install pyarrow {engine.install}, or name an interpreter that has it by --python {engine.name}=PATH "
             f"or {variable}",
             cause=NOT_INSTALLED,
         )

@@ -45,6 +45,12 @@ def judged(expected, result, measure=OWN, **given):
         pytest.param(ROWS, NotImplementedError("not read"), "UNSUPPORTED", "UNSUPPORTED", id="not-implemented"),
         pytest.param(ROWS, InvalidTableError("broken"), "ERROR", "ERROR", id="refused"),
         pytest.param(ROWS, EngineError("gone", cause=CRASHED), "ERROR", "ERROR", id="crashed"),
+        pytest.param(
+            ROWS, EngineError("Unsupported table features: [x]", cause="E"), "ERROR", "UNSUPPORTED", id="in-words"
+        ),
+        pytest.param(
+            ROWS, EngineError("no such instruction: not supported", cause=CRASHED), "ERROR", "ERROR", id="last-words"
+        ),
         pytest.param(CORRUPT, ROWS, "FAIL", "FAIL", id="rows-of-a-broken-table"),
         pytest.param(CORRUPT, CorruptDeleteError("bad position 7"), "PASS", "PASS", id="right-error"),
         pytest.param(CORRUPT, CorruptDeleteError("other"), "FAIL", "PASS", id="other-words"),
@@ -96,6 +102,21 @@ def test_the_oracle_is_asked_for_the_class_of_an_error(result, outcome):
 def test_an_open_question_fails_only_who_decided_it(expected, result, own, foreign):
     assert judged(expected, result, OWN, open="two sections disagree").outcome.value == own
     assert judged(expected, result, FOREIGN, open="two sections disagree").outcome.value == foreign
+
+
+@pytest.mark.parametrize(
+    ("columns", "where", "error", "outcome"),
+    [
+        pytest.param(("id", "_pos"), None, ValueError("no _pos"), "UNSUPPORTED", id="column"),
+        pytest.param(("id",), "_row_id = 3", ValueError("no _row_id"), "UNSUPPORTED", id="filter"),
+        pytest.param(("id",), "id = 3", ValueError("no"), "ERROR", id="none"),
+        pytest.param(("id", "_pos"), None, EngineError("x", cause=CRASHED), "ERROR", id="crash"),
+    ],
+)
+def test_no_other_engine_must_have_metadata_columns(columns, where, error, outcome):
+    wanted = ResolvedExpectation(number=1, at=ResolvedSelector(), columns=columns, where=where, expected=ROWS)
+    assert judge(wanted, Answer(error, 0), FOREIGN, "engine").outcome.value == outcome
+    assert judge(wanted, Answer(error, 0), OWN, "engine").outcome is Outcome.ERROR
 
 
 def test_an_open_question_says_what_the_engine_does():

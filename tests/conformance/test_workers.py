@@ -154,6 +154,16 @@ def test_an_engine_that_is_not_there_is_not_installed(script, text, message):
     assert caught.value.cause == NOT_INSTALLED
 
 
+def test_an_interpreter_without_pyarrow_is_told_before_any_read(tmp_path):
+    """Else its failure to hand over rows would look like the refusal of a broken table."""
+    (tmp_path / "pyarrow.py").write_text("raise ImportError", "utf-8")
+    (tmp_path / "script.py").write_text("def version(): return '2'", "utf-8")
+    command = [sys.executable, str(tmp_path / "script.py")]
+    with pytest.raises(RequestError, match="lacks pyarrow") as caught:
+        Worker("mine", command, time_limit_s=1, environment={"PYTHONPATH": str(tmp_path)})
+    assert caught.value.cause == NOT_INSTALLED
+
+
 def test_rows_that_are_no_arrow_data_are_nonsense(script, table, tmp_path):
     (tmp_path / "junk").write_bytes(b"junk")
     worker = script(f"def version(): return '2'\ndef read(table, columns, where): return {str(tmp_path / 'junk')!r}")
@@ -185,6 +195,6 @@ class TestInterpreter:
 
     def test_is_missing_with_what_to_do(self, monkeypatch):
         monkeypatch.delenv("HARNESS_PYTHON_ABSENT", raising=False)
-        with pytest.raises(RequestError, match="no_such is not installed; pip install nosuch") as caught:
+        with pytest.raises(RequestError, match="no_such is not installed; pip install pyarrow nosuch") as caught:
             interpreter_of(self.ABSENT, {})
         assert caught.value.cause == NOT_INSTALLED
