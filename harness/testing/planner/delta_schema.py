@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from harness.errors import InvalidTableError, UnsupportedError
+from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
 from harness.projection import ColumnLookup
 from harness.schema import (
     BinaryType,
@@ -100,7 +100,7 @@ def columns_of(state: State, *, table: str) -> Columns:
         raise InvalidTableError(f"Column mapping has mode {text!r}", cause="UnsupportedFeature", rule="delta P4")
     is_active = protocol["minReaderVersion"] == 2 or "columnmapping" in features
     mode = text.lower() if is_active else "none"
-    document = parse_json(metadata.get("schemaString") or "", file=table)
+    document = _schema_document(metadata.get("schemaString") or "", table)
     parser = _Parser(table, mode != "none", bool(features & {"typewidening", "typewidening-preview"}), document)
     fields = parser.fields(document, top=True)
     if not fields:
@@ -119,6 +119,14 @@ def is_true(state: State, key: str) -> bool:
     if text not in ("true", "false"):
         raise InvalidTableError(f"Property {key} is {text!r}", cause="InvalidProperty", rule="delta R12")
     return bool(text == "true")
+
+
+def _schema_document(text: str, table: str) -> Any:
+    try:
+        return parse_json(text, file=table)
+    except CorruptFileError as error:
+        message = f"The schema string is missing or no JSON: {error.message}"
+        raise InvalidTableError(message, cause="SchemaError", table=table, rule="delta T1") from error
 
 
 def _check_protocol(protocol: dict[str, Any], table: str) -> None:

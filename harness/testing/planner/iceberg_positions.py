@@ -125,8 +125,10 @@ def _column(columns: list[tuple[int | None, str, list[Any]]], wanted: tuple[int,
 
 def _vector(vector: LiveFile, data: LiveFile, files: Files) -> BitMap64:
     """A deletion vector (iceberg 4.17 to 4.20)."""
-    length = vector.length or 0
-    blob = files.read(vector.path, offset=vector.offset or 0, length=length)
+    length, offset, puffin = vector.length or 0, vector.offset or 0, files.read(vector.path)
+    if puffin[:4] != b"PFA1" or puffin[-4:] != b"PFA1":
+        raise _broken("its file is no Puffin file", vector)
+    blob = puffin[offset : offset + length]
     if len(blob) != length or length < 20 or blob[4:8] != _MAGIC:
         raise _broken(f"{len(blob)} of {length} bytes, magic {blob[4:8].hex()}", vector)
     if struct.unpack(">I", blob[:4]) != (length - 8,) or struct.unpack(">I", blob[-4:]) != (zlib.crc32(blob[4:-4]),):
