@@ -16,6 +16,9 @@ from harness.plan import ScanPlan
 session: Any = None
 """The Spark session to read on; None: DuckDB alone."""
 
+limits: list[str] = []
+"""What DuckDB cannot do in the test that runs: no other engine need agree with it."""
+
 
 def to_arrow(plan: ScanPlan) -> pa.Table:
     """The plan's rows by DuckDB; asserts that Spark gives the same ones in the same types, or fails likewise."""
@@ -36,16 +39,18 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
 
 @contextmanager
 def on_duckdb_alone(limit: str) -> Iterator[None]:
-    """Reads on DuckDB only, for an error that stands for a limit of DuckDB's own: Spark gives the rows.
+    """Reads on DuckDB only, for an error that stands for a limit of DuckDB's own: others give the rows.
 
     limit: what DuckDB cannot do, for whoever reads the test.
     """
     global session  # noqa: PLW0603  (as the fixture sets it)
     kept, session = session, None
+    limits.append(limit)
     try:
         yield
     finally:
         session = kept
+        limits.pop()
 
 
 def fails_alike(read: Callable[[], Any], error: HarnessError) -> None:

@@ -54,7 +54,19 @@ def compile_filter(filter_: Filter) -> Condition:
     (tree,) = Dialect.get_or_raise("duckdb").parse_into(exp.Condition, filter_.sql)
     if tree is None:
         raise UnsupportedError("Cannot evaluate the filter: it is empty")
+    _refuse_options(tree)
     return _Compiler(filter_.columns).condition(tree)
+
+
+_PARTS = {"this", "expression", "expressions", "low", "high", "to", "negate", "is_string", "quoted", "is_neg"}
+
+
+def _refuse_options(tree: exp.Expr) -> None:
+    """Refuses nodes with options that would be overlooked."""
+    for node in tree.walk(prune=lambda n: isinstance(n, exp.DataType)):
+        options = {name for name, value in node.args.items() if value} - _PARTS
+        if options and not isinstance(node, exp.DataType):
+            raise _unsupported(f"{', '.join(sorted(options))} of {node.sql('duckdb')}")
 
 
 def _unsupported(what: str) -> UnsupportedError:
@@ -87,13 +99,13 @@ class _Compiler:
                 left, right = comparable([self.term(node.this), self.term(node.expression)])
                 wanted = isinstance(node, exp.NullSafeEQ)
                 return lambda row: (left(row) == right(row)) is wanted
-            case exp.Between() if not node.args.get("symmetric"):
+            case exp.Between():
                 terms = [self.term(part) for part in (node.this, node.args["low"], node.args["high"])]
                 value, low, high = comparable(terms)
                 return _conjunction(
                     _known(_COMPARISONS[exp.GTE], value, low), _known(_COMPARISONS[exp.LTE], value, high)
                 )
-            case exp.In() if node.expressions and not node.args.get("query"):
+            case exp.In() if node.expressions:
                 value, *items = comparable([self.term(node.this), *map(self.term, node.expressions)])
                 return _membership(value, items)
             case exp.Is():
@@ -147,7 +159,10 @@ class _Compiler:
             raise _unsupported(f"ESCAPE {escape.sql('duckdb')}")
         sign = "" if escape is None else escape.name
         text, pattern = self.text(node.this), self.text(node.expression)
-        return _known(lambda value, like: re.fullmatch(_regex(like, sign), value, re.DOTALL) is not None, text, pattern)
+        matches = _known(
+            lambda value, like: re.fullmatch(_regex(like, sign), value, re.DOTALL) is not None, text, pattern
+        )
+        return _negation(matches) if node.args.get("negate") else matches
 
     def text(self, node: exp.Expr) -> Evaluate:
         term = self.term(node)
@@ -174,7 +189,7 @@ class _Compiler:
             case exp.Add() | exp.Sub() | exp.Mul():
                 sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
                 return arithmetic(sign, self.term(node.this), self.term(node.expression))
-            case exp.Cast() if not isinstance(node, exp.TryCast) and node.args.get("format") is None:
+            case exp.Cast() if not isinstance(node, exp.TryCast):
                 return explicit_cast(self.term(node.this), _named_type(node.to))
             case exp.And() | exp.Or() | exp.Not() | exp.Predicate() | exp.IsNan() | exp.StartsWith():
                 return Term(BooleanType(), self.condition(node))
@@ -217,10 +232,11 @@ def _inside(value: Any, ids: Sequence[int]) -> Any:
 
 
 def _conjunction(left: Condition, right: Condition) -> Condition:
-    """False if one side is, else unknown if one side is."""
+    """False if one side is, else unknown if one side is; the right side is left alone where the left one decides."""
 
     def both(row: Values) -> bool | None:
-        first, second = left(row), right(row)
+        first = left(row)
+        second = False if first is False else right(row)
         if first is False or second is False:
             return False
         return None if first is None or second is None else True
