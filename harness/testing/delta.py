@@ -52,10 +52,7 @@ Rows: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table
 
 
 class DeltaTable:
-    """A table being built. Make one with `create`; every change of the table is a commit.
-
-    directory: where it is now; origin: where it was made.
-    """
+    """A table in `directory`, made in `origin`. Make one with `create`; every change of it is a commit."""
 
     def __init__(self, directory: Path, document: DeltaDocument) -> None:
         self.directory = self.origin = directory
@@ -319,8 +316,7 @@ class DeltaTable:
 
         In-commit timestamps that are turned on get their enablement version and time (delta L35).
         """
-        version = self.version + 1
-        time_ms = self.log.time_of(version)
+        version, time_ms = self.version + 1, self.log.time_of(self.version + 1)
         return self.change("SET TBLPROPERTIES", lambda doc: doc.configure(properties, version, time_ms))
 
     def set_protocol(self, protocol: Json) -> int:
@@ -342,15 +338,15 @@ class DeltaTable:
     ) -> WrittenCheckpoint:
         """Write a checkpoint of a version (None: the newest), and `_last_checkpoint` if `hint`.
 
-        more: fields of `delta_checkpoint.CheckpointOptions`, such as `parts=3`, `sidecars=2`, `stats_parsed=True`.
+        more: fields of `delta_checkpoint.CheckpointOptions`, such as `parts=3`, `sidecars=2`.
 
         Raises:
             RequestError: a V2 checkpoint of a table whose protocol lacks the feature v2Checkpoint.
         """
         version = self.version if version is None else version
         options = CheckpointOptions(kind=kind, **more)
-        state, time_ms = self.log.state(version), self.log.time_of(version)
-        written = write_checkpoint(self.log.directory, version, state, time_ms, options)
+        state = self.log.state(version)
+        written = write_checkpoint(self.log.directory, version, state, self.log.time_of(version), options)
         if hint:
             self.write_last_checkpoint(hint_text(written.hint))
         return written
@@ -394,8 +390,7 @@ class DeltaTable:
 
     def edit_last_checkpoint(self, change: Callable[[Json], Any]) -> None:
         """Change the hint in place and write it again; its checksum stays as it was unless `change` touches it."""
-        hint = self.log.hint()
-        change(hint)
+        change(hint := self.log.hint())
         self.write_last_checkpoint(json_text(hint))
 
     def write_last_checkpoint(self, text: str) -> None:

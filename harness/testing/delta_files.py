@@ -61,7 +61,8 @@ class FileOptions:
     compression: as pyarrow names it. field_ids: whether the file carries the ids of column mapping; None: where the
     table has them. row_group_size: rows. statistics: `all`, `none`, or the top-level columns (logical names) that get
     them. bounds_length: characters that string bounds are cut to. element_name: what the file calls the elements of
-    lists; None: `element`. writer_options: for `pyarrow.parquet.write_table`.
+    lists; None: `element`. footer: more key-value pairs of the footer. writer_options: for
+    `pyarrow.parquet.ParquetWriter`.
     """
 
     compression: str = "snappy"
@@ -70,6 +71,7 @@ class FileOptions:
     statistics: Statistics = "all"
     bounds_length: int = 32
     element_name: str | None = None
+    footer: Mapping[str, str] = field(default_factory=dict)
     writer_options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -99,7 +101,6 @@ def write_parquet(path: Path, table: pa.Table, options: FileOptions, modified_ms
     path.parent.mkdir(parents=True, exist_ok=True)
     settings = {
         "compression": options.compression,
-        "row_group_size": options.row_group_size,
         "store_schema": False,
         "use_compliant_nested_type": options.element_name is None,
         **options.writer_options,
@@ -107,7 +108,9 @@ def write_parquet(path: Path, table: pa.Table, options: FileOptions, modified_ms
     if options.element_name is not None:
         name = options.element_name
         table = table.cast(pa.schema([f.with_type(_with_elements(f.type, name)) for f in table.schema]))
-    pq.write_table(table, path, **settings)
+    with pq.ParquetWriter(path, table.schema, **settings) as writer:
+        writer.add_key_value_metadata(dict(options.footer))
+        writer.write_table(table, row_group_size=options.row_group_size)
     set_time(path, modified_ms)
 
 

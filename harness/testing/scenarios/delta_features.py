@@ -161,6 +161,10 @@ def _stored_type(*names: str) -> Proof:
     return proof
 
 
+def _legacy_calendar(evidence: Evidence) -> bool:
+    return any(b"org.apache.spark.legacyDateTime" in (footer.metadata or {}) for _, footer in footers(evidence))
+
+
 def _legacy_list(evidence: Evidence) -> bool:
     paths = (footer.schema.column(i).path for _, footer in footers(evidence) for i in range(footer.num_columns))
     return any(".list." in path and ".element" not in path for path in paths)
@@ -287,6 +291,9 @@ DELTA_FEATURES: dict[str, Feature] = {
     "catalog-managed": Feature(
         "commits are ratified by a catalog", _read_under(lambda p: "catalogManaged" in p.get("readerFeatures", ()))
     ),
+    "staged-commit": Feature(
+        "a commit lies beside the log, unratified", _log(lambda log: any(log.directory.glob("_*commits/*.json")))
+    ),
     "protocol-change": Feature(
         "the protocol changed", _log(lambda log: len({str(p) for p in log.of_kind("protocol")}) > 1)
     ),
@@ -315,6 +322,7 @@ DELTA_FEATURES: dict[str, Feature] = {
     "legacy-timestamp": Feature(
         "a file stores timestamps as INT96 or in milliseconds", _stored_type("INT96", "milliseconds")
     ),
+    "legacy-calendar": Feature("the footer of a file says that its dates are of the old calendar", _legacy_calendar),
     "legacy-list": Feature("a file calls the elements of a list otherwise than `element`", _legacy_list),
     "extra-file-column": Feature("a file has a column that no schema has", _extra_column),
     # partitions, statistics
