@@ -321,15 +321,16 @@ class Snapshot:
         No setting, view or function of the session is changed, and none changes what is read: the files are planned in
         a session of harness's own that shares its Spark application. Where there is no JVM gateway to do that (Spark
         Connect), the files are read by their plain paths instead: Spark then looks up every path again (3 s to 47 s for
-        10,000 files), names that it takes for patterns are refused, and so are settings of the session under which the
-        rows would come out wrong.
+        10,000 files) and joins what is known of a file to its rows; files whose names or types Spark might take
+        otherwise are read by harness on the executors, whose Python then needs it. A session with a setting under which
+        the rows would come out wrong is refused (RequestError), and must stay as it is until the rows are read.
 
         Args:
             spark: yours; None: `harness.spark_session()`.
             columns, where: as for `plan`; `where` is in DuckDB's dialect, and skips files.
 
         Raises:
-            RequestError: pyspark or Java is missing.
+            RequestError: pyspark or Java is missing, or `spark` is no session, was stopped, or has such a setting.
             UnsupportedError: a part of `where` has no meaning in Spark that is certain to be the same.
             As `plan`, and EngineError.
         """

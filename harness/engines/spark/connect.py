@@ -129,10 +129,13 @@ class PlainPaths:
 
         Raises:
             UnsupportedError: two columns of one exact name.
+            RequestError: the session reads ORC by Hive's classes.
             EngineError: Spark does not find just these files.
         """
         assert constants.num_rows == len(paths), "one row of constants per file"
         check_readable(read_schema)
+        if file_format == "orc":
+            self._require("spark.sql.orc.impl", "native")
         locations = [location(path) for path in paths]
         by_row = positions or deleted is not None
         frame, found = self._stored(file_format, read_schema, list(dict.fromkeys(locations)), positions=by_row)

@@ -108,8 +108,8 @@ class Gateway:
         """
         if not has_gateway(spark):
             raise UnsupportedError(
-                "Cannot reach the JVM of this Spark session: Spark Connect has no gateway to it; use one that has, such "
-                "as harness.spark_session(), or to_spark, which does without",
+                "Cannot reach the JVM of this Spark session: Spark Connect has no gateway to it; use one that has, "
+                "such as harness.spark_session(), or to_spark, which does without",
                 cause="NoGateway",
             )
         context = spark.sparkContext

@@ -103,7 +103,7 @@ class GroupScan:
             files=[file.name for file in self.files],
             storage=self.plan.storage,
         )
-        object.__setattr__(self, "native", native and self._is_readable())
+        object.__setattr__(self, "native", self._is_readable() and native)
         object.__setattr__(self, "constants", FileConstants(len(self.files)))
 
     def expressions(self) -> list[Column]:
@@ -131,7 +131,11 @@ class GroupScan:
         return self._native_frame() if self.native else self._arrow_frame()
 
     def _is_readable(self) -> bool:
-        """Whether the reader can read files of these names, with these columns."""
+        """Whether Spark can read files of these names, with these columns, in the reader's session.
+
+        Raises:
+            RequestError: nothing can read them in that session.
+        """
         names = [file.name.physical for file in self.files]
         match self.reader:
             case Gateway():
