@@ -127,7 +127,8 @@ def _vector(vector: LiveFile, data: LiveFile, files: Files) -> BitMap64:
     """A deletion vector (iceberg 4.17 to 4.20)."""
     length, offset, puffin = vector.length or 0, vector.offset or 0, files.read(vector.path)
     if puffin[:4] != b"PFA1" or puffin[-4:] != b"PFA1":
-        raise _broken("its file is no Puffin file", vector)
+        message = "Cannot read deletion vector: its file is no Puffin file"
+        raise CorruptFileError(message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.22")
     blob = puffin[offset : offset + length]
     if len(blob) != length or length < 20 or blob[4:8] != _MAGIC:
         raise _broken(f"{len(blob)} of {length} bytes, magic {blob[4:8].hex()}", vector)
