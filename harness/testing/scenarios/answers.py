@@ -114,12 +114,18 @@ def _read(expectation: ResolvedExpectation, directory: Path) -> dict[str, Any]:
             document["error"] = {"kind": kind, "match": words, "cause": cause}
         case pa.Table() as rows:
             name = f"expected/{expectation.number}"
-            pq.write_table(rows, directory / f"{name}.parquet")
+            pq.write_table(_writable(rows), directory / f"{name}.parquet")
             (directory / f"{name}.json").write_text(_json(rows_document(rows)), encoding="utf-8")
             document["rows"] = {"count": rows.num_rows, "parquet": f"{name}.parquet", "json": f"{name}.json"}
         case _:
             pass
     return document
+
+
+def _writable(rows: pa.Table) -> pa.Table:
+    """The rows with columns nullable that promise no nulls and hold some, which Parquet would refuse."""
+    fields = [f.with_nullable(f.nullable or rows.column(i).null_count > 0) for i, f in enumerate(rows.schema)]
+    return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
 
 
 def _json(document: Any) -> str:
