@@ -184,3 +184,12 @@ def test_a_tally_adds_up_over_passes() -> None:
     tally.count(hashes.slice(0, 0), hashes)
     assert (tally.only_left, tally.only_right, tally.kinds) == (2, 3, 4)
     assert (tally.left, tally.right) == ({(1, 1): 1}, {(1, 1): 2})
+
+
+@given(data=st.data())
+@settings(max_examples=15, derandomize=True, deadline=None)
+def test_hashes_are_equal_where_values_are(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(ALL.keys() - {"view"})))  # views cannot be taken from
+    places = st.lists(st.integers(0, len(ALL[name]) - 1), max_size=6)
+    left, right = (pa.table({"v": ALL[name].take(pa.array(data.draw(places), pa.int64()))}) for _ in "lr")
+    both_ways(left, duckdb.connect().from_arrow(right) if name in SHARED else right)
