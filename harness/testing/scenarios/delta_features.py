@@ -165,6 +165,14 @@ def _legacy_calendar(evidence: Evidence) -> bool:
     return any(b"org.apache.spark.legacyDateTime" in (footer.metadata or {}) for _, footer in footers(evidence))
 
 
+def _other_codec(evidence: Evidence) -> bool:
+    return any(
+        footer.row_group(group).column(0).compression != "SNAPPY"
+        for _, footer in footers(evidence)
+        for group in range(footer.num_row_groups)
+    )
+
+
 def _legacy_list(evidence: Evidence) -> bool:
     paths = (footer.schema.column(i).path for _, footer in footers(evidence) for i in range(footer.num_columns))
     return any(".list." in path and ".element" not in path for path in paths)
@@ -317,12 +325,17 @@ DELTA_FEATURES: dict[str, Feature] = {
     ),
     "void-column": Feature("a column has the type void", _any_field(lambda f: f["type"] == "void")),
     "variant": Feature("a column is a variant", _any_field(lambda f: f["type"] == "variant")),
+    "minimal-metadata": Feature(
+        "a metaData action lacks what it may lack",
+        _log(lambda log: any("createdTime" not in m for m in log.of_kind("metaData"))),
+    ),
     "required-column": Feature("a column says that it has no nulls", _any_field(lambda f: f["nullable"] is False)),
     "odd-column-name": Feature("a column name is no plain identifier", _any_field(_odd_name)),
     "legacy-timestamp": Feature(
         "a file stores timestamps as INT96 or in milliseconds", _stored_type("INT96", "milliseconds")
     ),
     "legacy-calendar": Feature("the footer of a file says that its dates are of the old calendar", _legacy_calendar),
+    "other-codec": Feature("a file is compressed otherwise than by Snappy", _other_codec),
     "legacy-list": Feature("a file calls the elements of a list otherwise than `element`", _legacy_list),
     "extra-file-column": Feature("a file has a column that no schema has", _extra_column),
     # partitions, statistics
