@@ -24,7 +24,9 @@ from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.projection import METADATA
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation
 
-_DECLINING = re.compile(r"unsupported|not (yet |currently )?(supported|implemented)|NotImplemented", re.IGNORECASE)
+_DECLINING = re.compile(
+    r"unsupported|not[- ]?implemented|\b(not|never|cannot) (yet |currently )?(be )?support", re.IGNORECASE
+)
 _NOT_EXPECTED = "read and not expected"
 MOST_ROWS = 20
 """Differing rows that are kept for the reports; all are counted."""

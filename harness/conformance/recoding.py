@@ -22,10 +22,8 @@ def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ..
         if wanted.get_field_index(field.name) < 0 or table.schema.get_field_index(field.name) < 0:
             continue
         column = table.column(number)
-        changed = pa.chunked_array(
-            [_array(chunk, wanted.field(field.name).type) for chunk in column.chunks],
-            None if column.num_chunks else column.type,
-        )
+        chunks = column.chunks or [pa.array([], column.type)]
+        changed = pa.chunked_array([_array(chunk, wanted.field(field.name).type) for chunk in chunks])
         if not changed.type.equals(column.type):
             notes.append(f"{field.name} is {column.type}, read as {changed.type}")
             table = table.set_column(number, field.with_type(changed.type), changed)
