@@ -95,7 +95,8 @@ def sql(
         tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a location.
 
     Raises:
-        RequestError: the query cannot be parsed, or writes; there is no such engine; an argument is for the other one.
+        RequestError: the query cannot be parsed, or writes; there is no such engine, or none
+            for queries; an argument is for the other one.
         UnsupportedError: Spark might answer differently than DuckDB; the message names the construct.
         HarnessError: as for `Snapshot.plan`.
         duckdb.Error: DuckDB refuses the query, such as for an unknown column.
@@ -115,6 +116,8 @@ def sql(
 
 
 def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:
+    if engine not in ("duckdb", "spark"):
+        raise RequestError(f"Cannot run a query on {engine}: it only reads plans; say engine='duckdb' or 'spark'")
     if engine != "duckdb" and connection is not None:
         raise RequestError(f"Cannot use a DuckDB connection on {engine}: leave connection out, or say engine='duckdb'")
     if engine != "spark" and spark is not None:

@@ -68,7 +68,7 @@ def compare(
             changed; without keys, rows are counted.
         columns: what to compare, of both sides; None: all columns.
         where: a boolean SQL expression in DuckDB's dialect; only for tables and snapshots, on both sides.
-        engines: `duckdb` or `spark`, for the left and the right side, where it is a planned table.
+        engines: `duckdb`, `spark` or `oracle`, for the left and the right side, where it is a planned table.
         spark: the session for planned tables on Spark; None: `harness.spark_session()`.
         max_rows: how many differing rows to show at most. All are counted.
         names: what to call the sides in reports.

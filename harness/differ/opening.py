@@ -104,7 +104,12 @@ class Opening:
         if isinstance(data, Table | Snapshot | Changes):
             plan = self._plan(data)
             try:
-                return _duckdb_table(plan, info) if self.engine == "duckdb" else _spark_table(plan, info, self.spark)
+                if self.engine == "duckdb":
+                    return _duckdb_table(plan, info)
+                if self.engine == "spark":
+                    return _spark_table(plan, info, self.spark)
+                rows = find_engine(self.engine).to_arrow(plan)
+                return open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
             except HarnessError as error:
                 raise error.within(table=plan.table, snapshot=plan.snapshot) from None
         if is_relation(data):

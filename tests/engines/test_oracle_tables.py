@@ -109,6 +109,17 @@ def test_delta_with_vectors_partitions_and_mapping(tmp_path: Path, mode: Any) ->
     assert rows(tmp_path / "d", ["id"], "p IS DISTINCT FROM 'x'") == [(7,)]
 
 
+def test_comparing_its_rows_and_not_its_queries(tmp_path: Path) -> None:
+    t = iceberg(tmp_path, {"id": "long", "u": "uuid"})
+    t.append(t.write_data([{"id": 1, "u": "00000000-0000-0000-0000-000000000001"}]))
+    table, other = harness.open_table(str(tmp_path / "t")), pa.table({"id": pa.array([2], pa.int64())})
+    assert harness.compare(table, table, engines=("duckdb", "oracle")).equal
+    found = harness.compare(table, other, engines=("oracle", "duckdb"), columns=["id"])
+    assert (found.left.engine[:6], found.only_left, found.only_right) == ("oracle", 1, 1)
+    with pytest.raises(harness.RequestError, match="it only reads plans"):
+        harness.sql("SELECT 1 FROM t", t=table, engine="oracle")
+
+
 def test_damaged_and_missing_files_are_named(tmp_path: Path) -> None:
     t = iceberg(tmp_path, {"id": "long"})
     f = t.write_data([{"id": 1}])
