@@ -164,7 +164,7 @@ def _legend(run: Run) -> Iterator[str]:
         if counts[outcome]:
             sign = f'<b class="{outcome.value}">{SIGNS[outcome]} {outcome.value}</b>'
             yield f"<li>{sign} {MEANINGS[outcome]}</li>"
-    yield "<li>n/m: n of m scenarios; a cell has the colour of its worst</li></ul>"
+    yield "<li>numbers are scenarios; a cell has the colour of its worst</li></ul>"
 
 
 def _case(case: Case) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The matrix feature × engine as Markdown, for a README or a step's summary.
 
-A cell says what came of the scenarios with the feature: `✓ 12` all pass, `✗ 3/12` three fail, `! 2/12` two end in an
-error, `– 12` not supported, `? 1` open. The worst comes first.
+A cell says what came of the scenarios with the feature, the worst first: `✗ 3 ! 2 – 4 ? 1 ✓ 2` says that three fail,
+two end in an error, four are not supported, one is open, and two pass.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def to_markdown(run: Run) -> str:
     totals = ["**all scenarios**", *(cell_text([c for c in run.cases if c.engine is e]) for e in run.engines)]
     verified = ["**verified reads**", *(f"{run.share(engine).percent:.1f} %" for engine in run.engines)]
     legend = "✓ as the specification demands · ✗ wrong rows, or a broken table read · ! error, crash or hang"
-    rest = "– the engine says that it does not read this · ? open in the specification · n/m: n of m scenarios"
+    rest = "– the engine says that it does not read this · ? open in the specification · numbers are scenarios"
     lines = [
         f"{_cell(headline(run))}.",
         "",
@@ -50,11 +50,7 @@ def to_markdown(run: Run) -> str:
 def cell_text(cases: list[Case] | tuple[Case, ...]) -> str:
     """A cell of the matrix: each sign with how many scenarios, the worst first; empty for none."""
     counts: Counter[str] = Counter(SIGNS[case.outcome] for case in cases)
-    signs = dict.fromkeys(SIGNS.values())
-    whole = len(counts) == 1
-    return " ".join(
-        f"{sign} {counts[sign]}" if whole else f"{sign} {counts[sign]}/{len(cases)}" for sign in signs if counts[sign]
-    )
+    return " ".join(f"{sign} {counts[sign]}" for sign in dict.fromkeys(SIGNS.values()) if counts[sign])
 
 
 def _table(head: list[str], rows: list[list[str]]) -> list[str]:
