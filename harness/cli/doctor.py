@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -19,6 +16,8 @@ import typer
 import harness
 from harness.cli import options, terminal
 from harness.cli.document import json_document, text_document
+from harness.errors import RequestError
+from harness.java import OLDEST_JAVA, find_java, java_major, java_version
 
 _DUCKDB = "DuckDB reads"
 _SPARK = "Spark reads"
@@ -51,11 +50,10 @@ REQUIREMENTS = (
     Requirement("sqlglot", _DUCKDB, (30, 30), (31,)),
     Requirement("fsspec", _DUCKDB, (2024, 6)),
     Requirement("pytz", _DUCKDB, (2024, 1)),
+    Requirement("pyyaml", _DUCKDB, (6, 0, 2)),
     Requirement("pyspark", _SPARK, (4,), (5,)),
     Requirement("pandas", _SPARK, (2, 2), (3,)),
 )
-JAVA_MAJORS = (17, 21)
-"""The Java versions that Spark 4 supports."""
 
 
 def doctor(format_: options.Format = options.Document.TEXT) -> None:
@@ -74,7 +72,7 @@ def doctor(format_: options.Format = options.Document.TEXT) -> None:
 def examine() -> dict[str, Any]:
     """The report: versions, `works` by kind of read, and `missing` with the command for each gap."""
     packages = [check(requirement, installed_version(requirement.name)) for requirement in REQUIREMENTS]
-    java = java_version(find_java())
+    java_path, java = installed_java()
     missing = [
         {"what": f"{p['package']}: {p['problem']}", "needed_for": p["needed_for"], "command": p["command"]}
         for p in packages
@@ -89,7 +87,7 @@ def examine() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": [{key: p[key] for key in ("package", "version", "supported", "needed_for")} for p in packages],
-        "java": {"path": find_java(), "version": java},
+        "java": {"path": java_path, "version": java},
         "works": {kind: all(gap["needed_for"] != kind for gap in missing) for kind in (_DUCKDB, _SPARK)},
         "missing": missing,
     }
@@ -132,31 +130,22 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-def find_java() -> str | None:
-    """The `java` that Spark would start: that of JAVA_HOME, else the first on PATH."""
-    if home := os.environ.get("JAVA_HOME"):
-        return shutil.which("java", path=str(Path(home) / "bin"))
-    return shutil.which("java")
-
-
-def java_version(java: str | None) -> str | None:
-    """What `java -version` says, None if it says nothing usable."""
-    if java is None:
-        return None
+def installed_java() -> tuple[str | None, str | None]:
+    """The `java` that Spark would start and its version; None for what cannot be told."""
+    path = None
     try:
-        shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = re.search(r'version "([^"]+)"', shown.stderr + shown.stdout)
-    return match.group(1) if match else None
+        path = find_java()
+        return path, java_version(path)
+    except RequestError:
+        return path, None
 
 
 def java_problem(version: str | None) -> str | None:
     """Why this Java cannot run Spark, None if it can."""
-    wanted = " or ".join(map(str, JAVA_MAJORS))
+    wanted = f"{OLDEST_JAVA} or newer"
     if version is None:
         return f"Java: not found, need {wanted}"
-    if version_numbers(version)[:1] not in {(major,) for major in JAVA_MAJORS}:
+    if java_major(version) < OLDEST_JAVA:
         return f"Java: version {version} is not supported, need {wanted}"
     return None
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.engines.spark import session
 from harness.errors import RequestError
+from harness.java import check_java
 
 OLD_JAVA_8 = "echo 'openjdk version \"1.8.0_392\"' >&2"
 OLD_JAVA_11 = "echo 'openjdk version \"11.0.21\" 2023-10-17' >&2"
@@ -44,7 +44,7 @@ def test_check_java_names_what_it_found(
     monkeypatch.setenv("PATH", f"{java.parent}{os.pathsep}/bin")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(RequestError) as raised:
-        session.check_java()
+        check_java()
     assert str(java) in str(raised.value)
     assert expected in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -59,14 +59,14 @@ def test_check_java_takes_17_and_newer(tmp_path: Path, monkeypatch: pytest.Monke
     java = fake_java(tmp_path / "bin", f"echo '{version}' >&2")
     monkeypatch.setenv("PATH", f"{java.parent}{os.pathsep}/bin")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    session.check_java()
+    check_java()
 
 
 def test_check_java_without_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(RequestError, match="there is no java on PATH, and JAVA_HOME is not set; install Java 17"):
-        session.check_java()
+        check_java()
 
 
 def test_check_java_goes_by_java_home_first_as_spark_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,11 +75,11 @@ def test_check_java_goes_by_java_home_first_as_spark_does(tmp_path: Path, monkey
     monkeypatch.setenv("PATH", f"{new.parent}{os.pathsep}/bin")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
     with pytest.raises(RequestError, match="is Java 8") as raised:
-        session.check_java()
+        check_java()
     assert str(old) in str(raised.value)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     with pytest.raises(RequestError, match=r"there is no .*gone/bin/java \(JAVA_HOME\)"):
-        session.check_java()
+        check_java()
 
 
 def test_without_pyspark_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

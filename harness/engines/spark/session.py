@@ -13,9 +13,7 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -24,15 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import EngineError, RequestError
+from harness.java import check_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OLDEST_JAVA = 17
 OLDEST_PYSPARK = 4
 
-_JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
-_JAVA_ADVICE = f"install Java {OLDEST_JAVA} or newer, or set JAVA_HOME to one"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _MOST_PARTITIONS = 8
 _MOST_MEMORY_MIB = 8192
@@ -104,33 +100,6 @@ def check_pyspark() -> None:
             f"Cannot use Spark: pyspark is {version}, needed is {OLDEST_PYSPARK}.0 or newer; "
             "pip install 'lakeharness[spark]'"
         )
-
-
-def check_java() -> None:
-    """Refuses to go on without the Java that Spark would be started with: JAVA_HOME's, else the first on PATH.
-
-    Raises:
-        RequestError: there is none, it does not run, or it is older than 17.
-    """
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else "java"
-    found = shutil.which(java)
-    if found is None:
-        where = f"there is no {java} (JAVA_HOME)" if home else "there is no java on PATH, and JAVA_HOME is not set"
-        raise RequestError(f"Cannot start Spark: {where}; {_JAVA_ADVICE}", cause="NoJava")
-    try:
-        ran = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RequestError(
-            f"Cannot start Spark: {found} does not run: {error}; {_JAVA_ADVICE}", cause="NoJava"
-        ) from error
-    said = ran.stderr + ran.stdout  # -version goes to stderr, after notes on JAVA_TOOL_OPTIONS
-    version = _JAVA_VERSION.search(said)
-    if ran.returncode != 0 or version is None:
-        first = next(iter(said.strip().splitlines()), f"exit code {ran.returncode}")
-        raise RequestError(f"Cannot start Spark: {found} -version says {first!r}; {_JAVA_ADVICE}", cause="NoJava")
-    if int(version[1]) < OLDEST_JAVA:
-        raise RequestError(f"Cannot start Spark: {found} is Java {version[1]}; {_JAVA_ADVICE}", cause="OldJava")
 
 
 def _existing() -> SparkSession | None:
