@@ -46,6 +46,21 @@ _OLDEST_MICROS = -2_208_988_800_000_000
 """1900-01-01 in micros since 1970: timestamps from then on are the same in all zones (delta T20)."""
 
 
+def refuse_opaque(wanted: Field, path: str, plan: ScanPlan) -> None:
+    """Refuses a column of a type that nobody knows, whether a file has it or not (iceberg 1.22, delta T28).
+
+    Raises:
+        UnsupportedError: it has such a type.
+    """
+    if isinstance(wanted.type, OpaqueType):
+        raise UnsupportedError(
+            f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
+            cause="UnsupportedType",
+            field=path,
+            rule="delta T28" if plan.lookup.is_delta else "iceberg 1.22",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class FileColumns:
     """The columns of one file, as a table's fields see them.
@@ -123,7 +138,7 @@ class FileColumns:
     def _reader(self, wanted: Field, level: tuple[Column, ...], path: str) -> Reader:
         if isinstance(wanted.type, UnknownType):
             return _always(None)
-        self._refuse_opaque(wanted, path)
+        refuse_opaque(wanted, path, self.plan)
         if self._is_constant(wanted):
             return _always(self.constants[wanted.id])
         place = self._find(wanted, level, path)
@@ -228,7 +243,7 @@ class FileColumns:
         column, path = parent.parts[place], f"{path}.{wanted.name}"
         if isinstance(wanted.type, UnknownType):
             return _always(None)
-        self._refuse_opaque(wanted, path)
+        refuse_opaque(wanted, path, self.plan)
         if column.id is not None and column.id != wanted.id and not self.plan.lookup.is_delta:
             reason = f"it has field id {column.id} in the file and {wanted.id} in the table"
             self._mismatch(reason, "IncompatibleType", path, "iceberg 5.1")
@@ -279,13 +294,6 @@ class FileColumns:
             below = f"{path}.{f.name}"
             filled[f.id] = self._filled(f, value[f.id], below) if f.id in value else self._default(f, below)
         return filled
-
-    def _refuse_opaque(self, wanted: Field, path: str) -> None:
-        if isinstance(wanted.type, OpaqueType):
-            raise UnsupportedError(
-                f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
-                **self._at("UnsupportedType", path, "delta T28" if self.plan.lookup.is_delta else "iceberg 1.22"),
-            )
 
     def _incompatible(self, wanted: Field, stored: str, path: str) -> NoReturn:
         rule = "delta T23" if self.plan.lookup.is_delta else "iceberg 5.12"

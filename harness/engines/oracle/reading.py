@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.engines.oracle.columns import FileColumns
+from harness.engines.oracle.columns import FileColumns, refuse_opaque
 from harness.engines.oracle.conflicts import PartitionCheck
 from harness.engines.oracle.equality import EqualityDeletes, Key, RowKey, key_reader
 from harness.engines.oracle.files import open_file, shown
@@ -63,10 +63,12 @@ def _columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
 
     Raises:
         SchemaMismatchError: a struct has fields whose names differ only by case, which not every engine can show.
+        UnsupportedError: a type that is not known, whether a file has the column or not.
     """
     of_filter = () if plan.filter is None else plan.filter.columns
     columns = tuple({f.id: f for f in (*of_filter, *plan.columns)}.values())
     for path, f in walk(columns):
+        refuse_opaque(f, ".".join(path), plan)
         if isinstance(f.type, StructType):
             names = {part.name.lower() for part in f.type.fields}
             if len(names) < len(f.type.fields):
