@@ -90,6 +90,11 @@ def find_engine(name: str) -> Engine:
     return cast(Engine, importlib.import_module(f"harness.engines.{name}"))
 
 
+def engine_names() -> tuple[str, ...]:
+    """The names that `find_engine` knows, whether or not what they need is installed. Loads none of them."""
+    return tuple(_NEEDS)
+
+
 def duckdb_engine() -> DuckDBEngine:
     """The DuckDB engine, with what only it can do. Raises as `find_engine`."""
     return cast(DuckDBEngine, find_engine("duckdb"))

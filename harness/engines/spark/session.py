@@ -73,7 +73,7 @@ def spark_session(
     """
     check_pyspark()
     wanted = dict(config or {})
-    existing = _existing()
+    existing = running_session()
     if existing is not None:
         _check_settings(existing, wanted)
         return existing
@@ -82,6 +82,19 @@ def spark_session(
     if SparkContext._gateway is None:  # a JVM that runs is what it is
         check_java()
     return _start(app_name, master, wanted)
+
+
+def running_session() -> SparkSession | None:
+    """The session that runs in this process; None: there is none. Starts nothing."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if SparkContext._active_spark_context is None:
+        return None
+    return SparkSession.builder.getOrCreate()  # without settings, which it would apply
 
 
 def check_pyspark() -> None:
@@ -100,18 +113,6 @@ def check_pyspark() -> None:
             f"Cannot use Spark: pyspark is {version}, needed is {OLDEST_PYSPARK}.0 or newer; "
             "pip install 'lakeharness[spark]'"
         )
-
-
-def _existing() -> SparkSession | None:
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    if SparkContext._active_spark_context is None:
-        return None
-    return SparkSession.builder.getOrCreate()  # without settings, which it would apply
 
 
 def _check_settings(session: SparkSession, wanted: Mapping[str, str]) -> None:

@@ -79,8 +79,17 @@ def parse(text: str, name: str, *, path: Path | None = None) -> Scenario:
     Raises:
         RequestError: it is no scenario; the message names the key.
     """
+    return from_mapping(yaml_text.parse(text, name if path is None else str(path)), name, path=path)
+
+
+def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenario:
+    """The scenario that a mapping says, with the keys and values of a file.
+
+    Raises:
+        RequestError: it is no scenario; the message names the key.
+    """
     place = name if path is None else str(path)
-    given = Arguments(yaml_text.parse(text, place), place)
+    given = Arguments(mapping, place)
     title = given.text("title")
     format_ = given.one_of("format", ("iceberg", "delta"))
     clauses = given.texts("clauses")
