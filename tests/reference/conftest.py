@@ -44,6 +44,7 @@ def delta_spark() -> Iterator[Any]:
     few = {
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "9999",
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     }
     session = _session("delta", few)
     yield session

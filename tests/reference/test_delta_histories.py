@@ -7,27 +7,52 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from delta_histories import HISTORIES, History
-from reference_rows import assert_same_rows
+from delta_comparing import DeltaPair
+from delta_drawn import histories
+from delta_histories import HISTORIES
+from delta_history import History
+from hypothesis import HealthCheck, Phase, given, note, settings
 
-pytestmark = pytest.mark.reference
+pytestmark = [
+    pytest.mark.reference,
+    pytest.mark.filterwarnings("ignore:.*unclosed <socket:ResourceWarning"),  # PySpark 4.2's toArrow leaves them open
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 @pytest.mark.parametrize("history", HISTORIES, ids=[history.name for history in HISTORIES])
 def test_delta_writes_and_harness_reads(
     history: History, delta_spark: Any, warehouse: Path, counted: Counter[str]
 ) -> None:
-    location = str(warehouse / "they_write_delta" / history.name)
-    table = f"delta.`{location}`"
+    location = warehouse / "they_write_delta" / history.name
+    pair = DeltaPair(delta_spark, location, counted, history.columns, history.select)
+    for statement in history.before:
+        pair.run(statement)
     for statement in history.statements:
-        delta_spark.sql(statement.format(t=table, path=location))
-        counted["Delta statements"] += 1
-        counted["Delta reads"] += assert_same_rows(location, {}, delta_spark.sql(f"SELECT * FROM {table}").toArrow())
-    versions = [row.version for row in delta_spark.sql(f"DESCRIBE HISTORY {table}").select("version").collect()]
-    for version in sorted(versions):
-        if version < history.oldest:
-            continue
-        theirs = delta_spark.sql(f"SELECT * FROM {table} VERSION AS OF {version}").toArrow()
-        counted["Delta reads"] += assert_same_rows(location, {"version": version}, theirs)
-        counted["Delta versions"] += 1
+        pair.step(statement)
+    absent = [pattern for pattern in history.proof if not any(location.glob(pattern))]
+    assert not absent, "Delta Lake did not write what the history is about"
+    versions = pair.compare_versions(history.oldest)
+    if history.feed is not None:
+        pair.compare_changes(history.feed, versions[-1])
     counted["Delta histories"] += 1
+
+
+@settings(
+    max_examples=4,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(statements=histories())
+def test_delta_writes_drawn_histories_and_harness_reads(
+    statements: list[str], delta_spark: Any, tmp_path_factory: pytest.TempPathFactory, counted: Counter[str]
+) -> None:
+    pair = DeltaPair(delta_spark, tmp_path_factory.mktemp("drawn") / "t", counted)
+    for statement in statements:
+        note(statement)
+        pair.step(statement)
+    pair.compare_versions()
+    pair.counted["Delta histories, drawn"] += 1

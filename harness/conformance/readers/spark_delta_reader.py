@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,8 @@ from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 _PINNED = json.loads(Path(__file__).with_name("reference.json").read_text(encoding="utf-8"))["delta"]
+
+_LINEAGE = {"_row_id": "_metadata.row_id", "_row_commit_version": "_metadata.row_commit_version"}
 
 
 class Unsupported(Exception):
@@ -32,8 +35,19 @@ def read(table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str 
     reader = _session().read.format("delta")
     for name, value in _options(table.at).items():
         reader = reader.option(name, value)
-    frame = _filtered(reader.load(table.location), where)
+    frame = _filtered(_with_lineage(reader.load(table.location), {*(columns or ()), *_words(where)}), where)
     return (frame if columns is None else frame.select(*[f"`{name.replace('`', '``')}`" for name in columns])).toArrow()
+
+
+def _with_lineage(frame: DataFrame, names: set[str]) -> DataFrame:
+    """With the columns of row tracking that are asked for, which Delta Lake has under `_metadata`."""
+    for name in sorted(names & _LINEAGE.keys() - set(frame.columns)):
+        frame = frame.withColumn(name, frame[_LINEAGE[name]])
+    return frame
+
+
+def _words(where: str | None) -> list[str]:
+    return re.findall(r"\w+", where or "")
 
 
 def _options(at: SimpleNamespace | None) -> dict[str, Any]:
