@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-from collections.abc import Iterator
+import sys
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -19,19 +18,14 @@ if "CI" not in os.environ:
     hypothesis.settings.load_profile("harness")
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """The one Spark session of the run."""
-    if importlib.util.find_spec("pyspark") is None:
-        pytest.skip("pyspark is not installed: pip install 'lakeharness[spark]'")
-    import harness
+# pytest loads the plug-in by its entry point, which a checkout on the path alone does not have.
+pytest_plugins = [] if "harness.testing.plugin" in sys.modules else ["harness.testing.plugin"]
 
-    try:
-        session = harness.spark_session()
-    except harness.HarnessError as error:
-        pytest.skip(str(error))
-    yield session
-    session.stop()
+
+@pytest.fixture(scope="session")
+def spark(harness_spark: SparkSession) -> SparkSession:
+    """The one Spark session of the run."""
+    return harness_spark
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,0 +1,144 @@
+"""`LakeTable`: a table made for a test from the text of a scenario, with what it is expected to hold."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from harness.errors import RequestError
+from harness.table import Table, open_table
+from harness.testing.scenarios import yaml_text
+from harness.testing.scenarios.building import build
+from harness.testing.scenarios.evidence import evidence_of
+from harness.testing.scenarios.features import missing_features
+from harness.testing.scenarios.loading import from_mapping
+from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
+from harness.testing.scenarios.verifying import Matched, Undecided, describe, read_with, verify
+
+Source: TypeAlias = "str | Mapping[str, Any] | Path | Scenario"
+"""The text of a scenario, the same as a mapping, its file, or one of `harness.testing.scenarios.find`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeTable:
+    """A table on disk. Anything that takes an Arrow stream takes its current rows.
+
+    engines: those that `check` reads it by, unless told.
+    prepare: called with an engine's name before that reads; None: nothing is.
+    """
+
+    name: str
+    built: Built
+    engines: tuple[str, ...] = ("duckdb",)
+    prepare: Callable[[str], object] | None = field(default=None, repr=False)
+
+    @property
+    def table(self) -> Table:
+        """The table, opened anew each time.
+
+        Raises:
+            HarnessError: it is broken, as its scenario wants it.
+        """
+        return open_table(self.location)
+
+    @property
+    def location(self) -> str:
+        """What to open: the table's directory, or the metadata file where the directory does not tell which it is."""
+        return self.built.address
+
+    @property
+    def directory(self) -> Path:
+        """The table's directory."""
+        return self.built.location
+
+    @property
+    def expectations(self) -> tuple[ResolvedExpectation, ...]:
+        """What reads must give, with rows in exact types."""
+        return self.built.expectations
+
+    def check(self, engine: str | None = None) -> None:
+        """Fail unless each read that the scenario tells of gives what it says; reads that are open may give anything.
+
+        Args:
+            engine: `duckdb`, `spark` or `oracle`; None: each engine of the test run.
+
+        Raises:
+            AssertionError: a read gave something else; the message is the report.
+            RequestError: the scenario expects nothing, so that nothing can be checked; there is no such engine.
+        """
+        __tracebackhide__ = True
+        if not self.expectations:
+            raise RequestError(f"Cannot check the table {self.name}: its scenario has no `expect`")
+        for name in self.engines if engine is None else (engine,):
+            if self.prepare is not None:
+                self.prepare(name)
+            failures = self._failures(name)
+            if failures:
+                raise AssertionError("\n".join(failures))
+
+    def _failures(self, engine: str) -> Sequence[str]:
+        read = read_with(self.built, engine)
+        verdicts = [(expectation.number, verify(expectation, read)) for expectation in self.expectations]
+        return [
+            f"table {self.name} on {engine}, expectation {number}: {describe(verdict)}"
+            for number, verdict in verdicts
+            if not isinstance(verdict, Matched | Undecided)
+        ]
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table.snapshot().__arrow_c_stream__(requested_schema)
+
+
+def scenario_of(source: Source, name: str) -> Scenario:
+    """The scenario that a test gives. `title`, `clauses` and `expect` may be left out.
+
+    name: its name, where the source does not give one.
+
+    Raises:
+        RequestError: it is no scenario; the message names the key.
+    """
+    match source:
+        case Scenario():
+            return source
+        case Path():
+            try:
+                text = source.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise RequestError(f"Cannot read the scenario {source}: {error}") from error
+            return _with_defaults(yaml_text.parse(text, str(source)), source.stem, source)
+        case str():
+            return _with_defaults(yaml_text.parse(textwrap.dedent(source), name), name, None)
+        case _:
+            return _with_defaults(source, name, None)
+
+
+def make_table(
+    source: Source,
+    directory: Path,
+    *,
+    name: str = "t",
+    engines: tuple[str, ...] = ("duckdb",),
+    prepare: Callable[[str], object] | None = None,
+) -> LakeTable:
+    """Make a scenario's table in a new folder `name` of a directory.
+
+    Raises:
+        RequestError: the folder is there already; the scenario is wrong, or a feature that it declares does not occur.
+    """
+    place = directory / name
+    if place.exists():
+        raise RequestError(f"Cannot make the table {name}: there is one already; give another name=")
+    built = build(scenario_of(source, name), place)
+    if built.scenario.features:
+        missing = missing_features(evidence_of(built))
+        if missing:
+            raise RequestError(f"Cannot use the table {name}: it does not show the features {', '.join(missing)}")
+    return LakeTable(name=name, built=built, engines=engines, prepare=prepare)
+
+
+def _with_defaults(document: Any, name: str, path: Path | None) -> Scenario:
+    optional = {"title": name, "clauses": [], "expect": []}
+    return from_mapping({**optional, **document} if isinstance(document, Mapping) else document, name, path=path)

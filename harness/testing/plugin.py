@@ -1,0 +1,218 @@
+"""The pytest plug-in: fixtures for tests of tables. pytest loads it by itself where lakeharness is installed.
+
+    def test_deletes_are_applied(lake_table, assert_same_rows):
+        orders = lake_table('''
+            format: iceberg
+            table: {format-version: 2, schema: {id: long, name: string}}
+            history:
+              - append: [{data: a, rows: [[1, x], [2, y]]}]
+              - commit: {add: [{equality-deletes: [id], rows: [[1]]}]}
+        ''')
+        assert_same_rows(my_reader(orders.location), [(2, "y")])
+
+Fixtures: `lake_table`, `harness_session`, `assert_same_rows`, `harness_engine` (the test runs once for each engine of
+the test run) and `harness_spark`, one session for all tests of a process, started when it is first needed. To have
+harness use a session of your own, define a session-scoped fixture `harness_spark` that returns it.
+
+This module imports nothing but pytest until a fixture is used, and `-p no:harness` turns it off.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from harness.testing.lake import LakeTable, Source
+    from harness.testing.session import HarnessSession
+
+MARKER = "harness_spark"
+_SPARK: pytest.StashKey[SparkSession] = pytest.StashKey()
+"""The session that `harness_spark` started; one that it found running is its owner's to clean."""
+
+
+class MakeLakeTable(Protocol):
+    """What the fixture `lake_table` is."""
+
+    def __call__(self, source: Source, name: str = "t") -> LakeTable:
+        """Make a table in the test's own directory, as `harness.testing.lake.make_table` does.
+
+        Args:
+            source: the text of a scenario, a mapping, a file, or one of `harness.testing.scenarios.find`. `title`,
+                `clauses` and `expect` may be left out.
+            name: tells several tables of a test apart.
+
+        Raises:
+            RequestError: the scenario is wrong; the message names the key.
+        """
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options `--harness-…` and settings `harness_…`; the command line wins."""
+    group = parser.getgroup("harness", "harness: Iceberg and Delta tables")
+    group.addoption("--harness-engines", metavar="A,B", help="engines of the test run: duckdb, spark, oracle")
+    group.addoption("--harness-spark-master", metavar="URL", help="where Spark runs, such as local[2]")
+    parser.addini("harness_engines", "engines of the test run: duckdb, spark, oracle", default="duckdb")
+    parser.addini("harness_spark_master", "where Spark runs; else here, on a worker's share of the cores", default="")
+    parser.addini("harness_spark_config", "settings of the Spark session, a line KEY=VALUE each", type="linelist")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the marker, and refuses settings that are wrong before anything runs."""
+    config.addinivalue_line("markers", f"{MARKER}: needs Spark; skipped, with the reason, where it cannot run")
+    engines_of(config)
+    spark_config_of(config)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """The engines of the test run."""
+    import harness
+
+    return f"harness: {harness.__version__}, engines {', '.join(engines_of(config))}"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests that ask for Spark are marked, so that `-m "not harness_spark"` leaves them out."""
+    if "harness_spark" in getattr(item, "fixturenames", ()):
+        item.add_marker(MARKER)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test for each engine where `harness_engine` is asked for."""
+    if "harness_engine" in metafunc.fixturenames:
+        engines = [
+            pytest.param(name, marks=getattr(pytest.mark, MARKER)) if name == "spark" else name
+            for name in engines_of(metafunc.config)
+        ]
+        metafunc.parametrize("harness_engine", engines, indirect=True)
+
+
+@pytest.fixture
+def harness_engine(request: pytest.FixtureRequest) -> str:
+    """The name of an engine; the test runs once for each engine of the test run."""
+    if request.param == "spark":
+        request.getfixturevalue("harness_spark")
+    return str(request.param)
+
+
+@pytest.fixture
+def harness_session(request: pytest.FixtureRequest) -> Iterator[HarnessSession]:
+    """Opens, queries and compares tables; with a DuckDB connection of the test's own, and Spark when it is needed."""
+    from harness.testing.session import HarnessSession
+
+    session = HarnessSession(engines_of(request.config), lambda: request.getfixturevalue("harness_spark"))
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def lake_table(tmp_path: Path, harness_session: HarnessSession) -> MakeLakeTable:
+    """Makes tables from scenarios, in the test's own directory: `lake_table(text)`."""
+    from harness.testing.lake import make_table
+
+    def make(source: Source, name: str = "t") -> LakeTable:
+        return make_table(source, tmp_path, name=name, engines=harness_session.engines, prepare=harness_session.prepare)
+
+    return make
+
+
+@pytest.fixture
+def assert_same_rows(harness_session: HarnessSession) -> Any:
+    """Fails unless two results, or a result and a list of rows, are the same: see `harness.testing.same_rows`."""
+    return harness_session.assert_same_rows
+
+
+@pytest.fixture(scope="session")
+def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """The Spark session of this process, tuned for tests; one that runs already is taken as it is."""
+    from harness.engines.spark.session import check_pyspark, running_session, spark_session
+    from harness.errors import RequestError
+    from harness.java import check_java
+
+    config = request.config
+    try:
+        check_pyspark()
+        running = running_session()
+        if running is None:
+            check_java()
+    except RequestError as error:
+        pytest.skip(error.message)
+    if running is not None:
+        yield running
+        return
+    session = spark_session(master=spark_master_of(config), config=spark_config_of(config))
+    config.stash[_SPARK] = session
+    yield session
+    del config.stash[_SPARK]
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _harness_spark_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Starts Spark for marked tests, and takes away what a test leaves in harness's session.
+
+    Automatic fixtures come after those of wider scope and before the test's own: what the former made stays.
+    """
+    if request.node.get_closest_marker(MARKER) is not None:
+        request.getfixturevalue("harness_spark")
+    session = request.config.stash.get(_SPARK, None)
+    before = None if session is None else _spark_state().SparkState.of(session)
+    yield
+    session = request.config.stash.get(_SPARK, None)
+    if session is not None:
+        state = _spark_state()
+        state.restore(session, state.FRESH if before is None else before)
+
+
+def _spark_state() -> ModuleType:
+    from harness.testing import spark_state
+
+    return spark_state
+
+
+def engines_of(config: pytest.Config) -> tuple[str, ...]:
+    """The engines of the test run, in the order given.
+
+    Raises:
+        pytest.UsageError: there is no engine of that name, or none is given.
+    """
+    from harness.engine import engine_names
+
+    text = config.getoption("--harness-engines") or config.getini("harness_engines")
+    names = tuple(dict.fromkeys(re.split(r"[,\s]+", text.strip(", \t\n"))))
+    unknown = [name for name in names if name not in engine_names()]
+    if unknown:
+        raise pytest.UsageError(
+            f"harness_engines: unknown engine {unknown[0]!r}, there are {', '.join(engine_names())}"
+        )
+    return names
+
+
+def spark_config_of(config: pytest.Config) -> Mapping[str, str]:
+    """Settings of the Spark session, from `harness_spark_config`.
+
+    Raises:
+        pytest.UsageError: a line is no KEY=VALUE.
+    """
+    lines = [line.partition("=") for line in config.getini("harness_spark_config")]
+    for key, equals, _ in lines:
+        if not (key.strip() and equals):
+            raise pytest.UsageError(f"harness_spark_config: {key!r} is not KEY=VALUE")
+    return {key.strip(): value.strip() for key, _, value in lines}
+
+
+def spark_master_of(config: pytest.Config) -> str:
+    """Where Spark runs: as told, else on this machine; workers of pytest-xdist share its cores."""
+    told = config.getoption("--harness-spark-master") or config.getini("harness_spark_master")
+    workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    if told:
+        return str(told)
+    return "local[*]" if workers == 1 else f"local[{max(1, (os.cpu_count() or 1) // workers)}]"

@@ -1,0 +1,120 @@
+"""`assert_same_rows`: two results are the same rows, or the test fails with the report of where they are not.
+
+assert_same_rows(table, [(1, "x"), (2, "y")])
+assert_same_rows(table.snapshot(), connection.sql("SELECT * FROM expected"), keys=["id"])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from harness.differ.compare import FEW, compare
+from harness.differ.opening import Opening, is_frame, is_relation
+from harness.errors import RequestError
+from harness.table import Changes, Snapshot, Table
+from harness.testing.row_values import arrow_values
+
+Rows: TypeAlias = Sequence[Mapping[str, Any] | Sequence[Any]]
+"""Rows written down in Python: mappings by column name, or tuples or lists in the order of the columns."""
+
+
+def assert_same_rows(left: object, right: object, *, keys: Sequence[str] | None = None, **how: Any) -> None:
+    """Fail unless both sides have the same columns and, in any order, the same rows.
+
+    A side is what `harness.compare` takes, or a list of rows: mappings with all columns, or tuples or lists in the
+    order of the columns, of the Python values that `harness.testing.row_values` lists for the other side's types.
+
+    Args:
+        keys: columns that tell rows apart; rows of one key are paired and show as changed.
+        how: further arguments of `harness.compare`. With `columns`, a list of rows has these columns, in this order.
+
+    Raises:
+        AssertionError: they differ; the message is the report of the comparison.
+        RequestError: as `harness.compare`; both sides are lists.
+    """
+    __tracebackhide__ = True
+    how.setdefault("names", (_name(left), _name(right)))
+    sides = [left, right]
+    for number in (0, 1):
+        if is_rows(sides[number]):
+            other = _read_before(sides[1 - number], how, 1 - number)
+            sides[1 - number] = other
+            sides[number] = rows_like(sides[number], schema_of(other, how.get("columns")))
+    found = compare(*sides, keys=() if keys is None else keys, **how)
+    if not found.equal:
+        raise AssertionError(found.to_text())
+
+
+def is_rows(side: object) -> bool:
+    """Whether a side is a list of rows, and no pair of a table and an engine's name."""
+    if not isinstance(side, list | tuple):
+        return False
+    return all(isinstance(row, Mapping | list | tuple) for row in side)
+
+
+def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
+    """A list of rows as a table of this schema.
+
+    Raises:
+        AssertionError: a row has other columns, or a value that its column's type has not; so no such rows are there.
+    """
+    records = [_record(row, schema.names, number) for number, row in enumerate(rows)]
+    arrays = [_array([record[i] for record in records], field) for i, field in enumerate(schema)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
+    """Names and types of the columns of a side; of some, in that order. Reads metadata only."""
+    data = side[0] if isinstance(side, tuple) else side
+    opening = Opening(
+        data=data,
+        label="other",
+        name=None,
+        engine="duckdb",
+        columns=None if columns is None else tuple(columns),
+        where=None,
+        spark=None,
+    )
+    opening.check()
+    with ExitStack() as resources:
+        return opening.open(FEW, resources).schema
+
+
+def _name(side: object) -> str | None:
+    return "expected" if is_rows(side) else None
+
+
+def _read_before(side: object, how: dict[str, Any], number: int) -> object:
+    """The side that rows are held against, in a form that can be looked at first and filtered by `where`."""
+    if is_rows(side):
+        raise RequestError("Cannot compare two lists of rows: one side must be a table, a result or a relation")
+    data, engine = side if isinstance(side, tuple) else (side, how.get("engines", ("duckdb", "duckdb"))[number])
+    if isinstance(data, Table | Snapshot | Changes):
+        where = how.get("where")
+        if where is None or isinstance(data, Changes):
+            return side
+        del how["where"]
+        snapshot = data.snapshot() if isinstance(data, Table) else data
+        return snapshot.to_arrow(columns=how.get("columns"), where=where, engine=engine)
+    if is_relation(data) or is_frame(data) or not hasattr(data, "__arrow_c_stream__"):
+        return side
+    return pa.table(data)  # what can be read once only
+
+
+def _record(row: Any, names: Sequence[str], number: int) -> list[Any]:
+    given: Sequence[str] | str = list(row) if isinstance(row, Mapping) else f"{len(row)} values"
+    fits = set(given) == set(names) if isinstance(row, Mapping) else len(row) == len(names)
+    if not fits:
+        raise AssertionError(f"different columns: expected row {number} has {given}, the other side {list(names)}")
+    return [row[name] for name in names] if isinstance(row, Mapping) else list(row)
+
+
+def _array(values: list[Any], field: pa.Field) -> pa.Array:
+    try:
+        return arrow_values(values, field.type)
+    except ValueError as error:
+        raise AssertionError(f"different values: column {field.name!r} is {field.type}: {error}") from error

@@ -1,0 +1,115 @@
+"""`HarnessSession`: what one test of tables needs, with the engines of the test run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.differ.compare import compare
+from harness.differ.result import Comparison
+from harness.engines.duckdb.engine import connect
+from harness.query import sql
+from harness.table import Changes, Snapshot, Table, open_table
+from harness.testing.lake import LakeTable
+from harness.testing.same_rows import assert_same_rows
+
+if TYPE_CHECKING:
+    import duckdb
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class HarnessSession:
+    """Opens, queries and compares tables. Spark is started by the first call that needs it, once for all tests.
+
+    engines: names of the engines of the test run. start_spark: gives the session, or skips the test.
+    """
+
+    def __init__(self, engines: tuple[str, ...], start_spark: Callable[[], SparkSession]) -> None:
+        self.engines = engines
+        self._start_spark = start_spark
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """This test's own DuckDB connection, under the settings that harness reads with."""
+        if self._connection is None:
+            self._connection = connect()
+        return self._connection
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session of the test run; the test is skipped where Spark cannot run."""
+        return self._start_spark()
+
+    def open(self, location: str | Path | LakeTable, **options: Any) -> Table:
+        """The table at a location; the options are those of `harness.open_table`, which says what is raised."""
+        return open_table(location.location if isinstance(location, LakeTable) else str(location), **options)
+
+    def sql(
+        self, query: str, /, *, engine: str | None = None, dialect: str = "duckdb", **tables: Any
+    ) -> duckdb.DuckDBPyRelation | DataFrame:
+        """The result of a query, on this test's connection or on Spark.
+
+        Args:
+            engine: `duckdb` or `spark`; None: the first engine of the test run.
+            dialect, tables: as for `harness.sql`, which says what is raised; a `LakeTable` is a table too.
+        """
+        name = self.engines[0] if engine is None else engine
+        spark = self.spark if name == "spark" else None
+        connection = self.connection if name == "duckdb" else None
+        named: dict[str, Table | Snapshot | str] = {key: _opened(table) for key, table in tables.items()}
+        return sql(query, engine=name, dialect=dialect, connection=connection, spark=spark, **named)
+
+    def compare(self, left: object, right: object, **how: Any) -> Comparison:
+        """All differences of two sides, as `harness.compare` finds them; a `LakeTable` is a table too.
+
+        Unless `engines` are given, the left table is read by the first engine of the test run, the right by the last.
+        """
+        sides = self._ready(left, right, how)
+        return compare(*sides, **how)
+
+    def assert_same_rows(self, left: object, right: object, *, keys: Sequence[str] | None = None, **how: Any) -> None:
+        """Fail unless both sides are the same rows: `harness.testing.same_rows`, with engines as for `compare`."""
+        __tracebackhide__ = True
+        sides = self._ready(left, right, how)
+        assert_same_rows(*sides, keys=keys, **how)
+
+    def prepare(self, engine: str) -> None:
+        """Start what an engine needs, before it reads a table outside of this session."""
+        if engine == "spark":
+            self._start_spark()
+
+    def close(self) -> None:
+        """Close the connection; relations on it can no longer be read."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _ready(self, left: object, right: object, how: dict[str, Any]) -> tuple[object, object]:
+        """The sides as `harness.compare` takes them, and Spark started if one of them is read by it."""
+        how.setdefault("engines", (self.engines[0], self.engines[-1]))
+        sides = (_opened(left), _opened(right))
+        if any(_read_by_spark(side, engine) for side, engine in zip(sides, how["engines"], strict=False)):
+            how.setdefault("spark", self.spark)
+        return sides
+
+
+def _opened(side: Any) -> Any:
+    match side:
+        case LakeTable():
+            return side.table
+        case (LakeTable() as lake, str(engine)):
+            return lake.table, engine
+        case _:
+            return side
+
+
+def _read_by_spark(side: object, engine: object) -> bool:
+    match side:
+        case (_, str(own)):
+            return own == "spark"
+        case Table() | Snapshot() | Changes():
+            return engine == "spark"
+        case _:
+            return False

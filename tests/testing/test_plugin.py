@@ -1,0 +1,485 @@
+"""The pytest plug-in, used as another project uses it: by runs of pytest inside these tests."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import os
+import re
+import tomllib
+import uuid
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from harness.errors import RequestError
+from harness.testing.lake import make_table, scenario_of
+from harness.testing.plugin import spark_master_of
+from harness.testing.same_rows import assert_same_rows, rows_like
+from harness.testing.scenarios import find
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parents[2]
+
+ORDERS = """
+    format: iceberg
+    table: {format-version: 2, schema: {id: long, name: string}}
+    history:
+      - append: [{data: a, rows: [[1, x], [2, y]]}]
+      - commit: {add: [{equality-deletes: [id], rows: [[1]]}]}
+    """
+CLICKS = """
+    format: delta
+    table: {schema: {id: long, name: string}}
+    history:
+      - append: [{data: a, rows: [[2, y]]}]
+    """
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Runs pytest in a directory of its own with the plug-in and no other; gives the result."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+    def run(test: str, *arguments: str, conftest: str = "") -> pytest.RunResult:
+        pytester.makeconftest(conftest)
+        head = f"ORDERS = '''{ORDERS}'''\nCLICKS = '''{CLICKS}'''\nimport pytest\n"
+        pytester.makepyfile(test_it=head + test)
+        return pytester.runpytest_inprocess("-p", "harness.testing.plugin", "--strict-markers", *arguments)
+
+    return run
+
+
+def test_fixtures_make_query_and_compare_tables(run):
+    result = run(
+        """
+import duckdb
+
+def test_rows(lake_table, assert_same_rows):
+    assert_same_rows(lake_table(ORDERS), [{"name": "y", "id": 2}])
+
+def test_two_tables(lake_table, harness_session):
+    orders, clicks = lake_table(ORDERS, "orders"), lake_table(CLICKS, "clicks")
+    assert orders.table.format == "iceberg" and clicks.table.format == "delta"
+    assert harness_session.compare(orders, clicks).equal
+    harness_session.connection.execute("CREATE TABLE mine AS SELECT 2 AS id, 'z' AS other")
+    rows = harness_session.sql("SELECT name, other FROM orders JOIN mine USING (id)", orders=orders)
+    assert rows.fetchall() == [("y", "z")]
+    assert harness_session.open(clicks.directory).snapshot().to_arrow().num_rows == 1
+
+@pytest.fixture
+def kept(): return []
+
+KEPT = []
+def test_connection_of_one_test(harness_session):
+    KEPT.append(harness_session.connection)
+    assert harness_session.connection is KEPT[0]
+
+def test_connection_is_closed_and_the_next_is_new(harness_session):
+    assert harness_session.connection is not KEPT[0]
+    with pytest.raises(duckdb.ConnectionException):
+        KEPT[0].sql("SELECT 1")
+"""
+    )
+    result.assert_outcomes(passed=4)
+
+
+def test_different_rows_fail_with_the_report(run):
+    result = run(
+        """
+def test_rows(lake_table, assert_same_rows):
+    assert_same_rows(lake_table(ORDERS), [(1, "x"), (2, "y")])
+"""
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *AssertionError: different: 1 row only on the right", "E *1 *'x'*"])
+    assert "same_rows.py" not in result.stdout.str(), "the traceback ends in the test"
+
+
+def test_engines_are_those_of_the_command_line_or_the_settings(run, pytester):
+    test = """
+def test_once_for_each(harness_engine, harness_session, lake_table):
+    lake = lake_table(ORDERS + "expect: {rows: [[2, y]]}")
+    lake.check(harness_engine)
+    lake.check()
+    print("ran on", harness_engine, harness_session.engines)
+"""
+    first = run(test, "-v", "--harness-engines", "duckdb,oracle")
+    first.assert_outcomes(passed=2)
+    first.stdout.fnmatch_lines(["harness: *, engines duckdb, oracle", "*[[]duckdb[]] PASSED*", "*[[]oracle[]] PASSED*"])
+    pytester.makeini("[pytest]\nharness_engines = oracle")
+    second = run(test, "-v")
+    second.assert_outcomes(passed=1)
+    second.stdout.fnmatch_lines(["*[[]oracle[]] PASSED*"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        pytest.param(
+            "harness_engines = duckdb, duck", "*unknown engine 'duck', there are duckdb, spark, oracle", id="engine"
+        ),
+        pytest.param("harness_spark_config = spark.x", "*'spark.x' is not KEY=VALUE", id="spark-config"),
+    ],
+)
+def test_wrong_settings_end_the_run_before_any_test(run, pytester, settings, message):
+    pytester.makeini(f"[pytest]\n{settings}")
+    result = run("def test_nothing(): pass")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+
+
+NO_JAVA = """
+import harness.java
+from harness.errors import RequestError
+import pytest
+
+@pytest.fixture(scope="session", autouse=True)
+def no_java():
+    def check(): raise RequestError("no Java here")
+    patch = pytest.MonkeyPatch()
+    patch.setattr(harness.java, "check_java", check)
+    patch.setattr("harness.engines.spark.session.running_session", lambda: None)
+    yield
+    patch.undo()
+"""
+
+
+def test_tests_of_spark_are_skipped_with_the_reason_where_it_cannot_run(run):
+    pytest.importorskip("pyspark")
+    test = """
+@pytest.mark.harness_spark
+def test_marked(): raise AssertionError
+
+def test_fixture(harness_spark): raise AssertionError
+
+def test_late(harness_session): harness_session.sql("SELECT 1", engine="spark")
+
+def test_table(lake_table): lake_table(ORDERS + "expect: {rows: []}").check("spark")
+
+def test_other(harness_session): pass
+"""
+    result = run(test, "-rs", conftest=NO_JAVA)
+    result.assert_outcomes(skipped=4, passed=1)
+    result.stdout.fnmatch_lines(["SKIPPED * no Java here"])
+    run(test, "-m", "not harness_spark", conftest=NO_JAVA).assert_outcomes(skipped=2, passed=1, deselected=2)
+
+
+def test_a_session_of_the_users_own_takes_the_place_of_ours(run):
+    result = run(
+        """
+def test_own(harness_session, spark):
+    assert harness_session.spark is spark
+""",
+        conftest="""
+import pytest
+
+@pytest.fixture(scope="session")
+def spark(): return object()
+
+@pytest.fixture(scope="session")
+def harness_spark(spark): return spark
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_spark_is_left_as_it_was_after_each_test(run, spark):
+    # In this process a session runs already. The inner run is made to believe that it started it.
+    result = run(
+        """
+@pytest.fixture(scope="module")
+def module_view(harness_spark):
+    harness_spark.sql("SELECT 1 AS n").createOrReplaceTempView("of_the_module")
+
+def test_leaves_much_behind(harness_spark, module_view):
+    harness_spark.sql("SELECT 1 AS n").createOrReplaceTempView("of_a_test")
+    harness_spark.sql("CREATE DATABASE harness_plugin_test")
+    harness_spark.catalog.setCurrentDatabase("harness_plugin_test")
+    assert harness_spark.table("of_the_module").count() == 1
+
+def test_finds_nothing_of_it(harness_spark):
+    names = [table.name for table in harness_spark.catalog.listTables()]
+    assert "of_a_test" not in names
+    assert "of_the_module" in names
+    assert harness_spark.catalog.currentDatabase() == "default"
+    harness_spark.sql("DROP DATABASE harness_plugin_test")
+    harness_spark.catalog.dropTempView("of_the_module")
+""",
+        conftest="""
+import pytest
+from harness.engines.spark.session import running_session
+from harness.testing import plugin
+
+@pytest.fixture(scope="session")
+def harness_spark(request):
+    request.config.stash[plugin._SPARK] = running_session()
+    return running_session()
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
+def test_collection_imports_nothing_heavy(pytester, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makeconftest(
+        """
+import sys
+
+def pytest_collection_finish():
+    heavy = {"duckdb", "pyarrow", "numpy", "pandas", "pyspark", "hypothesis", "yaml", "sqlglot", "fastavro", "typer"}
+    print("heavy:", sorted(heavy & set(sys.modules)), "plug-in:", "harness.testing.plugin" in sys.modules)
+"""
+    )
+    pytester.makepyfile("def test_it(lake_table, harness_spark, assert_same_rows, harness_engine): pass")
+    result = pytester.runpytest_subprocess(
+        "-p", "harness.testing.plugin", "--collect-only", "-s", "-p", "no:hypothesis"
+    )
+    result.stdout.fnmatch_lines(["heavy: [[][]] plug-in: True", "*1 test collected*"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        pytest.param((), "plug-ins: *'harness'*", id="loaded"),
+        pytest.param(("-p", "no:harness"), "plug-ins: []", id="turned-off"),
+    ],
+)
+def test_the_entry_point_loads_it_and_p_no_turns_it_off(pytester, monkeypatch, arguments, line):
+    # What an installer writes, whatever this interpreter has installed.
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]["pytest11"]
+    info = pytester.mkdir("site") / "lakeharness-0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lakeharness\nVersion: 0\n", "utf-8")
+    text = "".join(f"{name} = {module}\n" for name, module in points.items())
+    (info / "entry_points.txt").write_text(f"[pytest11]\n{text}", "utf-8")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(info.parent), str(ROOT)]))
+    pytester.makeconftest(
+        """
+def pytest_report_header(config):
+    names = [n for n, p in config.pluginmanager.list_name_plugin() if getattr(p, "__name__", "").startswith("harness.")]
+    return f"plug-ins: {names}"
+"""
+    )
+    pytester.makepyfile("def test_it(): pass")
+    result = pytester.runpytest_subprocess(*arguments)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([line.replace("[]", "[[][]]")])
+
+
+def test_the_entry_point_is_the_plug_in():
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]["pytest11"]
+    assert points == {"harness": "harness.testing.plugin"}
+    assert callable(importlib.import_module(points["harness"]).lake_table)
+
+
+class Config:
+    """As much of `pytest.Config` as is asked."""
+
+    def __init__(self, *, option: str | None = None, ini: str = "", workers: int | None = None) -> None:
+        self.option, self.ini = option, ini
+        if workers is not None:
+            self.workerinput = {"workercount": workers}
+
+    def getoption(self, name: str) -> str | None:
+        return self.option
+
+    def getini(self, name: str) -> str:
+        return self.ini
+
+
+@pytest.mark.parametrize(
+    ("config", "master"),
+    [
+        pytest.param(Config(), "local[*]", id="alone"),
+        pytest.param(Config(workers=4), "local[2]", id="workers-share"),
+        pytest.param(Config(workers=16), "local[1]", id="more-workers-than-cores"),
+        pytest.param(Config(ini="local[3]", workers=4), "local[3]", id="settings"),
+        pytest.param(Config(ini="local[3]", option="spark://host"), "spark://host", id="command-line"),
+    ],
+)
+def test_where_spark_runs(config, master, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    assert spark_master_of(config) == master
+
+
+# -- Tables
+
+
+def test_a_scenario_may_be_text_mapping_file_or_one_of_harness(tmp_path):
+    document = {
+        "format": "delta",
+        "table": {"schema": {"id": "long"}},
+        "history": [{"append": [{"data": "a", "rows": [[7]]}]}],
+    }
+    file = tmp_path / "seven.yaml"
+    file.write_text(
+        "format: delta\ntable: {schema: {id: long}}\nhistory: [{append: [{data: a, rows: [[7]]}]}]\n", "utf-8"
+    )
+    for name, source in {"mapping": document, "file": file, "text": file.read_text("utf-8")}.items():
+        assert_same_rows(make_table(source, tmp_path, name=name), [(7,)])
+    own = find("delta/deletion-vectors/*")[0]
+    table = make_table(own, tmp_path, name="own")
+    assert table.built.scenario is own
+    table.check()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("format: delta", "Missing key 'table' in t", id="missing"),
+        pytest.param("format: delta\ntable: {}\nhistroy: []", "Unknown key 'histroy' in t", id="misspelt"),
+        pytest.param("just words", "Invalid t: expected a mapping, got 'just words'", id="no-mapping"),
+    ],
+)
+def test_wrong_scenarios_say_what_is_wrong(text, message):
+    with pytest.raises(RequestError, match=f"^{re.escape(message)}"):
+        scenario_of(text, "t")
+
+
+def test_a_feature_that_does_not_occur_is_refused(tmp_path):
+    with pytest.raises(RequestError, match=r"does not show the features deletion-vector"):
+        make_table({**scenario_mapping(), "features": ["deletion-vector"]}, tmp_path)
+
+
+def test_a_name_stands_for_one_table(tmp_path):
+    make_table(CLICKS, tmp_path)
+    with pytest.raises(RequestError, match=r"^Cannot make the table t: there is one already; give another name="):
+        make_table(CLICKS, tmp_path)
+
+
+def test_check_shows_each_read_that_differs(tmp_path):
+    expect = [{"rows": [[2, "y"]]}, {"columns": ["id"], "rows": [[3]]}, {"error": "CorruptFileError"}]
+    table = make_table({**scenario_mapping(), "expect": expect}, tmp_path)
+    with pytest.raises(AssertionError) as failure:
+        table.check("duckdb")
+    text = str(failure.value)
+    assert "table t on duckdb, expectation 2: different: 1 row only on the left, 1 row only on the right" in text
+    assert "expectation 3: 1 rows, where CorruptFileError was expected" in text
+    assert "expectation 1" not in text
+
+
+def test_nothing_expected_cannot_be_checked(tmp_path):
+    with pytest.raises(RequestError, match=r"^Cannot check the table t: its scenario has no `expect`"):
+        make_table(CLICKS, tmp_path).check()
+
+
+def scenario_mapping() -> dict[str, object]:
+    return {
+        "format": "delta",
+        "table": {"schema": {"id": "long", "name": "string"}},
+        "history": [{"append": [{"data": "a", "rows": [[2, "y"]]}]}],
+    }
+
+
+# -- Rows
+
+INSTANT = pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        pytest.param(pa.decimal128(9, 2), Decimal("1.5"), id="decimal"),
+        pytest.param(pa.date32(), dt.date(2024, 1, 31), id="date"),
+        pytest.param(INSTANT, dt.datetime(2024, 1, 31, tzinfo=dt.UTC), id="instant"),
+        pytest.param(pa.list_(INSTANT), [dt.datetime(2024, 1, 31, tzinfo=dt.UTC), None], id="list"),
+        pytest.param(pa.struct([("x", pa.int32())]), {"x": 1}, id="struct"),
+        pytest.param(pa.map_(pa.string(), pa.int64()), [("a", 1)], id="map"),
+        pytest.param(pa.map_(pa.string(), pa.int64()), {"a": 1}, id="map-as-mapping"),
+        pytest.param(pa.uuid(), uuid.UUID(int=7), id="uuid"),
+        pytest.param(pa.time64("us"), dt.time(1, 2, 3, 4), id="time"),
+        pytest.param(pa.timestamp("ns"), dt.datetime(2024, 1, 31), id="timestamp"),
+        pytest.param(pa.binary(2), b"ab", id="fixed"),
+        pytest.param(pa.int64(), None, id="null"),
+        pytest.param(pa.float64(), float("nan"), id="nan"),
+        pytest.param(pa.float64(), 1, id="whole-float"),
+    ],
+)
+def test_rows_have_the_types_of_the_other_side(type_, value):
+    schema = pa.schema([pa.field("c", type_, nullable=False)])
+    assert_same_rows(pa.table({"c": pa.array([value], type_)}), [(value,)])
+    assert rows_like([{"c": value}], schema).schema.field("c").type == type_
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        pytest.param(pa.int64(), "1", id="text-for-number"),
+        pytest.param(pa.int64(), 1.5, id="fraction"),
+        pytest.param(pa.int64(), True, id="boolean"),
+        pytest.param(pa.int32(), 2**31, id="too-large"),
+        pytest.param(pa.string(), 1, id="number-for-text"),
+        pytest.param(pa.decimal128(9, 2), 1.5, id="float-for-decimal"),
+        pytest.param(pa.decimal128(9, 2), Decimal("1.234"), id="too-many-digits"),
+        pytest.param(pa.date32(), dt.datetime(2024, 1, 31, 5), id="datetime-for-date"),
+        pytest.param(INSTANT, dt.datetime(2024, 1, 31), id="instant-without-zone"),
+        pytest.param(pa.timestamp("us"), dt.datetime(2024, 1, 31, tzinfo=dt.UTC), id="timestamp-with-zone"),
+        pytest.param(pa.list_(INSTANT), [dt.datetime(2024, 1, 31)], id="in-a-list"),
+        pytest.param(pa.struct([("t", INSTANT)]), {"t": dt.datetime(2024, 1, 31)}, id="in-a-struct"),
+        pytest.param(pa.map_(INSTANT, INSTANT), [(dt.datetime(2024, 1, 31), None)], id="in-a-map"),
+        pytest.param(pa.struct([("x", pa.int32())]), {"y": 1}, id="unknown-struct-field"),
+        pytest.param(pa.struct([("x", pa.int32())]), {}, id="missing-struct-field"),
+        pytest.param(pa.timestamp("ms"), dt.datetime(2024, 1, 31, 0, 0, 0, 1), id="too-many-digits-of-a-second"),
+        pytest.param(pa.time32("ms"), dt.time(1, 2, 3, 4), id="too-many-digits-of-a-time"),
+        pytest.param(pa.int64(), Decimal("1.5"), id="decimal-for-number"),
+        pytest.param(pa.binary(), "a", id="text-for-binary"),
+        pytest.param(pa.string(), b"a", id="binary-for-text"),
+        pytest.param(pa.float64(), 2**53 + 1, id="no-such-double"),
+        pytest.param(pa.uuid(), "x" * 16, id="text-for-uuid"),
+        pytest.param(pa.null(), 1, id="value-for-null"),
+    ],
+)
+def test_values_that_the_column_cannot_hold_are_a_difference(type_, value):
+    with pytest.raises(AssertionError, match=r"^different values: column 'c' is "):
+        rows_like([(value,)], pa.schema([("c", type_)]))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param((1,), id="too-short"),
+        pytest.param((1, 2, 3), id="too-long"),
+        pytest.param({"a": 1}, id="name-missing"),
+        pytest.param({"a": 1, "b": 2, "c": 3}, id="name-unknown"),
+    ],
+)
+def test_rows_of_other_columns_are_a_difference(row):
+    with pytest.raises(AssertionError, match=r"^different columns: expected row 0 has .*\['a', 'b'\]$"):
+        assert_same_rows(pa.table({"a": [1], "b": [2]}), [row])
+
+
+def test_keys_pair_rows():
+    with pytest.raises(AssertionError, match=r"^different: 1 row changed"):
+        assert_same_rows([(1, "x")], pa.table({"id": [1], "name": ["y"]}), keys=["id"])
+
+
+def test_rows_count_and_none_are_rows():
+    assert_same_rows(pa.table({"id": [1, 1]}), [(1,), (1,)])
+    assert_same_rows(pa.table({"id": pa.array([], pa.int64())}), [])
+    with pytest.raises(AssertionError, match=r"only on the left"):
+        assert_same_rows(pa.table({"id": [1, 1]}), [(1,)])
+
+
+def test_sides_of_every_kind_take_rows(tmp_path):
+    table = make_table(ORDERS, tmp_path).table
+    rows = [(2, "y")]
+    connection = duckdb.connect()
+    arrow = table.snapshot().to_arrow()
+    sides = [table, table.snapshot(), (table, "oracle"), connection.from_arrow(arrow), arrow.to_reader()]
+    for side in sides:
+        assert_same_rows(side, rows)
+    connection.close()
+    assert_same_rows(table, [("y",)], columns=["name"], where="id > 1")
+    assert_same_rows(table, [], where="id > 2")
+    with pytest.raises(AssertionError, match=r"1 row only on the left"):
+        assert_same_rows(table, [], where="id > 1")
+
+
+def test_two_lists_are_refused():
+    with pytest.raises(RequestError, match=r"^Cannot compare two lists of rows"):
+        assert_same_rows([(1,)], [(1,)])
