@@ -107,6 +107,13 @@ def test_a_filter_never_uses_another_columns_statistics(tmp_path: Path, spark: A
     assert [tuple(row) for row in frame.where("b = 7").collect()] == [(7, 1007)]
 
 
+def test_a_filter_never_uses_the_dictionary_of_a_column_of_the_same_dotted_path(tmp_path: Path, spark: Any) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"a.b": "int", "a": "struct<b: int>"})
+    table.append(table.write_data([{"a.b": 1, "a": {"b": 2}}, {"a.b": 3, "a": None}]))
+    rows = agreed(harness.open_table(str(tmp_path / "t")).snapshot(), spark, columns=["a.b"], where='"a.b" = 1')
+    assert rows.to_pylist() == [{"a.b": 1}]
+
+
 @pytest.mark.parametrize("where", ["x > 5", "s.y > 5", "NOT (x <= 5)", "x = 'nan'"])
 def test_row_groups_with_nan_are_not_skipped(tmp_path: Path, spark: Any, where: str) -> None:
     """Bounds of a row group leave NaN out, and NaN is above all numbers (trap; delta F9)."""

@@ -7,7 +7,8 @@ ORC goes by a list of types that were tried on Spark 4.3 against harness's reade
 - text in a file with `char` columns: Spark takes their blanks away, and the physical schema does not show them;
 - fixed: their length is checked by harness only.
 
-Parquet pages in Brotli are read by `arrow_scan` too, because Spark comes without that codec.
+Parquet pages in Brotli are read by `arrow_scan` too, because Spark comes without that codec, and so are files in which
+the dotted path of a column may also be that of another.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from harness.schema import (
 )
 from harness.storage import Storage
 
+_MOST_FOOTERS = 64
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 _ROW_INDEX = "_tmp_metadata_row_index"
 """Spark fills a column of this name itself."""
@@ -76,21 +78,29 @@ def reads_natively(
             is_known = not any(isinstance(f.type, OpaqueType) for f in walk_stored(used))
             distinct = _has_distinct_names(schema) and _has_distinct_names(used, folded=str.casefold)
             plain = is_known and distinct and all(f.name != _ROW_INDEX for f in used)
-            return plain and not _needs_brotli(files, storage)
+            return plain and _has_plain_paths(schema) and not _needs_brotli(files, storage)
         case "orc":
             return not positions and _is_plain_orc(schema, used) and _says_nothing_else(used, files, storage)
         case _:
             return False
 
 
-def _needs_brotli(files: Sequence[FileName], storage: Storage | None) -> bool:
-    """Whether the pages of Parquet files are in Brotli: by the first file, because tables are written with one codec.
+def _has_plain_paths(schema: PhysicalSchema) -> bool:
+    """Whether no column's path, joined by dots, can be another's.
 
-    In the rare table of several codecs, Spark itself fails on such a file, and says that it has no codec for it.
+    Parquet's library for Java finds dictionaries by such texts: a filter on a column `a.b` beside a struct `a` with a
+    field `b` skips row groups by the wrong dictionary, and so loses rows.
     """
-    if storage is None or not files:
-        return False
-    return "BROTLI" in parquet_codecs(files[0], storage)
+    return not any("." in f.name for f in walk_stored(schema)) or not any(f.children for f in schema)
+
+
+def _needs_brotli(files: Sequence[FileName], storage: Storage | None) -> bool:
+    """Whether the pages of a Parquet file are in Brotli; of many files, only the first ones are looked at.
+
+    Tables are written with one codec as a rule. Where that is not so, Spark fails on the file, and says which codec it
+    does not have.
+    """
+    return storage is not None and any("BROTLI" in parquet_codecs(file, storage) for file in files[:_MOST_FOOTERS])
 
 
 def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], str] = str) -> bool:
