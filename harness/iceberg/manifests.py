@@ -59,9 +59,7 @@ def parse_manifest(
 
     Source: iceberg 2.4-2.22.
     """
-    if manifest.key_metadata:
-        raise encrypted(manifest.path, manifest.path)
-    container = open_container(data, file=manifest.path)
+    container = _open(data, manifest)
     if container.text("content") == "deletes" and not manifest.is_deletes:
         raise corrupt(manifest.path, "content", "it holds deletes, but the list calls it a data manifest", "2.4")
     spec = _spec(container, manifest, specs)
@@ -70,12 +68,28 @@ def parse_manifest(
     yield from filter(None, map(reader.entry, container.records(wanted)))
 
 
+def spec_of(data: bytes, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec]) -> PartitionSpec:
+    """The spec of a manifest's partition tuples: one of the table's, else the one in the header (iceberg 2.22).
+
+    Raises:
+        CorruptFileError: damage. EncryptedTableError: the manifest is encrypted.
+        InvalidTableError: neither has the spec; cause `MissingSpec`.
+    """
+    return _spec(_open(data, manifest), manifest, specs)
+
+
 def partition_types(spec: PartitionSpec, schemas: Sequence[Schema]) -> dict[int, Type]:
     """The types of a spec's partition values, by partition field id; opaque where the source column is in no schema.
 
     The first schema that has the column wins. Source: iceberg 1.21.
     """
     return {f.field_id: result_type(f.transform, _source_type(f, schemas)) for f in spec.fields}
+
+
+def _open(data: bytes, manifest: ManifestFile) -> Container:
+    if manifest.key_metadata:
+        raise encrypted(manifest.path, manifest.path)
+    return open_container(data, file=manifest.path)
 
 
 def _source_type(partition_field: PartitionField, schemas: Sequence[Schema]) -> Type | None:

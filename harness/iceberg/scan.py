@@ -11,7 +11,7 @@ from harness.filter_sql import parse_filter
 from harness.iceberg.equality_keys import newest_first
 from harness.iceberg.file_list import list_files
 from harness.iceberg.manifest_list import ManifestFile, parse_manifest_list
-from harness.iceberg.manifests import ALL, ManifestEntry, Statistics, parse_manifest
+from harness.iceberg.manifests import ALL, ManifestEntry, Statistics, parse_manifest, spec_of
 from harness.iceberg.metadata import PartitionSpec, Snapshot
 from harness.iceberg.name_mapping import table_name_mapping
 from harness.iceberg.partitions import all_partition_fields
@@ -42,10 +42,34 @@ def plan_scan(
     """
     snapshot = selection.snapshot
     try:
-        return _Scan(source, selection.schema).plan(snapshot, columns, where)
+        manifests = [] if snapshot is None else _manifests(source, snapshot)
+        scan = _Scan(_with_specs_of(manifests, source), selection.schema)
+        return scan.plan(snapshot, manifests, columns, where)
     except HarnessError as error:
         error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
         raise
+
+
+def _manifests(source: ScanSource, snapshot: Snapshot) -> list[ManifestFile]:
+    """The snapshot's manifests in order; v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
+    if snapshot.manifest_list is not None:
+        data = source.read(snapshot.manifest_list, "manifest list")
+        return list(parse_manifest_list(data, file=snapshot.manifest_list))
+    return [ManifestFile(path=path, added_snapshot_id=snapshot.id) for path in snapshot.manifests or ()]
+
+
+def _with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> ScanSource:
+    """The source with the specs that the metadata lacks, from the headers of manifests (iceberg 2.22).
+
+    Partition values are constants and scopes of deletes; without their spec they would be lost.
+    """
+    specs = source.metadata.specs
+    unsure = [m for m in manifests if m.spec_id not in specs and has_live_files(m)]
+    found = {m.path: spec_of(source.read(m.path, "manifest"), m, specs=specs) for m in unsure}
+    if not found:
+        return source
+    added = {spec.id: spec for spec in found.values()}
+    return replace(source, metadata=replace(source.metadata, specs={**added, **specs}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +77,16 @@ class _Scan:
     source: ScanSource
     schema: Schema
 
-    def plan(self, snapshot: Snapshot | None, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
+    def plan(
+        self,
+        snapshot: Snapshot | None,
+        manifests: list[ManifestFile],
+        columns: tuple[str, ...] | None,
+        where: str | None,
+    ) -> ScanPlan:
         metadata, options = self.source.metadata, self.source.options
         chosen = self.schema.fields if columns is None else bind_columns(columns, self.schema)
         condition = None if where is None else self._condition(where)
-        manifests = [] if snapshot is None else self._manifests(snapshot)
         deletes = self._delete_entries([m for m in manifests if m.is_deletes])
         keys = frozenset(id_ for entry in deletes for id_ in entry.file.equality_ids or ())
         data = [m for m in manifests if not m.is_deletes]
@@ -93,13 +122,6 @@ class _Scan:
             storage=self.source.storage,
             warnings=opened.warnings,
         )
-
-    def _manifests(self, snapshot: Snapshot) -> list[ManifestFile]:
-        """The snapshot's manifests in order; v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
-        if snapshot.manifest_list is not None:
-            data = self.source.read(snapshot.manifest_list, "manifest list")
-            return list(parse_manifest_list(data, file=snapshot.manifest_list))
-        return [ManifestFile(path=path, added_snapshot_id=snapshot.id) for path in snapshot.manifests or ()]
 
     def _delete_entries(self, manifests: Iterable[ManifestFile]) -> tuple[ManifestEntry, ...]:
         """Every live delete file of the snapshot, with all its statistics."""
