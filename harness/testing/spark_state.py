@@ -18,8 +18,8 @@ class SparkState:
 
     @classmethod
     def of(cls, session: SparkSession) -> SparkState:
-        """The state of a session now."""
-        return cls(session.catalog.currentDatabase(), _views(session))
+        """The state of a session now; of one that was stopped, `FRESH`."""
+        return FRESH if _stopped(session) else cls(session.catalog.currentDatabase(), _views(session))
 
 
 FRESH = SparkState("default", frozenset())
@@ -28,13 +28,18 @@ FRESH = SparkState("default", frozenset())
 
 def restore(session: SparkSession, state: SparkState) -> None:
     """Bring a session back to a state. One that was stopped is left alone."""
-    if session._jsc.sc().isStopped():
+    if _stopped(session):
         return
     for view in _views(session) - state.views:
         session.catalog.dropTempView(view)
     if session.catalog.currentDatabase() != state.database:
         session.catalog.setCurrentDatabase(state.database)
     session.catalog.clearCache()
+
+
+def _stopped(session: SparkSession) -> bool:
+    context = session.sparkContext
+    return context._jsc is None or bool(context._jsc.sc().isStopped())
 
 
 def _views(session: SparkSession) -> frozenset[str]:
