@@ -174,6 +174,8 @@ def _compared(expected: pa.Table, got: pa.Table, measure: Measure, engine: str) 
         comparison = compare(expected, got, names=("expected", engine), max_rows=MOST_ROWS)
     except HarnessError as error:
         return _Found(Outcome.FAIL, f"the rows cannot be compared: {error.message}")
+    except pa.ArrowException as error:  # a type that Arrow itself cannot work with must not end the run
+        return _Found(Outcome.ERROR, f"the rows cannot be compared: {said(error)}")
     if measure is Measure.FOREIGN:
         carried = [difference for difference in comparison.schema if difference.kind is SchemaKind.TYPE]
         notes += tuple(map(_type_note, carried))

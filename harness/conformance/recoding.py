@@ -47,7 +47,23 @@ def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def _list(array: pa.Array) -> pa.ListArray:
     """A list of any layout in the plain one, without an offset and without values that no row shows."""
-    return array.cast(pa.list_(array.type.value_field)).take(pa.array(range(len(array)), pa.int64()))
+    plain = array.cast(_without_views(pa.list_(array.type.value_field)))  # Arrow cannot take views
+    return plain.take(pa.array(range(len(array)), pa.int64()))
+
+
+def _without_views(type_: pa.DataType) -> pa.DataType:
+    kind = pa.types
+    if kind.is_string_view(type_):
+        return pa.string()
+    if kind.is_binary_view(type_):
+        return pa.binary()
+    if is_list(type_):
+        return pa.list_(type_.value_field.with_type(_without_views(type_.value_type)))
+    if kind.is_map(type_):
+        return pa.map_(_without_views(type_.key_type), type_.item_field.with_type(_without_views(type_.item_type)))
+    if kind.is_struct(type_):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in type_])
+    return type_
 
 
 def _uuids(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyspark
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,6 +20,10 @@ _PINNED = json.loads(Path(__file__).with_name("reference.json").read_text(encodi
 
 class Unsupported(Exception):
     """Iceberg's data source has no option for it."""
+
+
+class Refused(Exception):
+    """What Iceberg said, without the exceptions that carried it through Spark."""
 
 
 def version() -> str:
@@ -32,8 +38,20 @@ def read(table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str 
     reader = _session().read.format("iceberg")
     for name, value in _options(table.at).items():
         reader = reader.option(name, value)
-    frame = _filtered(reader.load(table.metadata_path), where)
-    return (frame if columns is None else frame.select(*[f"`{name.replace('`', '``')}`" for name in columns])).toArrow()
+    try:
+        frame = _filtered(reader.load(table.metadata_path), where)
+        if columns is not None:
+            frame = frame.select(*[f"`{name.replace('`', '``')}`" for name in columns])
+        return frame.toArrow()
+    except Py4JJavaError as error:
+        raise Refused(_root(error.java_exception)) from error
+
+
+def _root(thrown: Any) -> str:
+    """The exception of Java that began it."""
+    while (cause := thrown.getCause()) is not None:
+        thrown = cause
+    return str(thrown.toString())
 
 
 def _options(at: SimpleNamespace | None) -> dict[str, Any]:
@@ -48,7 +66,7 @@ def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
     if where is None:
         return frame
     try:
-        return frame.where(where)
+        return frame.where(re.sub(r"\bstarts_with\(", "startswith(", where))  # DuckDB's name and Spark's
     except ParseException as error:
         raise Unsupported(f"Spark cannot parse {where}") from error
 
@@ -68,6 +86,7 @@ def _session() -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.ansi.enabled", "true")
+        .config("spark.sql.caseSensitive", "true")
         .config("spark.sql.ansi.doubleQuotedIdentifiers", "true")
     )
     for name, value in _PINNED["settings"].items():
