@@ -18,12 +18,14 @@ from harness.testing.planner import plan_unpruned
 from harness.testing.scenarios.model import Expectation, History, Scenario, Selector
 from harness.testing.strategies.predicates import Predicate, holds, sql
 
+CURRENT = Selector()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
     """One read: which point, which columns in which order (None: all), which rows (None: all)."""
 
-    at: Selector = Selector()
+    at: Selector = CURRENT
     columns: tuple[str, ...] | None = None
     where: Predicate | None = None
 
@@ -95,7 +97,7 @@ def read_by(history: History, read: Read, engine: str) -> pa.Table:
         }
         chosen: dict[str, Any] = {name: value for name, value in selector.items() if value is not None}
         return find_engine(engine).to_arrow(plan_unpruned(address, columns=read.columns, where=where, **chosen))
-    snapshot = open_table(address, prune="all").snapshot(**at.arguments())
+    snapshot = open_table(address, prune="files" if history.metadata_path is None else "all").snapshot(**at.arguments())
     return snapshot.to_arrow(columns=read.columns, where=where, engine=engine)
 
 

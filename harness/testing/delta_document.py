@@ -195,8 +195,11 @@ class DeltaDocument:
         return _locate(self.schema_doc, path)[1]
 
     def add(self, name: str, type_text: str | Json, parent: ColumnPath | None, metadata: Mapping[str, Any]) -> None:
-        """Add a field at the end of the top level, or of the struct at `parent`."""
-        level = self.schema_doc["fields"] if parent is None else _inner_fields(self.field(parent)["type"])
+        """Add a field at the end of the top level, or of the struct at `parent`, which may be below arrays and maps."""
+        level = self.schema_doc["fields"]
+        if parent is not None:
+            holder, key = _slot(*_split(self.schema_doc, parent))
+            level = _inner_fields(holder[key])
         new = field_json(name, type_text)
         new["metadata"].update(metadata)
         level.append(new)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 from urllib.parse import quote
 
@@ -25,6 +25,7 @@ from harness.schema import (
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _EPOCH = dt.datetime(1970, 1, 1)
+_WIDE = Context(prec=60)
 # Java's URI leaves these as they are, and so does what Spark writes.
 _PATH_SAFE = "/=:+,!$&'()*;@~"
 # Hive escapes these in folder names, and so Spark does.
@@ -131,7 +132,7 @@ def statistics_value(type_: Type, value: Any) -> Any:
             moment = dt.datetime.fromisoformat(value)
             return moment.replace(tzinfo=dt.UTC) if utc and moment.tzinfo is None else moment
         case DecimalType(scale=scale):
-            return Decimal(str(value)).quantize(Decimal(1).scaleb(-scale))
+            return Decimal(str(value)).quantize(Decimal(1).scaleb(-scale), context=_WIDE)
         case FloatType():
             return float(value)
         case _:

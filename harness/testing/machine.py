@@ -2,8 +2,8 @@
 
     class TestIceberg2(machine("iceberg-2").TestCase): ...
 
-or `run_state_machine_as_test(machine("iceberg-2"))`. Its rules draw operations of scenarios (`harness.testing.strategies`);
-a difference is a `Disagreement`, from which `harness.testing.repro` makes a directory that shows it. Which engines read
+or `run_state_machine_as_test(machine("iceberg-2"))`. Its rules draw operations of scenarios (see `strategies`); a
+difference is a `Disagreement`, from which `harness.testing.repro` makes a directory that shows it. Which engines read
 is drawn too, in an order in which shrinking drops Spark first.
 """
 
@@ -55,9 +55,9 @@ class TableMachine(RuleBasedStateMachine):
     def step(self, name: str, data: st.DataObject) -> None:
         """Draw an operation of a kind, do it twice, and compare the current state."""
         operation = OPERATIONS[format_of(self.kind)][name].draw(data.draw, self.model)
+        self.history.apply(operation)
         self.operations.append(operation)
         self.model.apply(operation)
-        self.history.apply(operation)
         at = self.model.points()[-1]
         self._check(Read(at=at), tuple(e for e in self.engines if e != "spark"))
 

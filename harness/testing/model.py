@@ -95,7 +95,7 @@ def scenario_rows(columns: Columns, rows: Iterable[Row]) -> list[list[Any]]:
     return [[scenario_value(f.type, row.get(f.id)) for f in columns] for row in rows]
 
 
-# -- rows ---------------------------------------------------------------------------------------------------------------
+# -- rows -------------------------------------------------------------------------------------------------------------
 
 
 def written(columns: Columns, rows: Sequence[Any]) -> tuple[Row, ...]:
@@ -154,7 +154,7 @@ def identity_of(value: Any) -> Any:
     return value
 
 
-# -- columns ------------------------------------------------------------------------------------------------------------
+# -- columns ----------------------------------------------------------------------------------------------------------
 
 
 class Numbering:

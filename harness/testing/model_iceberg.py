@@ -182,7 +182,7 @@ class IcebergModel:
     def rows(self, at: Selector) -> list[Row]:
         """The rows of a read at that point."""
         columns = self.columns_at(at)
-        return [shown(columns, e.file.columns, row) for e, _, row in self.live(self.state(at)) if _is_data(e.file)]
+        return [shown(columns, file.columns, row) for _, file, _, row in self.live(self.state(at))]
 
     def state(self, at: Selector) -> Snapshot:
         """The snapshot that a selector means."""
@@ -194,11 +194,11 @@ class IcebergModel:
             case _:
                 return self.current
 
-    def live(self, snapshot: Snapshot) -> list[tuple[Entry, int, Row]]:
-        """The rows that no delete hits, with the entry of their file and their position in it."""
+    def live(self, snapshot: Snapshot) -> list[tuple[Entry, ModelFile, int, Row]]:
+        """The rows that no delete hits, with their file, its entry, and their position in it."""
         entries = list(snapshot.files.values())
         return [
-            (entry, position, row)
+            (entry, entry.file, position, row)
             for entry in entries
             if isinstance(entry.file, ModelFile)
             for position, row in enumerate(entry.file.rows)
@@ -350,7 +350,3 @@ class IcebergModel:
 
 def _path(text: str) -> list[str]:
     return text.split(".")
-
-
-def _is_data(file: File) -> bool:
-    return isinstance(file, ModelFile)

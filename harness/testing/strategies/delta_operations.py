@@ -24,7 +24,7 @@ from harness.schema import (
 )
 from harness.testing.model import Columns, identities, scenario_rows, shown, written
 from harness.testing.model_delta import EMPTY, DeltaModel, LiveFile
-from harness.testing.strategies.columns import Operation, added_type, fresh, free_names, paths, widenable
+from harness.testing.strategies.columns import Operation, added_type, free_names, fresh, paths, widenable
 from harness.testing.strategies.types import type_text
 from harness.testing.strategies.values import rows
 

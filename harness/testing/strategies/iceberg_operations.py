@@ -33,9 +33,9 @@ from harness.schema import (
 from harness.testing.model import Columns, ModelFile, identities, scenario_rows, shown, written
 from harness.testing.model_iceberg import Entry, IcebergModel, Vector
 from harness.testing.scenarios.values import scenario_value
-from harness.testing.strategies.columns import Operation, added_type, fresh, free_names, paths, widenable
+from harness.testing.strategies.columns import Operation, added_type, free_names, fresh, paths, widenable
 from harness.testing.strategies.types import TableKind, type_text
-from harness.testing.strategies.values import field_values, pool, rows, values
+from harness.testing.strategies.values import field_values, rows, values
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 File: TypeAlias = dict[str, Any]
@@ -115,9 +115,9 @@ def compact(draw: Draw, model: IcebergModel) -> Operation:
     entries = draw(st.lists(st.sampled_from(_data(model)), min_size=1, max_size=3, unique_by=id))
     chosen = [id(e) for e in entries]
     live = [
-        shown(model.columns, e.file.columns, row)
-        for e, _, row in model.live(model.current)
-        if id(e) in chosen and isinstance(e.file, ModelFile)
+        shown(model.columns, file.columns, row)
+        for entry, file, _, row in model.live(model.current)
+        if id(entry) in chosen
     ]
     taken = set(model.labels)
     content = scenario_rows(model.columns, live)
@@ -275,16 +275,16 @@ def _equality_deletes(draw: Draw, model: IcebergModel, taken: set[str]) -> File:
     drawn = st.tuples(*[field_values(f) for f in keys]).map(list)
     dead = draw(st.lists(st.one_of(st.sampled_from(present), drawn) if present else drawn, min_size=1, max_size=3))
     file: File = {"equality-deletes": [f.name for f in keys], "rows": dead, "label": fresh(taken, "d")}
-    return file | draw(st.sampled_from(_scopes(model)))
+    scope: File = draw(st.sampled_from(_scopes(model)))
+    return {**file, **scope}
 
 
 def _present(model: IcebergModel, keys: Sequence[Field]) -> list[list[Any]]:
     """The keys of live rows."""
     found = [
         [scenario_value(f.type, row.get(f.id)) for f in keys]
-        for e, _, whole in model.live(model.current)
-        if isinstance(e.file, ModelFile)
-        for row in [shown(model.columns, e.file.columns, whole)]
+        for _, file, _, whole in model.live(model.current)
+        for row in [shown(model.columns, file.columns, whole)]
     ]
     return list({repr(row): row for row in found}.values())
 

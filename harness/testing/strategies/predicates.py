@@ -149,7 +149,7 @@ def literal(type_: Type, value: Any) -> str:
         case BooleanType():
             return "TRUE" if value else "FALSE"
         case StringType():
-            return "'" + value.replace("'", "''") + "'"
+            return "'" + str(value).replace("'", "''") + "'"
         case DateType():
             return f"DATE '{dt.date(1970, 1, 1) + dt.timedelta(days=value)}'"
         case TimestampType(utc=utc):

@@ -60,7 +60,7 @@ _INNER: Final[tuple[str, ...]] = ("p", "q", "r")
 
 
 def primitive_types(kind: TableKind) -> tuple[Type, ...]:
-    """The primitive types of a table's columns, simplest first; `unknown`, which no struct may hold, is not among them."""
+    """The primitive types of a table's columns, simplest first, without `unknown`, which no struct may hold."""
     match kind:
         case "delta":
             return (*_SHARED, *_DELTA)
