@@ -34,7 +34,7 @@ from harness.predicate import (
     fields_of,
     may_match,
 )
-from harness.schema import Field, FloatType, Schema, StructType
+from harness.schema import Field, FloatType, Schema, StructType, UnknownType
 
 
 def partition_filter(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Callable[[Mapping[int, Any]], bool]:
@@ -157,8 +157,9 @@ def _columns(fields: tuple[Field, ...]) -> list[Field]:
 
 
 def _decidable(predicate: Predicate, schema: Schema) -> Predicate:
-    """`predicate` without the parts that column statistics cannot decide."""
-    columns = frozenset(f.id for f in _columns(schema.fields) if not isinstance(f.type, StructType))
+    """`predicate` without the parts that column statistics cannot decide: of columns that are always null too (5.14)."""
+    opaque = (StructType, UnknownType)
+    columns = frozenset(f.id for f in _columns(schema.fields) if not isinstance(f.type, opaque))
 
     def lower(part: Predicate) -> Predicate:
         match part:
