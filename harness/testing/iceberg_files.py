@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.errors import RequestError
 from harness.schema import Field, Schema, StructType, UnknownType
 from harness.testing.iceberg_arrow import arrow_table, with_field_ids
 from harness.testing.iceberg_avro import AvroDocument, avro_row, avro_schema, int_map
@@ -59,7 +60,8 @@ class FileOptions:
 
     compression: as the format's library names it (`zstd`, `snappy`, `none`; avro: `deflate`, `zstandard`, `null`).
     field_ids: whether the file carries field ids. row_group_size: rows. statistics: ids of the leaves that get column
-    statistics, or None for all. bounds_length: cut longer bounds outward. writer_options: passed on to
+    statistics, or None for all. bounds_length: cut longer bounds outward. physical: other types of top-level columns in
+    Parquet files, as pyarrow calls them: {"id": "int16", "at": "timestamp[ms]"}. writer_options: passed on to
     `pyarrow.parquet.write_table` or `pyarrow.orc.write_table`.
     """
 
@@ -69,6 +71,7 @@ class FileOptions:
     row_group_size: int | None = None
     statistics: Collection[int] | None = None
     bounds_length: int | None = None
+    physical: Mapping[str, str] = field(default_factory=dict)
     writer_options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -114,6 +117,7 @@ def _write_parquet(
         table = with_field_ids(rows, fields) if options.field_ids else rows
     else:
         table = arrow_table(fields, rows, "parquet" if options.field_ids else "none")
+    table = _with_types(table, options.physical)
     settings = {
         "compression": options.compression or "zstd",
         "row_group_size": options.row_group_size,
@@ -132,6 +136,20 @@ def _write_parquet(
     starts = [group.column(0) for group in groups if group.num_columns]
     offsets = [c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in starts]
     return {"column_sizes": int_map(sizes), "split_offsets": offsets or None}
+
+
+def _with_types(table: pa.Table, types: Mapping[str, str]) -> pa.Table:
+    """The table with some columns cast; a zone stays."""
+    schema = table.schema
+    for name, text in types.items():
+        index = schema.get_field_index(name)
+        if index < 0:
+            raise RequestError(f"No column {name!r} to be stored as {text}: the file has {', '.join(schema.names)}")
+        type_, zone = pa.type_for_alias(text), getattr(schema.field(index).type, "tz", None)
+        if zone is not None:
+            type_ = pa.timestamp(type_.unit, zone)
+        schema = schema.set(index, schema.field(index).with_type(type_))
+    return table.cast(schema)
 
 
 def _leaf_ids(schema: pa.Schema) -> list[int | None]:

@@ -8,7 +8,7 @@
 Each may have `label`, to be named by other operations (of several vectors: `label.LABEL`), and `set`, which changes
 its entry in the manifest before it is committed: {record_count: 7, lower_bounds: {id: 3}}; bounds and counts by column
 name. Every other key is an option of the builder's method, in kebab-case: format, partition, spec-id, columns, names,
-path, field-ids, row-group-size, compression, statistics, bounds-length, writer-options, ordered, ... Besides, for data
+path, field-ids, row-group-size, compression, statistics, bounds-length, physical, writer-options, ... Besides, for data
 and equality deletes: schema: the id of the schema to write under; types: {column: type text}, other physical types.
 """
 
