@@ -33,7 +33,14 @@ def iceberg_spark(warehouse: Path) -> Iterator[Any]:
         "spark.sql.catalog.ice.warehouse": str(warehouse),
         "spark.sql.catalog.ice.cache-enabled": "false",
     }
-    session = _session("iceberg", catalog)
+    # Of many small statements, compiling is what costs.
+    quick = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    session = _session("iceberg", {**catalog, **quick})
     yield session
     session.stop()
 
@@ -41,7 +48,12 @@ def iceberg_spark(warehouse: Path) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def delta_spark() -> Iterator[Any]:
     """Spark with Delta Lake."""
+    # What runs once is interpreted: compiling it costs more. Of what the JVM compiles, all fits.
     few = {
+        "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "9999",
         "spark.databricks.delta.retentionDurationCheck.enabled": "false",

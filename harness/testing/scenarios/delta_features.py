@@ -262,6 +262,10 @@ DELTA_FEATURES: dict[str, Feature] = {
         _log(lambda log: any(p.stat().st_size == 0 for p in log.directory.glob("*.*"))),
     ),
     "expired-log": Feature("commits below the newest are gone", _log(lambda log: len(log.commits) <= log.latest)),
+    "free-commit-info": Feature(
+        "commitInfo has a value of another type than writers give it",
+        _log(lambda log: any(not isinstance(i.get("isBlindAppend", True), bool) for i in log.of_kind("commitInfo"))),
+    ),
     "unknown-action": Feature(
         "a commit has an action of unknown kind", _log(lambda log: any(k not in _ACTIONS for _, k, _ in log.actions))
     ),
