@@ -171,6 +171,30 @@ FAULTS = (
         "return self._by_scope(self.plan.equality_scopes[-1], roots)",
     ),
     Fault(
+        "one join of many scopes takes deletes of all partitions",
+        "engines/duckdb/equality.py",
+        'on.append(f"{data.partition()} = d.kp")',
+        'on.append(f"({data.partition()} = d.kp OR true)")',
+    ),
+    Fault(
+        "one join of many scopes takes deletes of the same commit",
+        "engines/duckdb/equality.py",
+        'on.append(f"{data.sequence_number()} < d.ks")',
+        'on.append(f"{data.sequence_number()} <= d.ks")',
+    ),
+    Fault(
+        "a partition spec that the metadata lost gives no constants",
+        "iceberg/scan.py",
+        "    if not found:\n        return source\n",
+        "    return source\n",
+    ),
+    Fault(
+        "columns of type unknown are judged by statistics of files",
+        "iceberg/pruning.py",
+        "opaque = (StructType, UnknownType)",
+        "opaque = (StructType,)",
+    ),
+    Fault(
         "position deletes of a file in the wrong path order get its neighbour's rows",
         "iceberg/position_deletes.py",
         'grouped = values[np.argsort(codes, kind="stable")]',

@@ -1,0 +1,90 @@
+"""Every numbered rule about reading is shown by a scenario, or it says here why no table can show it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from harness.testing.scenarios import find
+
+COUNTS = {
+    "iceberg": {"1.": 37, "2.": 22, "3.": 26, "4.": 30, "5.": 21, "6.": 18, "7.": 6, "8.": 5, "T": 25},
+    "delta": {
+        "L": 46,
+        "R": 13,
+        "P": 7,
+        "T": 28,
+        "V": 12,
+        "F": 16,
+        "D": 16,
+        "C": 12,
+        "W": 6,
+        "U": 6,
+        "trap ": 25,
+    },
+}
+"""How many rules each section has; they are numbered from 1."""
+ADDED = {"iceberg 4.1b"}
+# What engines do with a plan. A scenario may cite it and need not.
+HAND_OVER = {"iceberg": {"11.": 10}, "delta": {"E": 10}}
+
+EXCEPTIONS = {
+    "iceberg 1.2": "what catalogs answer; needs a catalog",
+    "iceberg 1.5": "an option of the caller, who opens a directory and lets harness guess; see test_discovery",
+    "iceberg 1.10": "about one table loaded twice, with another table put in its place between",
+    "iceberg 3.18": "about what a planner may leave out of a filter; harness leaves out nothing",
+    "iceberg 8.1": "incremental reads, which harness does not offer for Iceberg",
+    "iceberg 8.2": "incremental reads, which harness does not offer for Iceberg",
+    "iceberg 8.3": "incremental reads, which harness does not offer for Iceberg",
+    "iceberg 8.4": "incremental reads, which harness does not offer for Iceberg",
+    "delta L31": "which commits a catalog has ratified; needs a catalog",
+    "delta L44": "a log that others write to while it is listed",
+    "delta T15": "how engines are asked for columns by id; the results are those of T10 to T12",
+    "delta F14": "what Spark's file index shows besides rows",
+    "delta F15": "LIMIT, which is not part of a plan",
+    "delta D12": "needs a file of two thousand million rows",
+}
+
+
+def _rules(counts: dict[str, dict[str, int]]) -> set[str]:
+    return {
+        f"{table_format} {section}{number}"
+        for table_format, sections in counts.items()
+        for section, count in sections.items()
+        for number in range(1, count + 1)
+    }
+
+
+@pytest.fixture(scope="module")
+def cited() -> dict[str, set[str]]:
+    """Clauses with the scenarios that cite them."""
+    found: dict[str, set[str]] = {}
+    for scenario in find():
+        for clause in scenario.clauses:
+            found.setdefault(clause, set()).add(scenario.name)
+    return found
+
+
+def test_every_rule_is_shown_or_excepted(cited):
+    assert sorted((_rules(COUNTS) | ADDED) - cited.keys() - EXCEPTIONS.keys()) == []
+
+
+def test_exceptions_are_rules_that_nothing_shows(cited):
+    assert EXCEPTIONS.keys() <= _rules(COUNTS)
+    assert sorted(EXCEPTIONS.keys() & cited.keys()) == []
+
+
+def test_cited_numbers_are_rules(cited):
+    numbered = {clause for clause in cited if re.fullmatch(r"(iceberg|delta) \S*\d\S*|delta trap \d+", clause)}
+    assert sorted(numbered - _rules(COUNTS) - _rules(HAND_OVER) - ADDED) == []
+
+
+def test_scenarios_cite_rules_of_their_own_format(cited):
+    strange = {
+        (c, n)
+        for c, names in cited.items()
+        for n in names
+        if re.match(r"iceberg |delta ", c) and not n.startswith(c.split()[0])
+    }
+    assert sorted(strange) == []
