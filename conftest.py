@@ -30,6 +30,8 @@ def spark(harness_spark: SparkSession) -> SparkSession:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--on-spark", action="store_true", help="read every table of the engine tests on Spark too")
+    parser.addoption("--harness-repro", metavar="DIR", help="where failures of property tests leave repro directories")
+    parser.addoption("--harness-repro-values", action="store_true", help="keep drawn values in repro directories")
     parser.addoption("--on-oracle", action="store_true", help="read every table of the engine tests by the oracle too")
 
 

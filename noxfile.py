@@ -100,6 +100,14 @@ def mutations(session: nox.Session) -> None:
     _pytest(session, "-m", "mutation", "tests/mutations")
 
 
+@nox.session
+def nightly(session: nox.Session) -> None:
+    """The property tests with thousands of examples, Spark among the engines; failures are left in build/repro."""
+    session.install("-e", ".[dev]")
+    session.env["HARNESS_PROFILE"] = "harness-nightly"
+    _pytest(session, "tests/properties", "--harness-repro=build/repro")
+
+
 @nox.session(name="tests-on-oracle")
 def tests_on_oracle(session: nox.Session) -> None:
     """Every table of the DuckDB engine's tests, read by the oracle too: same rows and types, or the same error."""

@@ -1,0 +1,27 @@
+"""Tables of every kind, step by step: engines = model, at every point of the history, deletes included."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis.stateful import run_state_machine_as_test
+
+from harness.testing.machine import machine
+from harness.testing.profiles import property_settings
+
+KINDS = {"iceberg-1": 6, "iceberg-2": 16, "iceberg-3": 16, "delta": 16}
+"""Examples of the quick profile."""
+
+
+@pytest.mark.parametrize(("kind", "examples"), KINDS.items(), ids=KINDS)
+def test_duckdb_and_the_oracle_agree_with_the_model(kind, examples, repro) -> None:
+    with repro():
+        run_state_machine_as_test(machine(kind), settings=property_settings(examples))
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("kind", ["iceberg-2", "iceberg-3", "delta"])
+def test_spark_agrees_too(kind, repro) -> None:
+    # The last choice is the one that shrinking leaves first.
+    choices = (("oracle",), ("duckdb", "spark"), ("duckdb", "oracle", "spark"))
+    with repro():
+        run_state_machine_as_test(machine(kind, engines=choices), settings=property_settings(3, steps=5))

@@ -1,0 +1,92 @@
+"""Repro directories: a planted fault is found, shrunk to few operations, and shown by the scenario that is left."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import pytest
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from harness.iceberg import delete_lookup
+from harness.schema import IntegerType, StringType
+from harness.testing.agreement import Disagreement, Read
+from harness.testing.anonymous import anonymised
+from harness.testing.machine import machine
+from harness.testing.repro import reproducing
+from harness.testing.scenarios import build, load
+from harness.testing.scenarios.model import Scenario, Selector
+from harness.testing.scenarios.verifying import Differs, Matched, read_with, verify
+from harness.testing.strategies.predicates import Compare, In, Join
+
+SETTINGS = settings(
+    max_examples=40,
+    stateful_step_count=3,
+    deadline=None,
+    database=None,
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate, Phase.shrink],
+)
+
+
+def plant(monkeypatch) -> None:
+    """Equality deletes hit files of their own sequence number."""
+    monkeypatch.setattr(delete_lookup, "bisect_right", bisect_left)
+
+
+def verdicts(directory, tmp_path):
+    built = build(load(directory / "scenario.yaml"), tmp_path)
+    return [type(verify(e, read_with(built, "duckdb"))) for e in built.expectations]
+
+
+@pytest.mark.parametrize("values", [False, True], ids=["anonymous", "as drawn"])
+def test_a_planted_fault_leaves_a_small_scenario_that_shows_it(values, tmp_path, monkeypatch, capsys) -> None:
+    faulty = seed(7)(machine("iceberg-2", engines=(("duckdb",),), only=("append", "upsert")))
+    with monkeypatch.context() as fault:
+        plant(fault)
+        with pytest.raises(Disagreement) as caught, reproducing(tmp_path / "repro", values=values):
+            run_state_machine_as_test(faulty, settings=SETTINGS)
+        (directory,) = (tmp_path / "repro").iterdir()
+        assert verdicts(directory, tmp_path / "with") == [Differs]
+    assert verdicts(directory, tmp_path / "without") == [Matched]
+    assert len(caught.value.scenario.history) <= 4
+    assert (directory / "table" / "metadata").is_dir()
+    readme = (directory / "README.md").read_text()
+    assert "harness run --engine duckdb --scenario scenario.yaml" in readme
+    assert str(directory) in "".join(caught.value.__notes__)
+
+
+_FILE = {"data": "a", "rows": [[17, "secret", 0.5], [-9, "secret", -0.0], [None, "secret", 2.5]]}
+_DELETE = {"equality-deletes": ["id"], "rows": [[17], [None]], "label": "d", "spec-id": 0, "partition": {"p": "se"}}
+SECRETS = Scenario(
+    name="secrets",
+    path=None,
+    title="Secrets",
+    format="iceberg",
+    clauses=(),
+    features=(),
+    table={"schema": {"id": "long", "name": "string", "n": "double"}, "partition-spec": [["name", "truncate[2]", "p"]]},
+    history=({"append": {"files": [_FILE], "as": "s1"}}, {"commit": {"add": [_DELETE], "as": "s2"}}),
+    expectations=(),
+)
+
+
+def test_values_keep_nulls_order_and_equality() -> None:
+    where = Join("AND", Compare("id", IntegerType(64), ">", 16), In("name", StringType(), ("secret", "zzz")))
+    scenario, read = anonymised(SECRETS, Read(at=Selector(), where=where))
+    first, second = scenario.history
+    assert str(first["append"]["files"][0]["rows"]) == "[[2, 'v001', 1.0], [-1, 'v001', -0.0], [None, 'v001', 2.0]]"
+    (delete,) = second["commit"]["add"]
+    assert delete["rows"] == [[2], [None]]
+    assert delete["partition"] == {"p": "v0"}
+    assert read.where == Join("AND", Compare("id", IntegerType(64), ">", 1), In("name", StringType(), ("v001", "v002")))
+
+
+def test_a_difference_that_needs_its_values_leaves_no_table(tmp_path, monkeypatch) -> None:
+    found = Disagreement("rows differ", scenario=SECRETS, engine="duckdb", read=Read())
+    with pytest.raises(Disagreement), reproducing(tmp_path):
+        raise found
+    (directory,) = tmp_path.iterdir()
+    assert [f.name for f in directory.iterdir()] == ["README.md"]
+    assert "--harness-repro-values" in (directory / "README.md").read_text()
