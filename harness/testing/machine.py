@@ -35,6 +35,7 @@ class TableMachine(RuleBasedStateMachine):
 
     kind: ClassVar[TableKind]
     engine_choices: ClassVar[Sequence[tuple[str, ...]]] = (("duckdb",), ("duckdb", "oracle"))
+    table_choices: ClassVar[st.SearchStrategy[dict[str, Any]]]
     model: TableModel
     history: History
 
@@ -48,7 +49,7 @@ class TableMachine(RuleBasedStateMachine):
     def create(self, data: st.DataObject) -> None:
         """An empty table, and who reads it."""
         self.engines = data.draw(st.sampled_from(self.engine_choices), "engines")
-        self.table = data.draw(tables(self.kind), "table")
+        self.table = data.draw(self.table_choices, "table")
         self.model = model_of(format_of(self.kind), self.table)
         self.history = begin(self._scenario(), self.directory)
 
@@ -103,18 +104,20 @@ def machine(
     *,
     engines: Sequence[tuple[str, ...]] = TableMachine.engine_choices,
     only: Sequence[str] | None = None,
+    table: Mapping[str, Any] | None = None,
 ) -> type[TableMachine]:
     """The machine of a kind of table.
 
     engines: sets of engines to draw from; an example that fails is shrunk towards the first set that still shows it.
     only: the kinds of operation, by name as in `strategies.OPERATIONS`; None: all.
+    table: the settings of every table, as under a scenario's `table`; None: they are drawn.
     """
     names = [n for n in OPERATIONS[format_of(kind)] if only is None or n in only]
     rules = {f"do_{name.replace('-', '_')}": _rule(kind, name) for name in names}
     title = f"{kind.title().replace('-', '')}Machine"
-    return type(
-        title, (TableMachine,), {"kind": kind, "engine_choices": tuple(engines), "__doc__": f"{kind}.", **rules}
-    )
+    settings = {"kind": kind, "engine_choices": tuple(engines), "__doc__": f"Tables of kind {kind}."}
+    drawn = tables(kind) if table is None else st.just(dict(table))
+    return type(title, (TableMachine,), {**settings, "table_choices": drawn, **rules})
 
 
 def _rule(kind: TableKind, name: str) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ from harness.testing.scenarios.model import Scenario, Selector
 from harness.testing.scenarios.verifying import Differs, Matched, read_with, verify
 from harness.testing.strategies.predicates import Compare, In, Join
 
+TABLE = {"schema": {"id": "long"}}
 SETTINGS = settings(
     max_examples=40,
     stateful_step_count=3,
@@ -42,7 +43,7 @@ def verdicts(directory, tmp_path):
 
 @pytest.mark.parametrize("values", [False, True], ids=["anonymous", "as drawn"])
 def test_a_planted_fault_leaves_a_small_scenario_that_shows_it(values, tmp_path, monkeypatch, capsys) -> None:
-    faulty = seed(7)(machine("iceberg-2", engines=(("duckdb",),), only=("append", "upsert")))
+    faulty = seed(7)(machine("iceberg-2", engines=(("duckdb",),), only=("append", "upsert"), table=TABLE))
     with monkeypatch.context() as fault:
         plant(fault)
         with pytest.raises(Disagreement) as caught, reproducing(tmp_path / "repro", values=values):

@@ -1,0 +1,159 @@
+"""What must not change the rows of a read, on drawn histories."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import open_table
+from harness.differ.compare import compare
+from harness.engine import duckdb_engine, find_engine
+from harness.engines.duckdb.engine import connect
+from harness.testing.agreement import Read, comparison_problem, expected_rows, read_by
+from harness.testing.model import arrow_rows
+from harness.testing.planner import plan_unpruned
+from harness.testing.profiles import property_settings
+from harness.testing.scenarios.delta_history import DeltaHistory
+from harness.testing.scenarios.iceberg_history import IcebergHistory
+from harness.testing.strategies import OPERATIONS, histories, predicates, sql
+
+KINDS = ("iceberg-2", "iceberg-3", "delta")
+HISTORIES = st.sampled_from(KINDS).flatmap(lambda kind: histories(kind, max_size=4))
+LOSSY = ("expire", "expire-log", "vacuum")
+FEW = property_settings(4)
+
+
+@contextmanager
+def made(drawn, operations=None):
+    """The table of a history; `operations` in place of its own."""
+    with tempfile.TemporaryDirectory(prefix="harness-property-") as place:
+        runner = IcebergHistory if drawn.format == "iceberg" else DeltaHistory
+        history = runner(Path(place), drawn.table)
+        for operation in drawn.operations if operations is None else operations:
+            history.apply(operation)
+        yield history
+
+
+def address(history):
+    return str(history.metadata_path or history.location)
+
+
+def assert_same(expected, got) -> None:
+    problem = comparison_problem(compare(expected, got))
+    assert problem is None, problem
+
+
+def modelled(drawn, read=None):
+    return arrow_rows(*expected_rows(drawn.model, read or Read()))
+
+
+@FEW
+@given(HISTORIES, st.data())
+def test_pruning(drawn, data) -> None:
+    where = sql(data.draw(predicates(drawn.model.columns)))
+    with made(drawn) as history:
+        expected = find_engine("duckdb").to_arrow(plan_unpruned(address(history), where=where))
+        for prune in ("off", "files", "all") if drawn.format == "iceberg" else ("off", "files"):
+            assert_same(expected, open_table(address(history), prune=prune).snapshot().to_arrow(where=where))
+
+
+@FEW
+@given(HISTORIES)
+def test_projection_and_count(drawn) -> None:
+    with made(drawn) as history:
+        snapshot = open_table(address(history)).snapshot()
+        whole = snapshot.to_arrow()
+        for name in whole.column_names:
+            assert snapshot.to_arrow(columns=[name]).num_rows == whole.num_rows
+        ((count,),) = snapshot.to_duckdb().aggregate("count(*)").fetchall()
+        assert count == whole.num_rows
+
+
+@FEW
+@given(HISTORIES, st.sampled_from([1, 2, 1000]))
+def test_row_group_size(drawn, rows) -> None:
+    operations = copy.deepcopy(drawn.operations)
+    for operation in operations:
+        (value,) = operation.values()
+        files = value.get("files", value.get("add", [])) if isinstance(value, dict) else value
+        for file in files if isinstance(files, list) else []:
+            if isinstance(file, dict) and "data" in file and file.get("format") is None:
+                file["row-group-size"] = rows
+    with made(drawn, operations) as history:
+        assert_same(modelled(drawn), read_by(history, Read(), "duckdb"))
+
+
+@FEW
+@given(HISTORIES, st.integers(1, 8))
+def test_threads(drawn, threads) -> None:
+    with made(drawn) as history:
+        connection = connect()
+        connection.execute(f"SET threads = {threads}")
+        plan = open_table(address(history)).snapshot().plan()
+        shown = pa.table(duckdb_engine().relation(plan, connection).aggregate("count(*) AS n"))
+        assert shown["n"].to_pylist() == [modelled(drawn).num_rows]
+
+
+@FEW
+@given(HISTORIES)
+def test_moved_table(drawn) -> None:
+    with made(drawn, [*drawn.operations, {"move-table": "elsewhere/moved"}]) as history:
+        assert_same(modelled(drawn), read_by(history, Read(), "duckdb"))
+
+
+@FEW
+@given(st.sampled_from(["iceberg-2", "iceberg-3"]).flatmap(lambda kind: histories(kind, max_size=4)))
+def test_order_of_files_in_the_metadata(drawn) -> None:
+    with made(drawn) as history:
+        if history.table.snapshot_id is not None:
+            for path in history.table.manifests():
+                history.table.edit_manifest(path, lambda document: document.records.reverse())
+            history.table.edit_manifest_list(lambda document: document.records.reverse())
+        assert_same(modelled(drawn), read_by(history, Read(), "duckdb"))
+
+
+@FEW
+@given(histories("delta", max_size=4, only=("append", "delete-rows", "merge", "remove", "rewrite", "rename-column")))
+def test_the_base_that_a_delta_version_is_read_from(drawn) -> None:
+    mixed = []
+    for number, operation in enumerate(drawn.operations, 1):
+        mixed += [operation, {"checkpoint": "classic"}] if number % 2 else [operation, {"compact": [1, number]}]
+    with made(drawn, mixed) as history:
+        for at in drawn.model.points():
+            assert_same(modelled(drawn, Read(at=at)), read_by(history, Read(at=at), "duckdb"))
+
+
+@FEW
+@given(HISTORIES, st.data())
+def test_compaction(drawn, data) -> None:
+    before = modelled(drawn)
+    name = "compact" if drawn.format == "iceberg" else "rewrite"
+    kind = OPERATIONS[drawn.format][name]
+    if not kind.possible(drawn.model):
+        return
+    operation = kind.draw(data.draw, drawn.model)
+    with made(drawn, [*drawn.operations, operation]) as history:
+        assert_same(before, read_by(history, Read(), "duckdb"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_snapshot_is_what_a_replay_up_to_it_gives(kind) -> None:
+    kept = [n for n in OPERATIONS["delta" if kind == "delta" else "iceberg"] if n not in LOSSY]
+
+    @FEW
+    @given(histories(kind, max_size=4, only=kept), st.data())
+    def check(drawn, data) -> None:
+        length = data.draw(st.integers(1, len(drawn.operations)))
+        with made(drawn, drawn.operations[:length]) as part, made(drawn) as whole:
+            number = part.table.version if kind == "delta" else part.table.snapshot_id
+            then, now = (open_table(address(h)).snapshot(number).to_arrow() for h in (part, whole))
+            assert_same(then, now)
+
+    check()
