@@ -15,6 +15,10 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 
 
+_DEFAULT = "not corpus and not bench and not mutation and not reference and not cluster"
+"""The marks of the default tests, as in pyproject.toml."""
+
+
 def _pytest(session: nox.Session, *arguments: str) -> None:
     session.run("python", "-m", "pytest", *arguments, *session.posargs)
 
@@ -28,9 +32,9 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(name="tests-duckdb15")
 def tests_duckdb15(session: nox.Session) -> None:
-    """The default tests, on the oldest DuckDB that is supported."""
+    """The default tests but those on Spark, on the oldest DuckDB that is supported."""
     session.install("-e", ".[dev]", "duckdb==1.5.*")
-    _pytest(session)
+    _pytest(session, "-m", f"{_DEFAULT} and not harness_spark", "--ignore-glob=tests/engines/test_spark_*")
 
 
 @nox.session
