@@ -27,7 +27,7 @@ from harness.testing.strategies import OPERATIONS, histories, predicates, sql
 KINDS = ("iceberg-2", "iceberg-3", "delta")
 HISTORIES = st.sampled_from(KINDS).flatmap(lambda kind: histories(kind, max_size=4))
 LOSSY = ("expire", "expire-log", "vacuum")
-FEW = property_settings(4)
+FEW = property_settings(6)
 
 
 @contextmanager
