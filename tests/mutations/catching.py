@@ -1,11 +1,14 @@
-"""What a planted fault changes: every scenario is built once, by right code, and read again under the fault.
+"""What a planted fault changes: every scenario is built once, by right code, and read again under each fault.
 
-As a program, in a process of its own: `python catching.py BUILT TOPIC...` reads the tables in BUILT, those of the
-topics first, and prints the name of the first scenario whose read is not as expected.
+As a program it is a server: `python catching.py COPY BUILT` reads questions, one JSON list of topics in each line, and
+answers each with a line: the first scenario of BUILT, those of the topics first, that the harness in COPY does not read
+as expected, or nothing. Each answer comes from a fork that loads harness anew; other libraries are loaded once.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import pickle
 import sys
 import warnings
@@ -31,6 +34,7 @@ def first_catch(directory: Path, topics: Sequence[str]) -> str | None:
     """The first scenario that is not read as expected, those with a topic in their name first; None: all are."""
     from harness.testing.scenarios.verifying import Matched, read_with, verify
 
+    warnings.simplefilter("ignore")  # what is odd about a table is its point
     kept = [pickle.loads(file.read_bytes()) for file in sorted(directory.glob("*/expected.pickle"))]
     for name, address, expectations in sorted(kept, key=lambda k: not any(topic in k[0] for topic in topics)):
         read = read_with(SimpleNamespace(address=address), "duckdb")
@@ -44,6 +48,24 @@ def first_catch(directory: Path, topics: Sequence[str]) -> str | None:
     return None
 
 
+def serve(copy: Path, directory: Path) -> None:
+    """Answer questions from standard input until it ends."""
+    for library in ("duckdb", "pyarrow.dataset", "pyarrow.orc", "pyarrow.parquet", "sqlglot.dialects.duckdb", "yaml"):
+        __import__(library)
+    assert not any(name.partition(".")[0] == "harness" for name in sys.modules)
+    sys.path.insert(0, str(copy))
+    for line in sys.stdin:
+        if os.fork() == 0:
+            status = 1
+            try:
+                print(first_catch(directory, json.loads(line)) or "", flush=True)
+                status = 0
+            finally:
+                os._exit(status)
+        _, status = os.wait()
+        if status != 0:
+            raise SystemExit(f"no answer to {line}")
+
+
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # what is odd about a table is its point
-    print(first_catch(Path(sys.argv[1]), sys.argv[2:]) or "")
+    serve(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -45,10 +45,10 @@ FAULTS = (
         "return _partition(entry.file, partition_of)",
     ),
     Fault(
-        "partitions of different specs are the same if their tuples are",
+        "equality deletes hit all partitions of their spec",
         "iceberg/deletes.py",
         "return file.spec_id, partition_of(file)",
-        "return partition_of(file)",
+        "return file.spec_id",
     ),
     Fault(
         "position deletes are dropped where there is a second file of them",
@@ -108,9 +108,27 @@ FAULTS = (
     ),
     Fault(
         "truncation of negative numbers rounds towards zero",
-        "iceberg/transforms.py",
-        "return lambda value: wrap(value - value % width, bits)",
-        "return lambda value: wrap(int(value / width) * width, bits)",
+        "iceberg/partition_predicates.py",
+        "floor = value - value % width",
+        "floor = int(value / width) * width",
+    ),
+    Fault(
+        "ranges over truncated negative numbers round towards zero",
+        "iceberg/partition_predicates.py",
+        "bound = value + step - (value + step) % width",
+        "bound = int((value + step) / width) * width",
+    ),
+    Fault(
+        "numbers that wrapped around at the least number are not looked for",
+        "iceberg/partition_predicates.py",
+        "return Or((at_most, In(target, _wrapped(transform.width))))",
+        "return at_most",
+    ),
+    Fault(
+        "instants before 1970 that old writers rounded up are not looked for",
+        "iceberg/partition_predicates.py",
+        "return (result, result + 1) if result < 0 else (result,)",
+        "return (result,)",
     ),
     Fault(
         "buckets are taken of signed hashes",

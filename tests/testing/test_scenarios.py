@@ -9,9 +9,11 @@ from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
 from harness.testing.scenarios.verifying import Matched, describe, read_with, verify
 
+SCENARIOS = find()
+
 
 @pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")  # what is odd about a table is its point
-@pytest.mark.parametrize("scenario", find(), ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_scenario(scenario, tmp_path):
     built = build(scenario, tmp_path)
     read = read_with(built, "duckdb")
@@ -22,5 +24,5 @@ def test_scenario(scenario, tmp_path):
 
 
 def test_titles_are_unique():
-    titles = [scenario.title for scenario in find()]
+    titles = [scenario.title for scenario in SCENARIOS]
     assert sorted(titles) == sorted(set(titles))
