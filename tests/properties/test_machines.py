@@ -24,4 +24,4 @@ def test_spark_agrees_too(kind, repro) -> None:
     # The last choice is the one that shrinking leaves first.
     choices = (("oracle",), ("duckdb", "spark"), ("duckdb", "oracle", "spark"))
     with repro():
-        run_state_machine_as_test(machine(kind, engines=choices), settings=property_settings(3, steps=5))
+        run_state_machine_as_test(machine(kind, engines=choices), settings=property_settings(5, steps=5))
