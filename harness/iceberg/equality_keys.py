@@ -16,7 +16,8 @@ def key_columns(
 
     Args:
         ids: the file's `equality_ids`.
-        schemas: every schema of the table, newest first: a column since dropped or renamed still counts.
+        schemas: every schema of the table, that of the read first, then the newest: a column since dropped or renamed
+            still counts.
         file: for messages.
 
     Returns:
@@ -31,10 +32,14 @@ def key_columns(
     return tuple(root for root, _ in found), tuple(path for _, path in found)
 
 
-def newest_first(schemas: Mapping[int, Schema], current: int) -> tuple[Schema, ...]:
-    """The table's schemas, the current one first, then by descending id."""
-    others = sorted((schema for schema in schemas.values() if schema.id != current), key=lambda s: -s.id)
-    return (schemas[current], *others)
+def read_schema_first(schemas: Mapping[int, Schema], read: Schema) -> tuple[Schema, ...]:
+    """The table's schemas, that of the read first, then by descending id.
+
+    Its meaning of a field id goes before newer ones: replacing a table gives ids of old columns to new ones of the same
+    name, whatever their types, and old snapshots stay.
+    """
+    others = sorted((schema for schema in schemas.values() if schema.id != read.id), key=lambda s: -s.id)
+    return (read, *others)
 
 
 def _find(field_id: int, schemas: tuple[Schema, ...], file: str) -> tuple[Field, tuple[int, ...]]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from harness.iceberg.deletes import DeleteIndex, FileDeletes, live_paths
 from harness.iceberg.equality_bounds import may_hit
-from harness.iceberg.equality_keys import key_columns, newest_first
+from harness.iceberg.equality_keys import key_columns, read_schema_first
 from harness.iceberg.manifests import DataFile, ManifestEntry
 from harness.iceberg.partitions import Partitions
 from harness.iceberg.position_deletes import make_loader
@@ -60,7 +60,7 @@ def list_files(
         InvalidTableError, CorruptDeleteError, UnsupportedError: as for `DeleteIndex` and `key_columns`.
     """
     metadata, options = source.metadata, source.options
-    partitions = Partitions(metadata.specs, newest_first(metadata.schemas, metadata.current_schema_id))
+    partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
     entries = list(data)
     index = DeleteIndex.build(
         deletes,

@@ -48,7 +48,7 @@ def parse_manifest(
     """The entries of a manifest, in file order, after inheritance; `live_only` leaves out those of status deleted.
 
     specs: the table's, by id. schemas: where source columns of partition fields get their types; the first schema that
-    has the column wins, so the current one should come first and old ones after it.
+    has the column wins, so that of the read should come first and old ones last.
     Files of one partition share one `partition` mapping.
 
     Raises:

@@ -18,7 +18,7 @@ from harness.schema import Field, Schema, Type
 class Partitions:
     """The distinct partition tuples of the files of one scan, numbered as they come.
 
-    schemas: all schemas of the table, newest first: the newest type of a column is the type of its partition values.
+    schemas: all schemas of the table, that of the read first, then the newest: they give partition values their types.
     """
 
     specs: Mapping[int, PartitionSpec]

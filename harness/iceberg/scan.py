@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from harness.binding import bind_columns
 from harness.errors import HarnessError
 from harness.filter_sql import parse_filter
-from harness.iceberg.equality_keys import newest_first
+from harness.iceberg.equality_keys import read_schema_first
 from harness.iceberg.file_list import list_files
 from harness.iceberg.manifest_list import ManifestFile, parse_manifest_list
 from harness.iceberg.manifests import ALL, ManifestEntry, Statistics, parse_manifest, spec_of
@@ -133,7 +133,7 @@ class _Scan:
             data,
             manifest,
             specs=self.source.metadata.specs,
-            schemas=newest_first(self.source.metadata.schemas, self.source.metadata.current_schema_id),
+            schemas=read_schema_first(self.source.metadata.schemas, self.schema),
             statistics=statistics,
         )
 
@@ -182,7 +182,7 @@ class _Scan:
         if column.id != METADATA["_partition"].id:
             return column
         metadata = self.source.metadata
-        fields = all_partition_fields(metadata, newest_first(metadata.schemas, metadata.current_schema_id))
+        fields = all_partition_fields(metadata, read_schema_first(metadata.schemas, self.schema))
         return replace(column, type=StructType(fields) if fields else UnknownType())
 
 

@@ -19,7 +19,7 @@ from harness.testing.planner.documents import needed, optional, parse_json
 from harness.testing.planner.iceberg_deletes import Applying, applying, check_data, check_deletes, key_columns
 from harness.testing.planner.iceberg_location import current_metadata, path_map
 from harness.testing.planner.iceberg_manifests import DATA, Files, LiveFile, live_files
-from harness.testing.planner.iceberg_metadata import Metadata, read_metadata, select
+from harness.testing.planner.iceberg_metadata import Metadata, read_metadata, read_with, select
 from harness.testing.planner.iceberg_partitions import Partitions, partition_fields
 from harness.testing.planner.iceberg_positions import Positions
 from harness.testing.planner.request import Request
@@ -36,6 +36,7 @@ def plan_iceberg(request: Request, storage: Storage) -> ScanPlan:
     snapshot, schema = select(
         metadata, snapshot_id=request.snapshot_id, timestamp_ms=request.timestamp_ms, ref=request.ref
     )
+    metadata = read_with(metadata, schema)
     columns = schema.fields if request.columns is None else bind_columns(request.columns, schema)
     condition = None if request.where is None else _condition(request.where, schema, metadata)
     _refuse_delta_columns((*columns, *(condition.columns if condition is not None else ())))

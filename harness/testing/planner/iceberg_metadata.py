@@ -6,7 +6,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.errors import (
@@ -138,6 +138,15 @@ def select(
         message = f"Snapshot {snapshot.id} has schema {snapshot.schema_id}, which is not in the table"
         raise InvalidTableError(message, cause="MissingSchema", file=metadata.file, rule="iceberg 1.35")
     return snapshot, metadata.schemas[snapshot.schema_id]
+
+
+def read_with(metadata: Metadata, schema: Schema) -> Metadata:
+    """The metadata with the schema of the read for the current one: its meaning of a field id goes before newer ones.
+
+    Replacing a table gives ids of old columns to new ones of the same name, whatever their types; old snapshots stay.
+    """
+    schemas = {schema.id: schema, **{id_: other for id_, other in metadata.schemas.items() if id_ != schema.id}}
+    return replace(metadata, schemas=schemas, current_schema=schema)
 
 
 def _at(metadata: Metadata, timestamp_ms: int) -> Snapshot | None:
