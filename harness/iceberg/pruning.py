@@ -157,7 +157,7 @@ def _columns(fields: tuple[Field, ...]) -> list[Field]:
 
 
 def _decidable(predicate: Predicate, schema: Schema) -> Predicate:
-    """`predicate` without the parts that column statistics cannot decide: of columns that are always null too (5.14)."""
+    """`predicate` without what column statistics cannot decide: parts on columns that are always null, too (5.14)."""
     opaque = (StructType, UnknownType)
     columns = frozenset(f.id for f in _columns(schema.fields) if not isinstance(f.type, opaque))
 
