@@ -10,6 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.differ.elements import elements_of
 from harness.differ.forms import large
 from harness.differ.schemas import is_hugeint, is_list
 
@@ -115,7 +116,7 @@ def _carried(array: pa.Array) -> pa.Array:
     if is_list(type_):
         lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
         offsets = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), lengths])).cast(pa.int32())
-        return pa.ListArray.from_arrays(offsets, _carried(array.flatten()), type=wanted, mask=_mask(array))
+        return pa.ListArray.from_arrays(offsets, _carried(elements_of(array)), type=wanted, mask=_mask(array))
     return array.cast(wanted)
 
 

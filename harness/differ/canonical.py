@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.differ.elements import elements_of
 from harness.differ.schemas import is_hugeint, is_list
 from harness.errors import UnsupportedError
 
@@ -173,7 +174,7 @@ def _structs(array: pa.StructArray, zeros: SignedZeros) -> list[Any]:
 
 
 def _lists(array: pa.Array, zeros: SignedZeros) -> list[Any]:
-    elements = _values(array.flatten(), zeros)  # the elements of lists that are not null
+    elements = _values(elements_of(array), zeros)
     rows: list[Any] = []
     start = 0
     for length in pc.list_value_length(array).to_pylist():

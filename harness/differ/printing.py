@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.differ.canonical import canonical_values, order_key
+from harness.differ.elements import elements_of
 from harness.differ.schemas import is_hugeint, is_list
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -252,7 +253,7 @@ def _structs(array: pa.StructArray) -> list[str]:
 
 
 def _lists(array: pa.Array) -> list[str]:
-    elements = iter(show_values(array.flatten()))
+    elements = iter(show_values(elements_of(array)))
     return [
         "NULL" if length is None else "[" + ", ".join(next(elements) for _ in range(length)) + "]"
         for length in pc.list_value_length(array).to_pylist()
