@@ -129,7 +129,7 @@ class _Writer:
         self.parsed: dict[str, pa.StructType] = {}
         if options.stats_parsed:
             self.parsed["stats_parsed"] = parsed_statistics_type(schema, partition)
-        if options.partition_values_parsed:
+        if options.partition_values_parsed and partition:  # Parquet has no empty structs
             self.parsed["partitionValues_parsed"] = parsed_partition_type(partition)
         self.schema = schema
         self.partition = partition

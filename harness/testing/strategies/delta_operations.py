@@ -156,6 +156,8 @@ def widen_column(draw: Draw, model: DeltaModel) -> Operation:
 def partition_columns(draw: Draw, columns: Columns) -> list[str]:
     """Partition columns: of primitive types, and not all columns."""
     names = [f.name for f in columns if isinstance(f.type, _PARTITIONED)]
+    if not names:
+        return []
     return draw(st.lists(st.sampled_from(names), max_size=min(2, len(columns) - 1), unique=True))  # type: ignore[no-any-return]
 
 

@@ -211,6 +211,8 @@ def partition(draw: Draw, model: IcebergModel) -> Operation:
 def partition_specs(draw: Draw, columns: Columns) -> list[list[str]]:
     """Specs over top-level columns: [source, transform, name] each."""
     choices = [(f, t) for f in columns for t in _transforms(f.type)]
+    if not choices:
+        return []
     chosen = draw(st.lists(st.sampled_from(choices), max_size=2, unique_by=lambda c: (c[0].id, c[1])))
     return [[f.name, t, f"p{f.id}_{t.replace('[', '').replace(']', '')}"] for f, t in chosen]
 
