@@ -95,6 +95,15 @@ def matrix(session: nox.Session) -> None:
     known = ["--xfails", "tests/conformance/expected-failures.txt"]
     # Red cells are what this is for.
     _run_suite(session, "matrix", "--engine", "all", *pythons, *known, "--exit-zero")
+    _into_readme(Path("build/matrix/matrix.md").read_text("utf-8"))
+
+
+def _into_readme(matrix: str) -> None:
+    """Puts the matrix between its two marks."""
+    readme = Path("README.md")
+    before, start, rest = readme.read_text("utf-8").partition("<!-- matrix: written by `nox -s matrix` -->\n")
+    _, end, after = rest.partition("<!-- end of matrix -->\n")
+    readme.write_text(f"{before}{start}{matrix.strip()}\n{end}{after}", "utf-8")
 
 
 @nox.session
