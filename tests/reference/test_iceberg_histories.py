@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from iceberg_histories import HISTORIES, History
-from reference_rows import assert_same_rows
-
-import harness
+from hypothesis import Phase, given, note, settings
+from iceberg_comparing import Compared
+from iceberg_drawn import histories
+from iceberg_histories import HISTORIES
+from iceberg_history import History, Written
 
 pytestmark = [
     pytest.mark.reference,
@@ -23,29 +24,32 @@ pytestmark = [
 def test_iceberg_writes_and_harness_reads(
     history: History, iceberg_spark: Any, warehouse: Path, counted: Counter[str]
 ) -> None:
-    name = history.name.replace("-", "_")
-    location, table = str(warehouse / "they_write" / name), f"ice.they_write.{name}"
-    seen: set[int] = set()
-    for statement in history.statements:
-        iceberg_spark.sql(statement.format(t=table, name=f"they_write.{name}"))
-        counted["Iceberg statements"] += 1
-        counted["Iceberg reads"] += assert_same_rows(location, {}, iceberg_spark.table(table).toArrow())
-        seen.update(snapshot_ids(iceberg_spark, table))
-    for snapshot in snapshot_ids(iceberg_spark, table):
-        counted["Iceberg reads"] += compare_version(iceberg_spark, table, location, snapshot)
-    for ref in harness.open_table(location).refs():
-        theirs = iceberg_spark.sql(f"SELECT * FROM {table} VERSION AS OF '{ref}'").toArrow()
-        counted["Iceberg reads"] += assert_same_rows(location, {"ref": ref}, theirs)
-    counted["Iceberg snapshots"] += len(seen)
+    written = Written(iceberg_spark, warehouse, "they_write", history.name.replace("-", "_"))
+    compared = Compared(written, counted, columns=history.columns, texts=history.texts)
+    for step in history.steps:
+        written.run(step)
+        compared.current()
+    compared.every_snapshot()
+    compared.every_ref()
+    compared.every_moment()
+    counted["Iceberg statements"] += written.statements
+    counted["Iceberg snapshots"] += len(written.snapshots)
     counted["Iceberg histories"] += 1
 
 
-def snapshot_ids(spark: Any, table: str) -> list[int]:
-    """The snapshots that the table still has."""
-    return [row.snapshot_id for row in spark.sql(f"SELECT snapshot_id FROM {table}.snapshots").collect()]
-
-
-def compare_version(spark: Any, table: str, location: str, snapshot: int) -> int:
-    """Compares one snapshot; how many reads that were."""
-    theirs = spark.sql(f"SELECT * FROM {table} VERSION AS OF {snapshot}").toArrow()
-    return assert_same_rows(location, {"snapshot_id": snapshot}, theirs)
+@settings(max_examples=6, derandomize=True, deadline=None, database=None, phases=(Phase.generate,))
+@given(statements=histories())
+def test_iceberg_writes_drawn_histories(
+    iceberg_spark: Any, warehouse: Path, counted: Counter[str], statements: tuple[str, ...]
+) -> None:
+    counted["Iceberg histories drawn"] += 1
+    written = Written(iceberg_spark, warehouse, "drawn", f"drawn_{counted['Iceberg histories drawn']}")
+    compared = Compared(written, counted)
+    for statement in statements:
+        written.run(statement)
+        note(statement)
+        compared.current()
+    compared.every_snapshot()
+    compared.every_ref()
+    counted["Iceberg statements"] += written.statements
+    counted["Iceberg snapshots"] += len(written.snapshots)
