@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from delta_session import QUICK
 
 import harness
 from harness.conformance import readers
@@ -48,17 +49,7 @@ def iceberg_spark(warehouse: Path) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def delta_spark() -> Iterator[Any]:
     """Spark with Delta Lake."""
-    # What runs once is interpreted: compiling it costs more. Of what the JVM compiles, all fits.
-    few = {
-        "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "9999",
-        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    }
-    session = _session("delta", few)
+    session = _session("delta", QUICK)
     yield session
     session.stop()
 

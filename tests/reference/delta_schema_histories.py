@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delta_history import BY_ID, BY_NAME, VECTORS, VERSIONS, WIDENING, History, create
+from delta_history import BY_ID, BY_NAME, NTZ, VECTORS, VERSIONS, WIDENING, History, create
 
 SCHEMA_HISTORIES = (
     History(
@@ -59,6 +59,7 @@ SCHEMA_HISTORIES = (
                 "b TINYINT, s SMALLINT, i INT, f FLOAT, d DECIMAL(5, 2), x INT, l BIGINT, t DATE, n STRUCT<a: INT>",
                 WIDENING,
                 VECTORS,
+                NTZ,
             ),
             "INSERT INTO {t} VALUES (-128, 32767, 2147483647, 0.1, -999.99, -1, 9, DATE'1969-12-31', "
             "named_struct('a', 5)), (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
@@ -80,7 +81,7 @@ SCHEMA_HISTORIES = (
     History(
         "widened-partition",
         (
-            create("id BIGINT, p INT, q DATE", WIDENING, then="PARTITIONED BY (p, q)"),
+            create("id BIGINT, p INT, q DATE", WIDENING, NTZ, then="PARTITIONED BY (p, q)"),
             "INSERT INTO {t} VALUES (1, 7, DATE'2024-01-01'), (2, NULL, NULL)",
             "ALTER TABLE {t} ALTER COLUMN p TYPE BIGINT",
             "ALTER TABLE {t} ALTER COLUMN q TYPE TIMESTAMP_NTZ",
@@ -98,7 +99,7 @@ SCHEMA_HISTORIES = (
                 then="PARTITIONED BY (s, d, t, n, b, f, m, y, i)",
             ),
             "INSERT INTO {t} VALUES (1, 'a/b c%=:é', DATE'1969-12-31', TIMESTAMP'1969-12-31 23:59:59.999999Z', "
-            "TIMESTAMP_NTZ'2024-02-29 00:00:00', true, -0.0D, 12.500, X'00ff41', -128)",
+            "TIMESTAMP_NTZ'2024-02-29 00:00:00', true, -0.0D, 12.500, X'4142', -128)",
             "INSERT INTO {t} VALUES (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
             "INSERT INTO {t} VALUES (3, '', DATE'2024-01-01', TIMESTAMP'2024-01-01 00:00:00Z', "
             "TIMESTAMP_NTZ'1900-01-01 01:02:03.5', false, double('NaN'), -0.001, X'', 127)",
@@ -118,7 +119,7 @@ SCHEMA_HISTORIES = (
             ),
             "INSERT INTO {t} VALUES (true, -1, 2, -3, 4, float('NaN'), -0.0D, 1234567890123456789012345678.0123456789, "
             "'é\\u0000z', X'00ff', DATE'0001-01-01', TIMESTAMP'1582-10-04 00:00:00Z', "
-            "TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', 'abcde', 'x', array(1, NULL), "
+            "TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', 'abcde', 'xyz', array(1, NULL), "
             "map(1, array('a', NULL), 2, NULL), "
             "named_struct('x', named_struct('y', TIMESTAMP'1969-12-31 23:59:59.5Z')))",
             "INSERT INTO {t} (i) VALUES (5)",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from delta_session import QUICK
 
 import harness
 from harness.conformance import readers
@@ -90,7 +91,7 @@ TABLES = (
         "type-widening",
         (
             "CREATE TABLE {t} (b TINYINT, i INT, f FLOAT, d DECIMAL(5, 2), t DATE, n STRUCT<a: SMALLINT>) USING delta "
-            "TBLPROPERTIES ('delta.enableTypeWidening'='true')",
+            "TBLPROPERTIES ('delta.enableTypeWidening'='true', 'delta.feature.timestampNtz'='supported')",
             "INSERT INTO {t} VALUES (-128, 2147483647, 0.1, -999.99, DATE'1969-12-31', named_struct('a', 5))",
             "ALTER TABLE {t} ALTER COLUMN b TYPE INT",
             "ALTER TABLE {t} ALTER COLUMN i TYPE BIGINT",
@@ -131,7 +132,7 @@ TABLES = (
 
 def main() -> None:
     """Writes every table, and what was read."""
-    settings = {"spark.jars.packages": ",".join(PINNED["packages"]), **PINNED["settings"]}
+    settings = {"spark.jars.packages": ",".join(PINNED["packages"]), **PINNED["settings"], **QUICK}
     spark = harness.spark_session(config=settings)
     shutil.rmtree(PLACE, ignore_errors=True)
     for small in TABLES:
