@@ -148,9 +148,9 @@ def tests_spark40(session: nox.Session) -> None:
 
 @nox.session(name="tests-spark-cluster")
 def tests_spark_cluster(session: nox.Session) -> None:
-    """A read by Spark executors that are processes of their own, and get the engine's classes from the driver. Slow."""
+    """Reads by Spark executors in processes of their own, and by a session of Spark Connect. Slow."""
     session.install("-e", ".[dev]")
-    _pytest(session, "-m", "cluster", "tests/engines/test_spark_cluster.py")
+    _pytest(session, "-m", "cluster", "tests/engines/test_spark_cluster.py", "tests/engines/test_spark_connect.py")
 
 
 @nox.session

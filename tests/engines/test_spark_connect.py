@@ -362,6 +362,7 @@ def needs_connect() -> None:
             pytest.skip(f"Spark Connect wants {package}: pip install 'pyspark[connect]'")
 
 
+@pytest.mark.cluster
 def test_a_real_session_of_spark_connect(tmp_path: Path) -> None:
 
     needs_connect()
