@@ -25,9 +25,7 @@ def assert_same_rows(
     """Every engine of harness gives the rows, and the names, of the reference; how many reads that were."""
     opened = harness.open_table(location) if table is None else table
     for engine in engines:
-        assert_same(
-            expected, opened.snapshot(**at).to_arrow(columns=columns, engine=engine), f"{engine} at {dict(at)}"
-        )
+        assert_same(expected, opened.snapshot(**at).to_arrow(columns=columns, engine=engine), f"{engine} at {dict(at)}")
     return len(engines)
 
 
