@@ -174,6 +174,7 @@ def _java_options(directory: Path) -> tuple[str, ...]:
     logging.write_text(_LOGGING, encoding="utf-8")
     return (
         "-XX:TieredStopAtLevel=1",
+        "-XX:ReservedCodeCacheSize=256m",  # with one tier it would be 48 MiB, which a long test run fills
         "-Duser.timezone=UTC",
         f'"-Dlog4j2.configurationFile={logging.as_uri()}"',
         f'"-Dderby.system.home={directory}"',
