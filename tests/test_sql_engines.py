@@ -447,5 +447,5 @@ def test_snapshots_go_to_either_engine(tables, spark):
     by_duckdb = snapshot.to_arrow(columns=["v", "k"], where="k = 10")
     assert by_spark.schema == by_duckdb.schema
     assert sorted(by_spark.to_pylist(), key=repr) == sorted(by_duckdb.to_pylist(), key=repr)
-    with pytest.raises(RequestError, match="Unknown engine 'oracle'"):
-        snapshot.to_arrow(engine="oracle")
+    with pytest.raises(RequestError, match="Unknown engine 'nothing'"):
+        snapshot.to_arrow(engine="nothing")

@@ -85,13 +85,15 @@ def reads_natively(
             return False
 
 
-def _has_plain_paths(schema: PhysicalSchema) -> bool:
-    """Whether no column's path, joined by dots, can be another's.
+def _has_plain_paths(level: Sequence[PhysicalField]) -> bool:
+    """Whether no column's path, joined by dots, can be another's: `a.b` beside a struct `a`, at any level.
 
     Parquet's library for Java finds dictionaries by such texts: a filter on a column `a.b` beside a struct `a` with a
     field `b` skips row groups by the wrong dictionary, and so loses rows.
     """
-    return not any("." in f.name for f in walk_stored(schema)) or not any(f.children for f in schema)
+    dotted = [f.name for f in level if "." in f.name]
+    apart = not any(name.startswith(f"{f.name}.") for name in dotted for f in level)
+    return apart and all(_has_plain_paths(f.children) for f in level)
 
 
 def _needs_brotli(files: Sequence[FileName], storage: Storage | None) -> bool:

@@ -222,7 +222,7 @@ def _spec(metadata: Metadata, manifest: _Manifest, avro: AvroFile) -> Spec:
     if spec_id in metadata.specs:
         return metadata.specs[spec_id]
     text = avro.header.get("partition-spec")
-    if text is None:
+    if text is None or written not in ("", str(spec_id)):
         message = f"There is no partition spec {spec_id}"
         raise InvalidTableError(message, cause="MissingSpec", file=manifest.path, rule="iceberg 2.22")
     value = parse_json(text, file=manifest.path)
