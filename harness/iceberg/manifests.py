@@ -103,7 +103,7 @@ def _spec(container: Container, manifest: ManifestFile, specs: Mapping[int, Part
     if spec_id in specs:
         return specs[spec_id]
     text = container.text("partition-spec")
-    if text is None or container.text("partition-spec-id") not in (None, str(spec_id)):  # no spec, or that of another id
+    if text is None or container.text("partition-spec-id") not in (None, str(spec_id)):  # none, or another
         raise InvalidTableError(
             f"Cannot read manifest: the table has no partition spec {spec_id}, only {sorted(specs)}",
             cause="MissingSpec",
