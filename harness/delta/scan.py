@@ -158,23 +158,19 @@ class _Scan:
         parts = tuple(replace(f, physical_name=None) for f in self.snapshot.columns.partition_columns)
         return replace(column, type=StructType(parts) if parts else UnknownType())
 
-    def _physical(self, vector: DeletionVectorDescriptor) -> str | None:
-        """Where the bytes of a vector are; None for an inline one."""
-        path = vector_path(vector, self.source.root)
-        return None if path is None else self.source.path_map.physical(path)
-
     def _position_deletes(self, targets: dict[int, DeletedFile]) -> tuple[PositionDelete, ...]:
-        return tuple(
-            PositionDelete(
-                kind="deletion vector",
-                path=vector_path(target.vector, self.source.root) or "inline",
-                offset=target.vector.offset,
-                length=target.vector.size,
-                record_count=target.vector.cardinality,
-                files=(ordinal,),
-                physical=self._physical(target.vector),
-            )
-            for ordinal, target in targets.items()
+        return tuple(self._position_delete(ordinal, target.vector) for ordinal, target in targets.items())
+
+    def _position_delete(self, ordinal: int, vector: DeletionVectorDescriptor) -> PositionDelete:
+        path = vector_path(vector, self.source.root)
+        return PositionDelete(
+            kind="deletion vector",
+            path="inline" if path is None else path,
+            offset=vector.offset,
+            length=vector.size,
+            record_count=vector.cardinality,
+            files=(ordinal,),
+            physical=None if path is None else self.source.path_map.physical(path),
         )
 
 
