@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.differ.elements import elements_of
 from harness.schema import Field, FloatType, ListType, MapType, StringType, StructType, VariantType
 from harness.testing.iceberg_types import bound_bytes, stored
 
@@ -59,7 +60,7 @@ def _collect(
                 if child.name in parts:
                     _collect(result, child, parts[child.name], only, length, place=place)
         case ListType(element=element):
-            _collect(result, element, _items(array), only, length, place="repeated")
+            _collect(result, element, elements_of(array), only, length, place="repeated")
         case MapType(key=key, value=value):
             _collect(result, key, array.keys, only, length, place="repeated")
             _collect(result, value, array.items, only, length, place="repeated")
@@ -126,13 +127,3 @@ def _cut_upward(value: Any, length: int) -> Any:
             # The surrogates are no characters.
             return value[: end - 1] + ("\ue000" if last == "\ud7ff" else chr(ord(last) + 1))
     return None
-
-
-def _items(array: pa.Array) -> pa.Array:
-    """The elements of all lists."""
-    try:
-        return array.flatten()
-    except pa.ArrowNotImplementedError:  # Arrow 26 cannot flatten a null among lists of lists of UUIDs
-        bounds = array.offsets.to_pylist()
-        spans = zip(bounds, bounds[1:], array.is_valid().to_pylist(), strict=False)
-        return pa.concat_arrays([array.values[:0], *(array.values[a:b] for a, b, valid in spans if valid)])
