@@ -38,6 +38,7 @@ from harness.testing.delta_checkpoint import CheckpointOptions, hint_text
 from harness.testing.delta_files import set_time
 from harness.testing.delta_types import Json
 from harness.testing.scenarios.arguments import Arguments, checked, label_of
+from harness.testing.scenarios.common_operations import drop_column, move_column, operation_of, rename_column
 from harness.testing.scenarios.delta_edits import damage, edit, edit_lines, targets
 from harness.testing.scenarios.delta_writes import DeltaWrites
 from harness.testing.scenarios.model import ResolvedSelector, Selector
@@ -98,11 +99,7 @@ class DeltaHistory:
         Raises:
             RequestError: an operation, key or label that does not exist, or a value of the wrong type.
         """
-        if not isinstance(operation, Mapping) or len(operation) != 1:
-            raise RequestError(f"Invalid operation {operation!r}: expected a mapping with one key")
-        ((name, value),) = operation.items()
-        if name not in _OPERATIONS:
-            raise RequestError(f"Unknown operation {name!r}: Delta histories have {', '.join(_OPERATIONS)}")
+        name, value = operation_of(operation, _OPERATIONS, "Delta histories")
         label = _OPERATIONS[name](self, value, f"operation {name!r}")
         if label is not None:
             self.commits[label] = self.table.version
@@ -218,21 +215,6 @@ class DeltaHistory:
         given.finish()
         self.table.add_column(name, type_, parent=parent, metadata=metadata)
         return label
-
-    def _drop_column(self, value: Any, place: str) -> None:
-        self.table.drop_column(checked(str, value, place))
-
-    def _rename_column(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        path, to = given.text("path"), given.text("to")
-        given.finish()
-        self.table.rename_column(path, to)
-
-    def _move_column(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        path, to = given.text("path"), given.integer("to")
-        given.finish()
-        self.table.move_column(path, to)
 
     def _widen_column(self, value: Any, place: str) -> None:
         given = Arguments(value, place)
@@ -356,9 +338,9 @@ _OPERATIONS: Mapping[str, Callable[[DeltaHistory, Any, str], str | None]] = {
     "delete-rows": DeltaHistory._delete_rows,
     "commit": DeltaHistory._commit,
     "add-column": DeltaHistory._add_column,
-    "drop-column": DeltaHistory._drop_column,
-    "rename-column": DeltaHistory._rename_column,
-    "move-column": DeltaHistory._move_column,
+    "drop-column": drop_column,
+    "rename-column": rename_column,
+    "move-column": move_column,
     "widen-column": DeltaHistory._widen_column,
     "column-mapping": DeltaHistory._column_mapping,
     "configuration": DeltaHistory._configuration,

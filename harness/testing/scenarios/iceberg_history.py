@@ -38,6 +38,7 @@ from harness.testing.iceberg import DataFileHandle, IcebergTable
 from harness.testing.iceberg_types import parse_type
 from harness.testing.scenarios import iceberg_edits as edits
 from harness.testing.scenarios.arguments import Arguments, checked, label_of
+from harness.testing.scenarios.common_operations import drop_column, move_column, operation_of, rename_column
 from harness.testing.scenarios.iceberg_writes import IcebergWrites
 from harness.testing.scenarios.model import ResolvedSelector, Selector
 from harness.testing.scenarios.values import named, stored_value
@@ -107,11 +108,7 @@ class IcebergHistory:
         Raises:
             RequestError: an operation, key or label that does not exist, or a value of the wrong type.
         """
-        if not isinstance(operation, Mapping) or len(operation) != 1:
-            raise RequestError(f"Invalid operation {operation!r}: expected a mapping with one key")
-        ((name, value),) = operation.items()
-        if name not in _OPERATIONS:
-            raise RequestError(f"Unknown operation {name!r}: Iceberg histories have {', '.join(_OPERATIONS)}")
+        name, value = operation_of(operation, _OPERATIONS, "Iceberg histories")
         _OPERATIONS[name](self, value, f"operation {name!r}")
 
     def resolve(self, selector: Selector) -> ResolvedSelector:
@@ -223,21 +220,6 @@ class IcebergHistory:
         natural = {k.replace("-", "_"): named(type_, stored_value(type_, v)) for k, v in defaults.items()}
         self.table.add_column(name, text, parent=parent, **natural)
 
-    def _drop_column(self, value: Any, place: str) -> None:
-        self.table.drop_column(checked(str, value, place))
-
-    def _rename_column(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        path, to = given.text("path"), given.text("to")
-        given.finish()
-        self.table.rename_column(path, to)
-
-    def _move_column(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        path, to = given.text("path"), given.integer("to")
-        given.finish()
-        self.table.move_column(path, to)
-
     def _widen_column(self, value: Any, place: str) -> None:
         given = Arguments(value, place)
         path, type_ = given.text("path"), given.text("type")
@@ -327,9 +309,9 @@ _OPERATIONS: Mapping[str, Callable[[IcebergHistory, Any, str], None]] = {
     "compact": IcebergHistory._compact,
     "remove": IcebergHistory._remove,
     "add-column": IcebergHistory._add_column,
-    "drop-column": IcebergHistory._drop_column,
-    "rename-column": IcebergHistory._rename_column,
-    "move-column": IcebergHistory._move_column,
+    "drop-column": drop_column,
+    "rename-column": rename_column,
+    "move-column": move_column,
     "widen-column": IcebergHistory._widen_column,
     "make-optional": IcebergHistory._make_optional,
     "partition-spec": IcebergHistory._partition_spec,
