@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 from harness.errors import EncryptedTableError, MissingFileError
-from harness.storage import Storage
+from harness.storage import Storage, is_local
+
+T = TypeVar("T")
+R = TypeVar("R")
+_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +43,17 @@ def check_file(file: FileName, storage: Storage, *, table: str) -> None:
     head = storage.read(file.physical, length=4)
     if head in (b"PARE", b"AGS1"):
         raise EncryptedTableError("Cannot read an encrypted file", table=table, file=str(file), rule="iceberg 2.19")
+
+
+def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
+    """What a short look at each file gives, in order; remote files are looked at together, as each look waits.
+
+    physical: the files' paths.
+
+    Raises:
+        Whatever `look` raises.
+    """
+    if all(map(is_local, physical)):
+        return [look(file) for file in files]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(look, files))

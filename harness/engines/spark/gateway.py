@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -21,6 +20,7 @@ from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from harness.engines.data_files import look_at
 from harness.engines.spark.compiled import class_named, load_classes
 from harness.errors import RequestError, UnsupportedError
 from harness.storage import Storage, is_local, local_path
@@ -80,10 +80,7 @@ def disk_files(storage: Storage, paths: Sequence[str]) -> tuple[DiskFile, ...]:
     Raises:
         MissingFileError: there is no such file.
     """
-    if all(is_local(path) for path in paths):
-        return tuple(DiskFile(path, storage.size(path)) for path in paths)
-    with ThreadPoolExecutor(max_workers=32) as pool:
-        return tuple(map(DiskFile, paths, pool.map(storage.size, paths)))
+    return tuple(map(DiskFile, paths, look_at(storage.size, paths, paths)))
 
 
 class Gateway:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from harness.engines.arrow_files import variants
-from harness.engines.data_files import FileName
+from harness.engines.data_files import FileName, look_at
 from harness.engines.spark.arrow_heads import parquet_codecs, read_orc_traits
 from harness.physical import walk_stored
 from harness.projection import PhysicalField, PhysicalSchema, Source, Stored
@@ -102,7 +102,11 @@ def _needs_brotli(files: Sequence[FileName], storage: Storage | None) -> bool:
     Tables are written with one codec as a rule. Where that is not so, Spark fails on the file, and says which codec it
     does not have.
     """
-    return storage is not None and any("BROTLI" in parquet_codecs(file, storage) for file in files[:_MOST_FOOTERS])
+    if storage is None:
+        return False
+    first = files[:_MOST_FOOTERS]
+    codecs = look_at(lambda file: parquet_codecs(file, storage), first, [file.physical for file in first])
+    return any("BROTLI" in found for found in codecs)
 
 
 def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], str] = str) -> bool:
