@@ -34,6 +34,8 @@ def _nullable(type_: pa.DataType) -> pa.DataType:
 def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if array.type.equals(wanted):
         return array
+    if pa.types.is_null(wanted) and array.null_count == len(array):
+        return pa.nulls(len(array))  # DuckDB 1.5 hands out nulls without a type as int32, which no cast undoes
     if isinstance(array.type, pa.BaseExtensionType):
         return _conform(array.storage, wanted)
     if isinstance(wanted, pa.BaseExtensionType):
