@@ -63,7 +63,7 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
         return _own(name)
     if name in READERS:
         script = READERS[name]
-        command = [interpreter_of(script, places.pythons), str(script.script)]
+        command = [interpreter_of(script, places.pythons), str(script.script), *script.arguments]
         return _worker(name, command, places, resources, {})
     target = name if ":" in name else _entry_points().get(name)
     if target is None:

@@ -218,8 +218,14 @@ def _rows(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectatio
         raise UnsupportedError("reads of change data are asked of harness's own engines only")
     else:
         path = None if built.metadata_path is None else str(built.metadata_path)
-    table = TableAt(format=built.scenario.format, location=str(built.location), metadata_path=path, at=_at(expectation))
+    table = table_at(built, expectation, path)
     return reader.read(table, columns=expectation.columns, where=expectation.where)
+
+
+def table_at(built: Built, expectation: ResolvedExpectation, metadata_path: str | None) -> TableAt:
+    """What an expectation asks for, of the table with a metadata file, or of the one that is found in its place."""
+    place = str(built.location)
+    return TableAt(format=built.scenario.format, location=place, metadata_path=metadata_path, at=_at(expectation))
 
 
 def _at(expectation: ResolvedExpectation) -> At | None:

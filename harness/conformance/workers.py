@@ -39,7 +39,7 @@ _SERVER = Path(__file__).with_name("worker.py")
 class WorkerScript:
     """An engine that runs as a script, see `harness.conformance.worker`.
 
-    name: the engine's. script: the file.
+    name: the engine's. script: the file. arguments: what it is given.
     modules: what must be importable for it; where it is in this interpreter, this one serves.
     install: what to install for it, as words after `pip install`.
     """
@@ -48,6 +48,7 @@ class WorkerScript:
     script: Path
     modules: tuple[str, ...]
     install: str
+    arguments: tuple[str, ...] = ()
 
 
 def interpreter_of(engine: WorkerScript, pythons: Mapping[str, str]) -> str:

@@ -156,6 +156,6 @@ SCHEMA_HISTORIES = (
             "INSERT INTO {t} SELECT 3, parse_json('null'), named_struct('w', NULL)",
         ),
         columns=("id", "v", "n"),
-        select="id, to_json(v) AS v, named_struct('w', to_json(n.w)) AS n",
+        select="id, to_json(v) AS v, if(n IS NULL, NULL, named_struct('w', to_json(n.w))) AS n",
     ),
 )

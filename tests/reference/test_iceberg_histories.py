@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, note, settings
+from hypothesis import HealthCheck, Phase, given, note, settings
 from iceberg_comparing import Compared
 from iceberg_drawn import histories
 from iceberg_histories import HISTORIES
@@ -37,7 +37,14 @@ def test_iceberg_writes_and_harness_reads(
     counted["Iceberg histories"] += 1
 
 
-@settings(max_examples=6, derandomize=True, deadline=None, database=None, phases=(Phase.generate,))
+@settings(
+    max_examples=6,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(statements=histories())
 def test_iceberg_writes_drawn_histories(
     iceberg_spark: Any, warehouse: Path, counted: Counter[str], statements: tuple[str, ...]

@@ -21,6 +21,14 @@ def _reader(name: str, modules: tuple[str, ...], install: str) -> WorkerScript:
     return WorkerScript(name=name, script=script, modules=modules, install=install)
 
 
+def _reference(format: str) -> WorkerScript:
+    install = f"pyspark=={_PINNED[format]['pyspark']} pyarrow 'pandas<3'"
+    script = _HERE / "spark_reference_reader.py"
+    return WorkerScript(
+        name=f"spark-{format}", script=script, modules=("pyspark",), install=install, arguments=(format,)
+    )
+
+
 _ALL = (
     _reader("pyiceberg", ("pyiceberg",), "'pyiceberg[pyarrow]'"),
     _reader("deltalake", ("deltalake",), "deltalake"),
@@ -32,8 +40,8 @@ _ALL = (
         "duckdb==1.5.5 duckdb-extension-iceberg duckdb-extension-avro",
     ),
     _reader("duckdb-delta", ("duckdb_extension_delta",), "duckdb==1.5.5 duckdb-extension-delta"),
-    _reader("spark-iceberg", ("pyspark",), f"pyspark=={_PINNED['iceberg']['pyspark']} pyarrow 'pandas<3'"),
-    _reader("spark-delta", ("pyspark",), f"pyspark=={_PINNED['delta']['pyspark']} pyarrow 'pandas<3'"),
+    _reference("iceberg"),
+    _reference("delta"),
 )
 
 READERS: Mapping[str, WorkerScript] = {reader.name: reader for reader in _ALL}

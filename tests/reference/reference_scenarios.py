@@ -1,0 +1,88 @@
+"""A scenario whose table harness builds, read by a reference implementation: the same rows, or both refuse."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from harness.conformance.judging import Answer, Measure, described, judge
+from harness.conformance.outcomes import Check, Outcome
+from harness.conformance.runner import table_at
+from harness.testing.scenarios.building import build
+from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A reference implementation, and what is known of it.
+
+    reader: a `Reader` of `harness.conformance.readers.spark_reference_reader`. declines: what it raises when it has no
+        way to ask.
+    feed: reads the changes of a table from a version to another; None: it has none.
+    not_asked: metadata columns of harness that it has not, or holds in another form.
+    differences: `scenario` for all of its reads, or `scenario#n` for its nth, to what it does there.
+    """
+
+    name: str
+    reader: Any
+    declines: type[Exception]
+    differences: Mapping[str, str]
+    not_asked: Set[str] = frozenset()
+    feed: Callable[[str, tuple[int, int]], Any] | None = None
+
+    def check(self, scenario: Scenario, place: Path, counted: Counter[str]) -> None:
+        """Every read that it can be asked for agrees, but those on the list, which do not."""
+        built = build(scenario, place)
+        checks = [self._judged(built, each) for each in built.expectations]
+        wrong = [text for check in checks if (text := self._surprise(scenario.name, check)) is not None]
+        asked = [check for check in checks if check.outcome is not Outcome.SKIP]
+        differing = [check for check in asked if check.outcome is not Outcome.PASS]
+        counted[f"{self.name} scenarios"] += bool(asked)
+        counted[f"{self.name} scenarios with differences"] += bool(differing)
+        counted[f"{self.name} scenarios not asked"] += not asked
+        counted[f"{self.name} reads of scenarios"] += len(asked)
+        counted[f"{self.name} reads of scenarios that differ"] += len(differing)
+        assert not wrong, "\n".join(wrong)
+
+    def _surprise(self, scenario: str, check: Check) -> str | None:
+        known = self.differences.get(f"{scenario}#{check.number}", self.differences.get(scenario))
+        read = f"read {check.number}, {check.read}"
+        if check.outcome is Outcome.SKIP:
+            return None
+        if check.outcome is Outcome.PASS:
+            return None if known is None else f"{read}: agrees; take it off the list, which says: {known}"
+        return None if known is not None else f"{read}: {check.outcome.value}, {check.message}"
+
+    def _judged(self, built: Built, expectation: ResolvedExpectation) -> Check:
+        """Held against what harness says, also where the specification leaves it open."""
+        skipped = Check(number=expectation.number, read=described(expectation), outcome=Outcome.SKIP)
+        words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
+        if words & self.not_asked:
+            return skipped
+        result: pa.Table | Exception
+        try:
+            result = self._rows(built, expectation)
+        except self.declines:
+            return skipped
+        except Exception as error:  # whatever it raises is its answer
+            result = error
+        if isinstance(result, Exception) and isinstance(expectation.expected, ExpectedError):
+            return dataclasses.replace(skipped, outcome=Outcome.PASS)
+        return judge(dataclasses.replace(expectation, open=None), Answer(result, 0.0), Measure.FOREIGN, self.name)
+
+    def _rows(self, built: Built, expectation: ResolvedExpectation) -> pa.Table:
+        if (changes := expectation.at.changes) is not None:
+            if self.feed is None:
+                raise self.declines("It has no change data feed")
+            frame = self.feed(str(built.location), changes)
+            return (frame if expectation.columns is None else frame.select(*expectation.columns)).toArrow()
+        metadata = None if built.metadata_path is None else str(built.metadata_path)
+        table = table_at(built, expectation, metadata)
+        return self.reader.read(table, columns=expectation.columns, where=expectation.where)
