@@ -18,14 +18,14 @@ _UNCHECKED = {
     "manifests/key-metadata#2": "reads a manifest that says it is encrypted, if it is not",
     "manifests/truncated": "takes a manifest whose last block is cut off for one that ends there, and loses its rows",
     "metadata/view": "looks at no field of metadata that is a view's alone",
-    "partitions/conflicting-values": "takes one of two values that a file's partition gives for one column",
+    "partitions/conflicting-values#1": "takes one of two values that a file's partition gives for one column",
     "types/decimal-of-another-scale": "takes 1.500 in the file for 15.00 in the table: the digits, and another scale",
     "types/fixed-of-another-length": "gives three bytes where the type has two",
 }
 """Damage and forgeries that harness refuses and Iceberg does not look for."""
 
 _STRICT = {
-    "deletes/key-dropped": "fails where a dropped key's name was taken again: 'multiple fields for name id'",
+    "deletes/key-dropped#1": "fails where a dropped key's name was taken again: 'multiple fields for name id'",
     "files/codec-brotli": "has no Brotli: ClassNotFoundException of Hadoop's BrotliCodec",
     "files/wrong-file-size": "trusts the manifest's file size, and cannot find the Parquet footer",
     "manifests/spec-in-the-header-alone": "fails where the metadata lacks a manifest's spec: NullPointerException",
@@ -34,20 +34,19 @@ _STRICT = {
     "metadata/null-for-absent": "fails on `properties: null`",
     "metadata/source-ids": "does not know transforms of several columns: 'Cannot parse missing int: source-id'",
     "metadata/summaries": "fails on a summary with a value that is no text, which reading does not need",
-    "metadata/type-names": "fails on a type that it does not know, also when others are read",
+    "metadata/type-names#1": "fails on a type that it does not know, also when others are read",
+    "metadata/type-names#2": "fails on a type that it does not know, also when others are read",
     "pruning/bounds-of-every-type": "has no type for times of day in Spark",
-    "pruning/summary-of-wrong-length": "fails on a bound of the wrong length: BufferUnderflowException",
+    "pruning/summary-of-wrong-length#1": "fails on a bound of the wrong length: BufferUnderflowException",
     "pruning/unknown-transform": "fails on a transform that it does not know, which readers shall ignore",
-    "schema/columns-named-like-metadata": "refuses columns that are named like its metadata columns",
+    "schema/columns-named-like-metadata#1": "refuses columns that are named like its metadata columns",
+    "schema/columns-named-like-metadata#2": "refuses columns that are named like its metadata columns",
     "schema/date-to-timestamp": "cannot read days as timestamps yet",
-    "schema/default-of-a-shape": "has no geometry in Spark",
     "schema/types-of-v3": "has no timestamp of nanoseconds in Spark",
     "schema/unknown-column-in-a-file": "has no type for columns of type unknown in Spark",
     "time-travel/two-snapshots-of-one-time": "fails on a snapshot log that is out of order",
     "types/texts": "fails on bytes that are not marked as text: 'UUID require 16 bytes' and a ClassCastException",
     "types/times": "has no type for times of day in Spark",
-    "types/unsigned-into-int": "has no unsigned integers of Parquet",
-    "types/unsigned-into-long": "has no unsigned integers of Parquet",
     "types/variants#2": "gives nulls in variants that pyarrow does not take: 'nulls in input cannot be viewed'",
 }
 """Tables that Iceberg fails to read."""
@@ -74,7 +73,7 @@ _OTHER_ROWS = {
     "deletes/nested-key-under-null-struct": (
         "compares a nested key with its structs, so that a null struct is not a struct of a null"
     ),
-    "manifests/bounds-are-not-trusted-for-nan": _NAN,
+    "manifests/bounds-are-not-trusted-for-nan#1": _NAN,
     "manifests/counts-given-twice#2": "takes the last of two counts for one column: a row is missing",
     "manifests/inverted-bounds": "trusts bounds whose lower is above the upper",
     "manifests/wrong-partition-summary": "trusts the manifest list's partition summaries",
