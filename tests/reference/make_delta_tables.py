@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 from delta_session import QUICK
+from small_tables import write_reads, write_versions
 
 import harness
 from harness.conformance import readers
@@ -137,9 +138,7 @@ def main() -> None:
     shutil.rmtree(PLACE, ignore_errors=True)
     for small in TABLES:
         _write(spark, small)
-    script = "tests/reference/make_delta_tables.py"
-    writer = {"pyspark": spark.version, "packages": PINNED["packages"], "script": script}
-    (PLACE / "versions.json").write_text(json.dumps(writer, indent=1) + "\n", encoding="utf-8")
+    write_versions(PLACE, spark, PINNED["packages"], Path(__file__).name)
     spark.stop()
 
 
@@ -147,9 +146,7 @@ def _write(spark: Any, small: Small) -> None:
     location = PLACE / small.name / "table"
     for statement in small.statements:
         spark.sql(statement.format(t=f"delta.`{location}`"))
-    reads = [_read(read, rows) for read, rows in _reads(spark, small, location)]
-    lines = ",\n ".join(json.dumps(read, default=str, ensure_ascii=False) for read in reads)
-    (location.parent / "expected.json").write_text(f"[{lines}]\n", encoding="utf-8")
+    write_reads(location.parent, _reads(spark, small, location))
     for hadoops in location.rglob(".*.crc"):
         hadoops.unlink()
 
@@ -159,14 +156,10 @@ def _reads(spark: Any, small: Small, location: Path) -> Iterator[tuple[dict[str,
     last = max(row.version for row in spark.sql(f"DESCRIBE HISTORY delta.`{location}`").collect())
     for version in range(last + 1):
         select = f"SELECT {columns if small.lineage else '*'} FROM delta.`{location}` VERSION AS OF {version}"
-        yield {"version": version}, spark.sql(select).toArrow()
+        yield {"at": {"version": version}}, spark.sql(select).toArrow()
     if small.feed:
         feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
         yield {"changes": [0, last]}, feed.load(str(location)).drop("_commit_timestamp").toArrow()
-
-
-def _read(read: dict[str, Any], rows: pa.Table) -> dict[str, Any]:
-    return {**read, "columns": rows.schema.names, "rows": [list(row.values()) for row in rows.to_pylist()]}
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 from iceberg_history import ON_READ, create
+from small_tables import write_reads, write_versions
 
 import harness
 from harness.conformance import readers
@@ -119,9 +120,7 @@ def main() -> None:
         spark = _session(directory)
         for small in TABLES:
             _write(spark, small, Path(directory))
-        script = "tests/reference/make_iceberg_tables.py"
-        writer = {"pyspark": spark.version, "packages": PINNED["packages"], "script": script}
-        (PLACE / "versions.json").write_text(json.dumps(writer, indent=1) + "\n", encoding="utf-8")
+        write_versions(PLACE, spark, PINNED["packages"], Path(__file__).name)
         spark.stop()
 
 
@@ -143,9 +142,7 @@ def _write(spark: Any, small: Small, directory: Path) -> None:
         spark.sql(statement.format(t=f"ice.small.{name}", ref=f"small.{name}"))
     place = PLACE / small.name
     shutil.copytree(directory / "small" / name, place / "table", ignore=shutil.ignore_patterns(".*.crc"))
-    reads = [_read(read, rows) for read, rows in _reads(spark, small, f"ice.small.{name}")]
-    lines = ",\n ".join(json.dumps(read, default=str, ensure_ascii=False) for read in reads)
-    (place / "expected.json").write_text(f"[{lines}]\n", encoding="utf-8")
+    write_reads(place, (({"at": at}, rows) for at, rows in _reads(spark, small, f"ice.small.{name}")))
 
 
 def _reads(spark: Any, small: Small, table: str) -> Iterator[tuple[dict[str, Any], pa.Table]]:
@@ -155,10 +152,6 @@ def _reads(spark: Any, small: Small, table: str) -> Iterator[tuple[dict[str, Any
         yield {"snapshot_id": row.snapshot_id}, spark.sql(f"{select} VERSION AS OF {row.snapshot_id}").toArrow()
     for row in spark.sql(f"SELECT name FROM {table}.refs ORDER BY name").collect():
         yield {"ref": row.name}, spark.sql(f"{select} VERSION AS OF '{row.name}'").toArrow()
-
-
-def _read(at: dict[str, Any], rows: pa.Table) -> dict[str, Any]:
-    return {"at": at, "columns": rows.schema.names, "rows": [list(row.values()) for row in rows.to_pylist()]}
 
 
 if __name__ == "__main__":
