@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from delta_history import Statement
 from reference_rows import ENGINES, assert_same, assert_same_rows
 
 import harness
@@ -35,15 +36,18 @@ class DeltaPair:
         """The table in SQL."""
         return f"delta.`{self.location}`"
 
-    def run(self, statement: str) -> None:
+    def run(self, statement: Statement) -> None:
         """One statement, by Delta Lake alone."""
+        if not isinstance(statement, str):
+            statement(self.spark, self.location)
+            return
         source = f"delta.`{self.location}_source`"
         self.spark.sql(statement.format(t=self.table, path=self.location, source=source))
 
-    def step(self, statement: str) -> None:
+    def step(self, statement: Statement) -> None:
         """One statement, and the rows after it. Those of the engine on Spark wait for `compare_versions`."""
         self.run(statement)
-        if statement.startswith(_SESSION_WIDE):
+        if isinstance(statement, str) and statement.startswith(_SESSION_WIDE):
             return
         self.counted["Delta statements"] += 1
         theirs = self._theirs()

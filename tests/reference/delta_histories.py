@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delta_history import BY_NAME, EVERY_2, FEED, NO_VECTORS, TRACKING, V2, VECTORS, History, create
+from delta_history import BY_NAME, EVERY_2, FEED, NO_VECTORS, TRACKING, V2, VECTORS, History, compacted, create
 from delta_schema_histories import SCHEMA_HISTORIES
 
 _MERGE = (
@@ -211,6 +211,23 @@ _LOG = (
             "INSERT INTO {t} VALUES (12, 'l')",
         ),
         proof=("_delta_log/*.checkpoint.*-*.parquet", "_delta_log/_sidecars/*.parquet"),
+    ),
+    History(
+        "log-compaction",
+        (
+            create("id BIGINT, s STRING", VECTORS, "'delta.checkpointInterval'='100'"),
+            "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id, concat('s', id) FROM range(10)",
+            "DELETE FROM {t} WHERE id % 4 = 1",
+            "UPDATE {t} SET s = 'u' WHERE id > 7",
+            compacted(1, 3),
+            "DELETE FROM {t} WHERE id = 2",
+            "OPTIMIZE {t}",
+            "ALTER TABLE {t} ADD COLUMN n INT",
+            "INSERT INTO {t} VALUES (20, 'z', 1)",
+            compacted(4, 6),
+            "DELETE FROM {t} WHERE id IN (3, 20)",
+        ),
+        proof=("_delta_log/*1.*3.compacted.json", "_delta_log/*4.*6.compacted.json"),
     ),
     History(
         "in-commit-timestamps",

@@ -5,12 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+Statement: TypeAlias = str | Callable[[Any, Path], None]
+"""SQL, or a call of Delta Lake's own classes, which is given the session and the table's folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """SQL statements in order; `before` runs first, then the first of `statements` creates the table.
+    """Statements in order; `before` runs first, then the first of `statements` creates the table.
 
     oldest: the first version whose files are still there.
     columns, select: what is read, in harness's words and in SQL; None and `*`: all columns.
@@ -19,7 +25,7 @@ class History:
     """
 
     name: str
-    statements: tuple[str, ...]
+    statements: tuple[Statement, ...]
     before: tuple[str, ...] = ()
     oldest: int = 0
     columns: tuple[str, ...] | None = None
@@ -32,6 +38,26 @@ def create(columns: str, *properties: str, then: str = "") -> str:
     """CREATE TABLE, with `then` after the columns."""
     table = f"CREATE TABLE {{t}} ({columns}) USING delta {then}"
     return f"{table} TBLPROPERTIES ({', '.join(properties)})" if properties else table
+
+
+def compacted(first: int, last: int) -> Statement:
+    """Writes the log compaction of some versions, from Delta Lake's own replay of them: no SQL does that."""
+
+    def compact(spark: Any, location: Path) -> None:
+        nothing = spark._jvm.scala.Option.empty()
+        delta = spark._jvm.org.apache.spark.sql.delta
+        changes = delta.DeltaLog.forTable(spark._jsparkSession, str(location)).getChanges(first, last, nothing, True)
+        replay = delta.actions.InMemoryLogReplay(nothing, nothing)
+        while changes.hasNext():
+            commit = changes.next()
+            replay.append(commit._1(), commit._2().iterator())
+        actions, lines = replay.checkpoint(), []
+        while actions.hasNext():
+            lines.append(actions.next().json() + "\n")
+        name = f"{first:020}.{last:020}.compacted.json"
+        (location / "_delta_log" / name).write_text("".join(lines), encoding="utf-8")
+
+    return compact
 
 
 VECTORS = "'delta.enableDeletionVectors'='true'"
