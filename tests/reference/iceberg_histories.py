@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iceberg_equality import equality_delete
 from iceberg_history import ON_READ, History, create
 from iceberg_schema_histories import SCHEMA_HISTORIES
 
@@ -22,6 +23,24 @@ _CHANGES = (
     _MERGE,
     "INSERT INTO {t} VALUES (2, 'again'), (2, 'again'), (NULL, NULL)",
     "DELETE FROM {t} WHERE s IS NULL OR id = 9",
+)
+_KEYS = (
+    "INSERT INTO {t} VALUES (1, 'a'), (2, 'b'), (2, 'c'), (3, NULL), (NULL, 'd'), (4, 'e')",
+    equality_delete("id", where="id", equals=2),
+    "INSERT INTO {t} VALUES (2, 'again'), (5, 'f')",
+    equality_delete("s", where="s", equals=None, format="AVRO"),
+    "INSERT INTO {t} VALUES (6, NULL), (1, 'A')",
+    equality_delete("s", "id", where="id", equals=1, format="ORC"),
+    "DELETE FROM {t} WHERE id = 2",
+    "INSERT INTO {t} VALUES (1, 'a'), (2, 'b'), (NULL, NULL)",
+    "ALTER TABLE {t} RENAME COLUMN id TO key",
+    equality_delete("key", where="key", equals=None),
+    "ALTER TABLE {t} ADD COLUMN n int",
+    "INSERT INTO {t} VALUES (7, 'g', 7), (8, 'h', NULL)",
+    equality_delete("n", "key", where="n", equals=None),
+    "INSERT INTO {t} VALUES (9, 'i', NULL)",
+    "CALL ice.system.rewrite_data_files(table => '{ref}', options => map('rewrite-all', 'true'))",
+    "INSERT INTO {t} VALUES (7, 'late', 7)",
 )
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 
@@ -233,6 +252,27 @@ HISTORIES = (
             "ALTER TABLE {t} ADD COLUMN n struct<a: int>",
             "INSERT INTO {t} VALUES (2, 'b', named_struct('a', 1))",
             "UPDATE {t} SET s = 'none' WHERE id = 77",
+        ),
+    ),
+    *(
+        History(f"equality-deletes-v{version}", (create("id bigint, s string", version, ON_READ), *_KEYS))
+        for version in (2, 3)
+    ),
+    History(
+        "equality-deletes-of-partitions",
+        (
+            create("id bigint, p string, d double", 2, ON_READ),
+            "INSERT INTO {t} VALUES (1, 'x', 0.5), (2, 'y', NULL), (3, NULL, -0.0D)",
+            "ALTER TABLE {t} ADD PARTITION FIELD p",
+            "INSERT INTO {t} VALUES (1, 'x', 1), (1, 'y', 2), (2, 'x', 3), (4, NULL, 4)",
+            equality_delete("id", where="p", equals="y"),
+            "INSERT INTO {t} VALUES (1, 'x', 5), (2, NULL, 6)",
+            equality_delete("id", where="d", equals=5.0, whole=True),
+            "ALTER TABLE {t} ADD PARTITION FIELD bucket(2, id)",
+            "INSERT INTO {t} VALUES (1, 'x', 7), (2, 'x', 8), (3, 'x', 9), (4, 'x', 10)",
+            equality_delete("p", "id", where="d", equals=8.0),
+            equality_delete("p", where="p", equals=None, whole=True),
+            "UPDATE {t} SET d = -d WHERE p = 'x'",
         ),
     ),
     *SCHEMA_HISTORIES,
