@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from iceberg_history import ON_READ, create
+from iceberg_equality import equality_delete
+from iceberg_history import ON_READ, Step, create
 from small_tables import write_reads, write_versions
 
 import harness
@@ -34,7 +35,7 @@ class Small:
     """A table to write. columns: metadata columns that are read too."""
 
     name: str
-    statements: tuple[str, ...]
+    steps: tuple[Step, ...]
     columns: tuple[str, ...] = ()
 
 
@@ -60,6 +61,20 @@ TABLES = (
             "DELETE FROM {t} WHERE id > 30",
         ),
         columns=("_row_id", "_last_updated_sequence_number"),
+    ),
+    Small(
+        "equality-deletes",
+        (
+            create("id bigint, p string, d double", 2, ON_READ),
+            "INSERT INTO {t} VALUES (1, 'x', 0.5), (2, 'y', NULL), (3, NULL, -0.0D)",
+            "ALTER TABLE {t} ADD PARTITION FIELD p",
+            "INSERT INTO {t} VALUES (1, 'x', 1), (1, 'y', 2), (2, 'x', 3), (4, NULL, 4)",
+            equality_delete("id", where="p", equals="y"),
+            "INSERT INTO {t} VALUES (1, 'x', 5), (2, NULL, 6)",
+            equality_delete("p", "id", where="d", equals=5.0, whole=True, format="AVRO"),
+            equality_delete("p", where="p", equals=None, whole=True, format="ORC"),
+            "INSERT INTO {t} VALUES (5, NULL, 7)",
+        ),
     ),
     Small(
         "evolution",
@@ -138,8 +153,11 @@ def _session(directory: str) -> Any:
 
 def _write(spark: Any, small: Small, directory: Path) -> None:
     name = small.name.replace("-", "_")
-    for statement in small.statements:
-        spark.sql(statement.format(t=f"ice.small.{name}", ref=f"small.{name}"))
+    for step in small.steps:
+        if callable(step):
+            step(spark, f"ice.small.{name}")
+        else:
+            spark.sql(str(step).format(t=f"ice.small.{name}", ref=f"small.{name}"))
     place = PLACE / small.name
     shutil.copytree(directory / "small" / name, place / "table", ignore=shutil.ignore_patterns(".*.crc"))
     write_reads(place, (({"at": at}, rows) for at, rows in _reads(spark, small, f"ice.small.{name}")))

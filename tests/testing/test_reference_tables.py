@@ -40,7 +40,7 @@ def check(name: str, engine: str) -> None:
 
 
 def test_the_tables_are_there() -> None:
-    iceberg = {"avro-and-orc", "branches", "deletion-vectors", "evolution", "position-deletes"}
+    iceberg = {"avro-and-orc", "branches", "deletion-vectors", "equality-deletes", "evolution", "position-deletes"}
     checkpoints = {"v2-checkpoint-json", "v2-checkpoint-parquet"}
     delta = {"change-data-feed", "column-mapping", "deletion-vectors", "row-tracking", "type-widening", *checkpoints}
     assert set(TABLES) == {f"iceberg/{name}" for name in iceberg} | {f"delta/{name}" for name in delta}
