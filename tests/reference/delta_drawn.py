@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from delta_history import NTZ, WIDENING
 from hypothesis import strategies as st
 
 _PROPERTIES = (
@@ -12,7 +13,14 @@ _PROPERTIES = (
     "'delta.enableDeletionVectors'='false', 'delta.checkpointInterval'='3'",
     "'delta.enableRowTracking'='true', 'delta.enableDeletionVectors'='true'",
 )
+_WIDER = {"INT": "BIGINT", "DECIMAL(9, 2)": "DECIMAL(12, 4)", "DATE": "TIMESTAMP_NTZ"}
 _TYPES = {"INT": "{n}", "STRING": "'s{n} /%'", "DATE": "DATE'2024-01-0{d}'", "DECIMAL(9, 2)": "{n}.25"}
+_TYPES |= {
+    "BIGINT": "300000000{n}",
+    "DECIMAL(12, 4)": "1{n}.0625",
+    "TIMESTAMP_NTZ": "TIMESTAMP_NTZ'1969-12-31 23:0{d}:00.5'",
+}
+
 _CONDITIONS = ("id % 3 = 1", "id > 4", "id IN (1, 2, 7)", "p = 'a b'", "p IS NULL", "id < 0")
 
 
@@ -34,12 +42,14 @@ def histories(draw: st.DrawFn) -> list[str]:
     """CREATE TABLE and up to eight statements, with `{t}` for the table."""
     partitions = draw(st.sampled_from(["", "PARTITIONED BY (p)"]))
     mode = draw(st.sampled_from(["name", "id"]))
-    properties = f"'delta.columnMapping.mode'='{mode}', {draw(st.sampled_from(_PROPERTIES))}"
+    properties = f"'delta.columnMapping.mode'='{mode}', {WIDENING}, {NTZ}, {draw(st.sampled_from(_PROPERTIES))}"
     create = (
         f"CREATE TABLE {{t}} (id BIGINT, p STRING, c0 STRING) USING delta {partitions} TBLPROPERTIES ({properties})"
     )
     state = _State()
-    kinds = st.sampled_from(["insert", "delete", "update", "merge", "add", "rename", "drop", "optimize", "restore"])
+    kinds = st.sampled_from(
+        ["insert", "delete", "update", "merge", "add", "rename", "drop", "widen", "optimize", "restore"]
+    )
     drawn = [_statement(draw, "insert", state)]
     drawn += [_statement(draw, draw(kinds), state) for _ in range(draw(st.integers(3, 7)))]
     return [create, *drawn]
@@ -75,6 +85,10 @@ def _statement(draw: st.DrawFn, kind: str, state: _State) -> str:
             old = draw(st.sampled_from(sorted(state.columns)))
             del state.columns[old]
             return f"ALTER TABLE {{t}} DROP COLUMN {old}"
+        case "widen" if names := sorted(name for name, type_ in state.columns.items() if type_ in _WIDER):
+            name = draw(st.sampled_from(names))
+            state.columns[name] = _WIDER[state.columns[name]]
+            return f"ALTER TABLE {{t}} ALTER COLUMN {name} TYPE {state.columns[name]}"
         case "restore" if state.columns == {"c0": "STRING"}:
             return "RESTORE TABLE {t} TO VERSION AS OF 1"
         case _:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
-from iceberg_history import ON_READ, create
+from iceberg_equality import equality_delete
+from iceberg_history import ON_READ, Step, create
 
 _LITERALS: dict[str, tuple[str, ...]] = {
     "int": ("NULL", "0", "-2147483648", "7"),
@@ -27,6 +28,9 @@ _TRANSFORMS = {
     "string": ("{c}", "bucket(3, {c})", "truncate(1, {c})"),
     "date": ("{c}", "years({c})", "months({c})", "days({c})"),
 }
+_NO_KEYS = ("float", "double", "struct", "array")
+"""Types that are no keys of equality deletes."""
+
 _REWRITE = "CALL ice.system.{} (table => '{{ref}}', options => map('rewrite-all', 'true'))"
 
 
@@ -128,13 +132,23 @@ def _upgrade(state: _State) -> str | None:
     return "ALTER TABLE {t} SET TBLPROPERTIES ('format-version'='3')"
 
 
-_OPERATIONS: tuple[Callable[[_State], str | None], ...] = (
+def _delete_by_keys(state: _State) -> Step:
+    others = [name for name in state.others() if not state.columns[name].startswith(_NO_KEYS)]
+    keys = ("id",) if not others or state.draw(st.booleans()) else (state.pick(*others), "id")
+    number = state.draw(st.integers(-1, 9))
+    format = state.pick("PARQUET", "AVRO", "ORC")
+    return equality_delete(*keys, where="id", equals=None if number == -1 else number, format=format, vacuous=True)
+
+
+_OPERATIONS: tuple[Callable[[_State], Step | None], ...] = (
     _insert,
     _insert,
     _update,
     _merge,
     lambda state: f"DELETE FROM {{t}} WHERE {state.condition()}",
     lambda state: f"DELETE FROM {{t}} WHERE {state.condition()}",
+    _delete_by_keys,
+    _delete_by_keys,
     _add,
     _drop,
     _rename,
@@ -151,11 +165,11 @@ _OPERATIONS: tuple[Callable[[_State], str | None], ...] = (
 
 
 @st.composite
-def histories(draw: Callable[..., object]) -> tuple[str, ...]:
+def histories(draw: Callable[..., object]) -> tuple[Step, ...]:
     """Statements: a table with a first insert, and up to eight operations on it."""
     state = _State(draw, int(str(draw(st.sampled_from((2, 3))))), {"id": "bigint", "s": "string", "n": "int"})
     properties = (ON_READ,) if draw(st.booleans()) else ()
-    statements = [create("id bigint, s string, n int", state.version, *properties), _insert(state)]
+    statements: list[Step] = [create("id bigint, s string, n int", state.version, *properties), _insert(state)]
     for operation in list(draw(st.lists(st.sampled_from(_OPERATIONS), min_size=4, max_size=8))):  # type: ignore[call-overload]
         if (statement := operation(state)) is not None:
             statements.append(statement)

@@ -8,11 +8,14 @@ from uuid import uuid4
 from iceberg_history import Step, loaded
 
 
-def equality_delete(*keys: str, where: str, equals: Any, whole: bool = False, format: str = "PARQUET") -> Step:
+def equality_delete(
+    *keys: str, where: str, equals: Any, whole: bool = False, format: str = "PARQUET", vacuous: bool = False
+) -> Step:
     """Deletes by the keys of those rows in which a column has a value; None: in which it is null.
 
     keys: names of columns. whole: one delete file for the whole table, by the first spec, which must not partition;
-    otherwise one for each partition that has data by the current spec.
+    otherwise one for each partition that has data by the current spec. vacuous: where there are no such rows,
+    nothing is done.
     """
 
     def delete(spark: Any, table: str) -> None:
@@ -23,6 +26,8 @@ def equality_delete(*keys: str, where: str, equals: Any, whole: bool = False, fo
         expressions = iceberg.expressions.Expressions
         condition = expressions.isNull(where) if equals is None else expressions.equal(where, equals)
         rows = list(iceberg.data.IcebergGenerics.read(into).select(named).where(condition).build().iterator())
+        if vacuous and not rows:
+            return
         assert rows, "an equality delete of nothing shows nothing"
         ids = spark._sc._gateway.new_array(spark._jvm.int, len(keys))
         for place, key in enumerate(keys):

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from iceberg_comparing import Compared
 from iceberg_drawn import histories
 from iceberg_histories import HISTORIES
-from iceberg_history import History, Written
+from iceberg_history import History, Step, Written
 
 pytestmark = [
     pytest.mark.reference,
@@ -47,14 +47,14 @@ def test_iceberg_writes_and_harness_reads(
 )
 @given(statements=histories())
 def test_iceberg_writes_drawn_histories(
-    iceberg_spark: Any, warehouse: Path, counted: Counter[str], statements: tuple[str, ...]
+    iceberg_spark: Any, warehouse: Path, counted: Counter[str], statements: tuple[Step, ...]
 ) -> None:
     counted["Iceberg histories drawn"] += 1
     written = Written(iceberg_spark, warehouse, "drawn", f"drawn_{counted['Iceberg histories drawn']}")
     compared = Compared(written, counted)
     for statement in statements:
         written.run(statement)
-        note(statement)
+        note(str(statement))
         compared.current()
     compared.every_snapshot()
     compared.every_ref()

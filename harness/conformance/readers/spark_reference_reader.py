@@ -33,6 +33,7 @@ _SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",  # a log of some lines takes 50 tasks otherwise
 }
 _READING = {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "true"}
 _READING_OF = {"iceberg": {**_READING, "spark.sql.caseSensitive": "true"}, "delta": _READING}
