@@ -11,13 +11,10 @@ from delta_comparing import DeltaPair
 from delta_drawn import histories
 from delta_histories import HISTORIES
 from delta_history import History
-from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import given, note
+from reference_runs import MARKS, drawn
 
-pytestmark = [
-    pytest.mark.reference,
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:ResourceWarning"),  # PySpark 4.2's toArrow leaves them open
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = MARKS
 
 
 @pytest.mark.parametrize("history", HISTORIES, ids=[history.name for history in HISTORIES])
@@ -38,14 +35,7 @@ def test_delta_writes_and_harness_reads(
     counted["Delta histories"] += 1
 
 
-@settings(
-    max_examples=4,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    phases=[Phase.generate],
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+@drawn(4)
 @given(statements=histories())
 def test_delta_writes_drawn_histories_and_harness_reads(
     statements: list[str], delta_spark: Any, tmp_path_factory: pytest.TempPathFactory, counted: Counter[str]

@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import given, note
 from iceberg_comparing import Compared
 from iceberg_drawn import histories
 from iceberg_histories import HISTORIES
 from iceberg_history import History, Step, Written
+from reference_runs import MARKS, drawn
 
-pytestmark = [
-    pytest.mark.reference,
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:ResourceWarning"),  # PySpark 4.1's toArrow leaves them open
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = MARKS
 
 
 @pytest.mark.parametrize("history", HISTORIES, ids=[history.name for history in HISTORIES])
@@ -37,14 +34,7 @@ def test_iceberg_writes_and_harness_reads(
     counted["Iceberg histories"] += 1
 
 
-@settings(
-    max_examples=6,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+@drawn(6)
 @given(statements=histories())
 def test_iceberg_writes_drawn_histories(
     iceberg_spark: Any, warehouse: Path, counted: Counter[str], statements: tuple[Step, ...]

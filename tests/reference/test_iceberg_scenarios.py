@@ -8,16 +8,13 @@ from typing import Any
 
 import pytest
 from iceberg_differences import DIFFERENCES
+from reference_runs import MARKS
 from reference_scenarios import Reference
 
 from harness.testing.scenarios.loading import find
 from harness.testing.scenarios.model import Scenario
 
-pytestmark = [
-    pytest.mark.reference,
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:ResourceWarning"),  # PySpark 4.1's toArrow leaves them open
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = MARKS
 
 SCENARIOS = find("iceberg/*")
 

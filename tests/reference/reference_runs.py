@@ -1,0 +1,24 @@
+"""How tests against the reference implementations run."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+MARKS = [
+    pytest.mark.reference,
+    pytest.mark.filterwarnings("ignore:.*unclosed <socket:ResourceWarning"),  # PySpark's toArrow leaves them open
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def drawn(examples: int) -> settings:
+    """The same histories in every run, none of them shrunk: each step of one takes seconds."""
+    return settings(
+        max_examples=examples,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
