@@ -22,7 +22,8 @@ from harness.differ.exact import Difference
 from harness.differ.result import Origin, RowDifference
 from harness.differ.schemas import normal_type
 from harness.engines.duckdb.conform import conform
-from harness.engines.duckdb.engine import connect, engine_error, registrar
+from harness.engines.duckdb.engine import connect, registrar
+from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.errors import HarnessWarning, UnknownColumnError
 from harness.plan import ScanPlan
@@ -297,7 +298,7 @@ def _matching(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> pa.Ta
         read = pa.table(connection.sql(f"{query} LIMIT {_MOST_CANDIDATES + 1}"))
         return conform(read, pa.schema([arrow_field(f) for f in plan.columns]))
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        raise engine_error(error, plan.table) from error
+        raise engine_error(error, plan) from error
 
 
 def _searchable(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from harness.engines import sqltext
 from harness.engines.duckdb.conform import conform
+from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.lowering import Use, lower, named, numbered
 from harness.engines.names import refuse_same_names
-from harness.errors import EngineError, HarnessError, RequestError
+from harness.errors import HarnessError, RequestError
 from harness.plan import ScanPlan
 from harness.schema import StringType, TimestampType, arrow_field, walk
 
@@ -73,7 +74,8 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
 
     Raises:
         HarnessError: as for `relation`.
-        EngineError: DuckDB failed while it ran the query.
+        CorruptFileError: DuckDB could not decode a data file.
+        EngineError: DuckDB failed otherwise while it ran the query.
     """
     connection = connect()
     with _about(plan):
@@ -82,7 +84,7 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         rows = pa.table(connection.sql(query))
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns])) if plan.columns else rows.select([])
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        raise engine_error(error, plan.table) from error
+        raise engine_error(error, plan) from error
 
 
 def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str]:
@@ -97,11 +99,6 @@ def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str
         return name
 
     return add
-
-
-def engine_error(error: Exception, table: str | None) -> HarnessError:
-    """DuckDB's failure as one line."""
-    return EngineError(f"DuckDB failed: {' '.join(str(error).split())}", table=table)
 
 
 def _query(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, use: Use) -> str:

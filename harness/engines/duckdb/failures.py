@@ -1,0 +1,66 @@
+"""DuckDB's failures while it runs a query, as harness's errors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import duckdb
+
+from harness.engines.data_files import FileName
+from harness.engines.duckdb.scans import read_parquet
+from harness.errors import CorruptFileError, EngineError, HarnessError
+from harness.plan import ScanPlan
+from harness.storage import is_local, local_path
+
+_DAMAGE = re.compile(
+    r"decompress|TProtocolException|don't know what type|out of buffer|not valid UTF-?8", re.IGNORECASE
+)
+_NAMED = re.compile(r'(?:read file|Parquet file) "([^"]+)"')
+_MOST_BYTES = 1 << 30
+"""Of data files that are read again to find the one that is damaged, where DuckDB does not say which it is."""
+
+
+def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
+    """A failure as one line: a CorruptFileError about the data file that DuckDB cannot decode, or an EngineError."""
+    said = " ".join(str(error).split())
+    if not _DAMAGE.search(said):
+        return EngineError(f"DuckDB failed: {said}", table=plan.table)
+    physical = _NAMED.search(said)
+    name = _damaged(plan) if physical is None else _recorded(plan, physical.group(1))
+    return CorruptFileError(
+        f"Cannot read {'a data ' if name is None else ''}file: it is damaged: {said}; restore it",
+        cause="CorruptDataFile",
+        table=plan.table,
+        file=None if name is None else str(name),
+        rule="iceberg 7.6",
+    )
+
+
+def _recorded(plan: ScanPlan, physical: str) -> FileName:
+    """The file under both its paths; a delete file under the one that DuckDB has."""
+    return next((name for name in _parquet_files(plan) if name.physical == physical), FileName(physical, physical))
+
+
+def _damaged(plan: ScanPlan) -> FileName | None:
+    """The first file that cannot be read by itself; None: there is none, or looking for it could take long."""
+    files = _parquet_files(plan)
+    if not all(is_local(name.physical) for name in files):
+        return None
+    if sum(Path(local_path(name.physical)).stat().st_size for name in files) > _MOST_BYTES:
+        return None
+    with duckdb.connect() as connection:
+        return next((name for name in files if not _is_read(name, connection)), None)
+
+
+def _is_read(name: FileName, connection: duckdb.DuckDBPyConnection) -> bool:
+    try:
+        connection.execute(f"SELECT bit_xor(hash(COLUMNS(*))) FROM {read_parquet([name.physical])}").fetchall()
+    except duckdb.Error:
+        return False
+    return True
+
+
+def _parquet_files(plan: ScanPlan) -> list[FileName]:
+    rows = plan.files.select(["path", "physical", "format"]).to_pylist()
+    return [FileName(row["path"], row["physical"]) for row in rows if row["format"] == "parquet"]

@@ -1,0 +1,54 @@
+"""What DuckDB's failures while it runs a query become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import harness
+from harness.engines.duckdb import engine, failures
+from harness.plan import ScanPlan
+from harness.testing.iceberg import IcebergTable
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tuple[ScanPlan, Path]:
+    """A plan over two files, and the second of them."""
+    made = IcebergTable.create(tmp_path / "t", {"a": "long"})
+    handles = [made.write_data([{"a": i} for i in range(100)]) for _ in range(2)]
+    made.append(*handles)
+    plan = harness.open_table(str(made.store.directory)).snapshot().plan()
+    return plan, Path(made.file_of(handles[1].path))
+
+
+# A page's header is damaged, of which DuckDB says no file; and its content, of which it says the file.
+@pytest.mark.parametrize("damaged", [slice(4, 40), slice(60, 90)], ids=["header", "content"])
+def test_a_page_that_is_damaged(table: tuple[ScanPlan, Path], damaged: slice) -> None:  # iceberg 7.6
+    plan, path = table
+    content = bytearray(path.read_bytes())
+    content[damaged] = b"\xff" * (damaged.stop - damaged.start)
+    path.write_bytes(content)
+    with pytest.raises(harness.CorruptFileError, match="it is damaged") as caught:
+        engine.to_arrow(plan)
+    assert (caught.value.cause, caught.value.table, caught.value.file) == ("CorruptDataFile", plan.table, str(path))
+
+
+def test_a_delete_file_is_named_as_duckdb_has_it(table: tuple[ScanPlan, Path]) -> None:
+    said = 'Invalid Input Error: Failed to read file "/d/deletes.parquet": ZSTD Decompression failure'
+    error = failures.engine_error(duckdb.InvalidInputException(said), table[0])
+    assert isinstance(error, harness.CorruptFileError)
+    assert error.file == "/d/deletes.parquet"
+
+
+def test_no_file_is_blamed_that_can_be_read(table: tuple[ScanPlan, Path]) -> None:
+    error = failures.engine_error(duckdb.Error("don't know what type: "), table[0])
+    assert isinstance(error, harness.CorruptFileError)
+    assert error.file is None
+
+
+def test_other_failures_are_the_engines(table: tuple[ScanPlan, Path]) -> None:
+    error = failures.engine_error(duckdb.ConversionException("Conversion Error:\n  no number"), table[0])
+    assert type(error) is harness.EngineError
+    assert (error.message, error.table) == ("DuckDB failed: Conversion Error: no number", table[0].table)
