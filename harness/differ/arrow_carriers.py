@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from harness.differ.elements import elements_of
 from harness.differ.forms import large
 from harness.differ.schemas import is_hugeint, is_list
+from harness.offsets import offsets_of
 
 _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)
 
@@ -122,8 +123,9 @@ def _carried(array: pa.Array) -> pa.Array:
 
 def _offsets(array: pa.MapArray) -> tuple[int, pa.Array]:
     """The first entry of a map array that may be a slice, and the offsets of its rows from there."""
-    first = array.offsets[0].as_py()
-    return first, pc.subtract(array.offsets, first)
+    offsets = offsets_of(array)
+    first = offsets[0].as_py()
+    return first, pc.subtract(offsets, first)
 
 
 def _mask(array: pa.Array) -> pa.Array | None:

@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 from harness.differ.elements import elements_of
 from harness.differ.schemas import is_hugeint, is_list
 from harness.errors import UnsupportedError
+from harness.offsets import offsets_of
 
 SignedZeros: TypeAlias = Literal["distinct", "equal"]
 """Whether -0.0 differs from 0.0."""
@@ -187,7 +188,7 @@ def _lists(array: pa.Array, zeros: SignedZeros) -> list[Any]:
 
 
 def _maps(array: pa.MapArray, zeros: SignedZeros) -> list[Any]:
-    offsets = array.offsets.to_pylist()  # into all entries, also those of rows that a slice leaves out
+    offsets = offsets_of(array).to_pylist()  # into all entries, also those of rows that a slice leaves out
     first, end = offsets[0], offsets[-1]
     keys = _values(array.keys.slice(first, end - first), zeros)
     values = _values(array.items.slice(first, end - first), zeros)

@@ -13,6 +13,7 @@ from harness.errors import CorruptFileError, HarnessError, UnsupportedError
 from harness.files.avro import read_avro
 from harness.files.orc import read_orc
 from harness.files.variant import variant_to_json
+from harness.offsets import offsets_of
 from harness.projection import PhysicalSchema, Source, Stored
 from harness.schema import Field, VariantType, children
 from harness.storage import Storage
@@ -95,5 +96,7 @@ def _decode(array: pa.Array, place: tuple[int, ...], encoded: set[tuple[int, ...
         return pa.StructArray.from_arrays(arrays, names=names, mask=pc.is_null(array))
     if pa.types.is_map(array.type):
         keys, items = _decode(array.keys, (*place, 0), encoded), _decode(array.items, (*place, 1), encoded)
-        return pa.MapArray.from_arrays(array.offsets, keys, items, mask=pc.is_null(array))
-    return pa.ListArray.from_arrays(array.offsets, _decode(array.values, (*place, 0), encoded), mask=pc.is_null(array))
+        return pa.MapArray.from_arrays(offsets_of(array), keys, items, mask=pc.is_null(array))
+    return pa.ListArray.from_arrays(
+        offsets_of(array), _decode(array.values, (*place, 0), encoded), mask=pc.is_null(array)
+    )

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.offsets import offsets_of
 from harness.projection import Source, Stored
 
 Use: TypeAlias = "Mapping[int, Use] | None"
@@ -44,9 +45,9 @@ def reshaped(array: pa.Array, wanted: pa.DataType, use: Use) -> pa.Array:
     if pa.types.is_map(wanted):
         keys = reshaped(array.keys, wanted.key_type, None if use is None else use.get(0))
         items = _part(array.items, wanted.item_type, use, 1)
-        return pa.MapArray.from_arrays(array.offsets, keys, items, type=wanted, mask=pc.is_null(array))
+        return pa.MapArray.from_arrays(offsets_of(array), keys, items, type=wanted, mask=pc.is_null(array))
     values = _part(array.values, wanted.value_type, use, 0)
-    return pa.ListArray.from_arrays(array.offsets, values, type=wanted, mask=pc.is_null(array))
+    return pa.ListArray.from_arrays(offsets_of(array), values, type=wanted, mask=pc.is_null(array))
 
 
 def _part(array: pa.Array, wanted: pa.DataType, use: Use, place: int) -> pa.Array:

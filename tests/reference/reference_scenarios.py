@@ -15,8 +15,10 @@ import pyarrow as pa
 from harness.conformance.judging import Answer, Measure, described, judge
 from harness.conformance.outcomes import Check, Outcome
 from harness.conformance.runner import table_at
+from harness.testing.agreement import Read, expectation_of
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
+from harness.testing.strategies import DrawnHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,29 @@ class Reference:
         counted[f"{self.name} scenarios not asked"] += not asked
         counted[f"{self.name} reads of scenarios"] += len(asked)
         counted[f"{self.name} reads of scenarios that differ"] += len(differing)
+        assert not wrong, "\n".join(wrong)
+
+    def check_drawn(self, drawn: DrawnHistory, place: Path, counted: Counter[str]) -> None:
+        """Every state of a drawn history that it can read agrees with the model."""
+        points = drawn.model.points()
+        scenario = Scenario(
+            name="drawn",
+            path=None,
+            title="A drawn history",
+            format=drawn.format,
+            clauses=(),
+            features=(),
+            table=drawn.table,
+            history=drawn.operations,
+            expectations=tuple(expectation_of(drawn.model, Read(at=point)) for point in points),
+        )
+        built = build(scenario, place)
+        checks = [self._judged(built, each) for each in built.expectations]
+        read = [check for check in checks if check.outcome not in (Outcome.SKIP, Outcome.UNSUPPORTED)]
+        counted[f"{self.name} tables drawn"] += bool(read)
+        counted[f"{self.name} tables drawn, not read"] += not read
+        counted[f"{self.name} reads of drawn tables"] += len(read)
+        wrong = [text for check in read if (text := self._surprise(scenario.name, check)) is not None]
         assert not wrong, "\n".join(wrong)
 
     def _surprise(self, scenario: str, check: Check) -> str | None:

@@ -8,14 +8,18 @@ from typing import Any
 
 import pytest
 from delta_differences import DIFFERENCES
-from reference_runs import MARKS
+from hypothesis import given
+from hypothesis import strategies as st
+from reference_runs import MARKS, drawn
 from reference_scenarios import Reference
 
 from harness.testing.scenarios.loading import find
 from harness.testing.scenarios.model import Scenario
+from harness.testing.strategies import DrawnHistory, histories
 
 pytestmark = MARKS
 
+KINDS = ("delta",)
 SCENARIOS = find("delta/*")
 NOT_ASKED = frozenset({"_file", "_pos", "_spec_id", "_partition", "_deleted"})
 
@@ -40,6 +44,14 @@ def test_harness_writes_and_delta_reads(
     scenario: Scenario, delta: Reference, tmp_path: Path, counted: Counter[str]
 ) -> None:
     delta.check(scenario, tmp_path, counted)
+
+
+@drawn(8)
+@given(history=st.sampled_from(KINDS).flatmap(histories))
+def test_harness_draws_and_delta_reads(
+    history: DrawnHistory, delta: Reference, tmp_path_factory: pytest.TempPathFactory, counted: Counter[str]
+) -> None:
+    delta.check_drawn(history, tmp_path_factory.mktemp("drawn"), counted)
 
 
 def test_delta_differences_are_of_scenarios_that_exist() -> None:

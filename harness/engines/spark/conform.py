@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import EngineError
+from harness.offsets import offsets_of
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -62,10 +63,10 @@ def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=_mask(array))
     if pa.types.is_map(wanted):
         keys, items = _conform(array.keys, wanted.key_type), _conform(array.items, wanted.item_type)
-        return pa.MapArray.from_arrays(array.offsets, keys, items, type=wanted, mask=_mask(array))
+        return pa.MapArray.from_arrays(offsets_of(array), keys, items, type=wanted, mask=_mask(array))
     if pa.types.is_list(wanted):
         values = _conform(array.values, wanted.value_type)
-        return pa.ListArray.from_arrays(array.offsets, values, type=wanted, mask=_mask(array))
+        return pa.ListArray.from_arrays(offsets_of(array), values, type=wanted, mask=_mask(array))
     if isinstance(wanted, pa.UuidType):
         return pa.ExtensionArray.from_storage(wanted, _uuid_bytes(array))
     if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(array.type):
