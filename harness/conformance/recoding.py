@@ -1,6 +1,6 @@
 """Columns of other engines in the types of the expected ones, where Arrow has several ways to hold a value.
 
-    uuid                           as text, in any case
+    uuid                           as text, in any case, also in maps, lists and structs
     map                            as a list of structs of a key and a value
 
 Anything else is left as it is: `harness.differ` compares by value what can be compared, and says what cannot.
@@ -34,8 +34,12 @@ def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     kind, type_ = pa.types, array.type
     if isinstance(wanted, pa.UuidType) and kind.is_string(normal_type(type_)):
         return _uuids(array, wanted)
+    if kind.is_map(wanted) and kind.is_map(type_):
+        plain = _copied(array)
+        return _map(plain, plain.keys, plain.items, wanted)
     if kind.is_map(wanted) and is_list(type_) and _is_entry(type_.value_type):
-        return _map(array, wanted)
+        plain = _list(array)
+        return _map(plain, plain.values.field(0), plain.values.field(1), wanted)
     if kind.is_struct(wanted) and kind.is_struct(type_):
         return _struct(array, wanted)
     if is_list(wanted) and is_list(type_):
@@ -48,7 +52,12 @@ def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 def _list(array: pa.Array) -> pa.ListArray:
     """A list of any layout in the plain one, without an offset and without values that no row shows."""
     plain = array.cast(_without_views(pa.list_(array.type.value_field)))  # Arrow cannot take views
-    return plain.take(pa.array(range(len(array)), pa.int64()))
+    return _copied(plain)
+
+
+def _copied(array: pa.Array) -> pa.Array:
+    """The same rows, without an offset and without entries that no row shows."""
+    return array.take(pa.array(range(len(array)), pa.int64()))
 
 
 def _without_views(type_: pa.DataType) -> pa.DataType:
@@ -79,13 +88,13 @@ def _is_entry(type_: pa.DataType) -> bool:
     return bool(pa.types.is_struct(type_)) and type_.num_fields == 2
 
 
-def _map(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    plain = _list(array)
-    entries = plain.values
-    keys, items = _array(entries.field(0), wanted.key_type), _array(entries.field(1), wanted.item_type)
+def _map(array: pa.Array, keys: pa.Array, items: pa.Array, wanted: pa.DataType) -> pa.Array:
     if keys.null_count:
         return array  # no map has such a key
-    return pa.MapArray.from_arrays(plain.offsets, keys, items, mask=_nulls(plain))
+    keys, items = _array(keys, wanted.key_type), _array(items, wanted.item_type)
+    if pa.types.is_map(array.type) and array.type.key_type == keys.type and array.type.item_type == items.type:
+        return array
+    return pa.MapArray.from_arrays(array.offsets, keys, items, mask=_nulls(array))
 
 
 def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
