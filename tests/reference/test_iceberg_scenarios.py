@@ -47,7 +47,7 @@ def in_spark(history: DrawnHistory) -> bool:
     return LACKING.search(repr((history.table, history.operations))) is None
 
 
-@drawn(8)
+@drawn(30)
 @given(history=st.sampled_from(KINDS).flatmap(histories).filter(in_spark))
 def test_harness_draws_and_iceberg_reads(
     history: DrawnHistory, iceberg: Reference, tmp_path_factory: pytest.TempPathFactory, counted: Counter[str]
