@@ -18,6 +18,8 @@ from harness.differ.sides import Buckets, Sums
 
 MOST_AT_ONCE = 8_000_000
 """Hashes that are looked at in one go, of both sides together."""
+_MOST_KEYS = 4_000_000
+"""Keys that an engine groups in one go: it holds them all, and a little more than as much again."""
 _MEMORY = "800MB"
 
 Hash: TypeAlias = tuple[int, int]
@@ -90,7 +92,7 @@ def passes(left: Buckets, right: Buckets, most: int = MOST_AT_ONCE) -> Iterator[
     return _turns(sizes, most)
 
 
-def passes_of_one(buckets: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
+def passes_of_one(buckets: Buckets, most: int = _MOST_KEYS) -> Iterator[tuple[int, ...]]:
     """All buckets of one side, in turns that hold at most `most` rows, or one bucket."""
     return _turns(((bucket, sums.rows) for bucket, sums in sorted(buckets.items())), most)
 
