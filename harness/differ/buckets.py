@@ -19,7 +19,7 @@ from harness.differ.sides import Buckets, Sums
 MOST_AT_ONCE = 8_000_000
 """Hashes that are looked at in one go, of both sides together."""
 _MOST_KEYS = 4_000_000
-"""Keys that an engine groups in one go: it holds them all, and a little more than as much again."""
+"""Keys that an engine groups in one go, and holds all of."""
 _MEMORY = "800MB"
 
 Hash: TypeAlias = tuple[int, int]
