@@ -35,8 +35,9 @@ def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if isinstance(wanted, pa.UuidType) and kind.is_string(normal_type(type_)):
         return _uuids(array, wanted)
     if kind.is_map(wanted) and kind.is_map(type_):
-        plain = _copied(array)
-        return _map(plain, plain.keys, plain.items, wanted)
+        plain = _plain(array, type_)
+        changed = _map(plain, plain.keys, plain.items, wanted)
+        return array if changed is plain else changed
     if kind.is_map(wanted) and is_list(type_) and _is_entry(type_.value_type):
         plain = _list(array)
         return _map(plain, plain.values.field(0), plain.values.field(1), wanted)
@@ -51,13 +52,13 @@ def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def _list(array: pa.Array) -> pa.ListArray:
     """A list of any layout in the plain one, without an offset and without values that no row shows."""
-    plain = array.cast(_without_views(pa.list_(array.type.value_field)))  # Arrow cannot take views
-    return _copied(plain)
+    return _plain(array, pa.list_(array.type.value_field))
 
 
-def _copied(array: pa.Array) -> pa.Array:
-    """The same rows, without an offset and without entries that no row shows."""
-    return array.take(pa.array(range(len(array)), pa.int64()))
+def _plain(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """The same rows in a type, but views, without an offset and without entries that no row shows."""
+    plain = array.cast(_without_views(type_))  # Arrow cannot take views
+    return plain.take(pa.array(range(len(plain)), pa.int64()))
 
 
 def _without_views(type_: pa.DataType) -> pa.DataType:

@@ -46,6 +46,12 @@ def struct_of(values: pa.DataType) -> pa.DataType:
             id="texts of UUIDs in maps",
         ),
         pytest.param(
+            pa.array([[("a", TEXT)], None], pa.map_(pa.string_view(), pa.string_view())),
+            pa.map_(pa.string(), pa.uuid()),
+            [[("a", uuid.UUID(TEXT))], None],
+            id="views of UUIDs in maps",
+        ),
+        pytest.param(
             pa.array([{"m": None}], struct_of(pa.string())),
             struct_of(pa.uuid()),
             [{"m": None}],
@@ -64,5 +70,12 @@ def test_a_map_that_is_as_wanted_stays() -> None:
     type_ = pa.map_(pa.field("k", pa.string(), nullable=False), pa.field("v", pa.int64(), nullable=False))
     rows = pa.table({"c": pa.array([[("a", 1)]], type_)})
     table, notes = recoded(rows, pa.schema([("c", pa.map_(pa.string(), pa.int64()))]))
+    assert table.equals(rows)
+    assert notes == ()
+
+
+def test_a_map_of_views_without_uuids_stays() -> None:
+    rows = pa.table({"c": pa.array([[("a", "b")], None], pa.map_(pa.string_view(), pa.string_view()))})
+    table, notes = recoded(rows, pa.schema([("c", pa.map_(pa.string(), pa.string()))]))
     assert table.equals(rows)
     assert notes == ()
