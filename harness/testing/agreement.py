@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from harness.errors import UnsupportedError
 from harness.table import open_table
 from harness.testing.model import TableModel, arrow_rows, scenario_rows
 from harness.testing.planner import plan_unpruned
-from harness.testing.scenarios.model import Expectation, History, Scenario, Selector
+from harness.testing.scenarios.model import Expectation, History, Scenario, Selector, TableFormat
 from harness.testing.strategies.predicates import Predicate, holds, sql
 
 CURRENT = Selector()
@@ -41,6 +41,26 @@ class Disagreement(AssertionError):
         self.scenario = scenario
         self.engine = engine
         self.read = read
+
+
+def drawn_scenario(
+    format_: TableFormat,
+    table: Mapping[str, Any],
+    operations: Sequence[Mapping[str, Any]],
+    expectations: tuple[Expectation, ...] = (),
+) -> Scenario:
+    """The scenario of a table that was drawn. table, operations, expectations: as in a scenario's file."""
+    return Scenario(
+        name="drawn",
+        path=None,
+        title=f"A drawn history of {len(operations)} operations",
+        format=format_,
+        clauses=(),
+        features=(),
+        table=table,
+        history=tuple(operations),
+        expectations=expectations,
+    )
 
 
 def disagreement_of(

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from harness.testing.agreement import Disagreement, Read, disagreement_of
+from harness.testing.agreement import Disagreement, Read, disagreement_of, drawn_scenario
 from harness.testing.model import TableModel, model_of
 from harness.testing.scenarios.building import begin
 from harness.testing.scenarios.model import History, Scenario
@@ -86,17 +86,7 @@ class TableMachine(RuleBasedStateMachine):
             raise found
 
     def _scenario(self) -> Scenario:
-        return Scenario(
-            name="drawn",
-            path=None,
-            title=f"A drawn history of {len(self.operations)} operations",
-            format=format_of(self.kind),
-            clauses=(),
-            features=(),
-            table=self.table,
-            history=tuple(self.operations),
-            expectations=(),
-        )
+        return drawn_scenario(format_of(self.kind), self.table, self.operations)
 
 
 def machine(

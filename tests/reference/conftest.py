@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -10,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from delta_session import QUICK
+from reference_session import QUICK, QUICK_DELTA, start
 
 import harness
-from harness.conformance import readers
+from harness.conformance.readers import PINNED
 
-PINNED = json.loads((Path(readers.__file__).parent / "reference.json").read_text(encoding="utf-8"))
 COUNTED = pytest.StashKey[Counter[str]]()
 
 
@@ -34,14 +32,7 @@ def iceberg_spark(warehouse: Path) -> Iterator[Any]:
         "spark.sql.catalog.ice.warehouse": str(warehouse),
         "spark.sql.catalog.ice.cache-enabled": "false",
     }
-    # Of many small statements, compiling is what costs.
-    quick = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": "1",
-    }
-    session = _session("iceberg", {**catalog, **quick})
+    session = _session("iceberg", {**catalog, **QUICK, "spark.sql.shuffle.partitions": "1"})
     yield session
     session.stop()
 
@@ -49,7 +40,7 @@ def iceberg_spark(warehouse: Path) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def delta_spark() -> Iterator[Any]:
     """Spark with Delta Lake."""
-    session = _session("delta", QUICK)
+    session = _session("delta", QUICK_DELTA)
     yield session
     session.stop()
 
@@ -60,10 +51,10 @@ def _session(name: str, settings: dict[str, str]) -> Any:
         pytest.fail(
             f"{name} wants pyspark {pinned['pyspark']}, {version('pyspark')} is installed: run nox -s reference"
         )
-    packages = ",".join(pinned["packages"])
     try:
-        return harness.spark_session(config={"spark.jars.packages": packages, **pinned["settings"], **settings})
+        return start(name, settings)
     except harness.EngineError as error:
+        packages = ",".join(pinned["packages"])
         pytest.exit(f"Spark does not start with {packages}, which come from Maven Central: {error}", returncode=2)
 
 

@@ -44,8 +44,9 @@ class Compared:
 
     def every_moment(self) -> None:
         """Which snapshot is read of the moment at which each became current."""
+        opened = harness.open_table(self.written.location)
         for entry in loaded(self.written.spark, self.written.table).history():
-            found = harness.open_table(self.written.location).snapshot(timestamp=entry.timestampMillis())
+            found = opened.snapshot(timestamp=entry.timestampMillis())
             assert found.id == entry.snapshotId(), f"timestamp {entry.timestampMillis()}"
             self.counted["Iceberg moments"] += 1
 

@@ -42,6 +42,14 @@ _KEYS = (
     "CALL ice.system.rewrite_data_files(table => '{ref}', options => map('rewrite-all', 'true'))",
     "INSERT INTO {t} VALUES (7, 'late', 7)",
 )
+KEYS_OF_PARTITIONS = (
+    create("id bigint, p string, d double", 2, ON_READ),
+    "INSERT INTO {t} VALUES (1, 'x', 0.5), (2, 'y', NULL), (3, NULL, -0.0D)",
+    "ALTER TABLE {t} ADD PARTITION FIELD p",
+    "INSERT INTO {t} VALUES (1, 'x', 1), (1, 'y', 2), (2, 'x', 3), (4, NULL, 4)",
+    equality_delete("id", where="p", equals="y"),
+    "INSERT INTO {t} VALUES (1, 'x', 5), (2, NULL, 6)",
+)
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 
 HISTORIES = (
@@ -261,12 +269,7 @@ HISTORIES = (
     History(
         "equality-deletes-of-partitions",
         (
-            create("id bigint, p string, d double", 2, ON_READ),
-            "INSERT INTO {t} VALUES (1, 'x', 0.5), (2, 'y', NULL), (3, NULL, -0.0D)",
-            "ALTER TABLE {t} ADD PARTITION FIELD p",
-            "INSERT INTO {t} VALUES (1, 'x', 1), (1, 'y', 2), (2, 'x', 3), (4, NULL, 4)",
-            equality_delete("id", where="p", equals="y"),
-            "INSERT INTO {t} VALUES (1, 'x', 5), (2, NULL, 6)",
+            *KEYS_OF_PARTITIONS,
             equality_delete("id", where="d", equals=5.0, whole=True),
             "ALTER TABLE {t} ADD PARTITION FIELD bucket(2, id)",
             "INSERT INTO {t} VALUES (1, 'x', 7), (2, 'x', 8), (3, 'x', 9), (4, 'x', 10)",

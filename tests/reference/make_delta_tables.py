@@ -8,7 +8,6 @@ every read of it as columns and rows, a value that JSON has not as Python's text
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,15 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from delta_session import QUICK
+from reference_session import QUICK_DELTA, start
 from small_tables import write_reads, write_versions
 
-import harness
-from harness.conformance import readers
+from harness.conformance.readers import PINNED
 from harness.testing.scenarios.loading import fixtures_directory
 
 PLACE = fixtures_directory() / "reference" / "delta"
-PINNED = json.loads((Path(readers.__file__).parent / "reference.json").read_text(encoding="utf-8"))["delta"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +130,11 @@ TABLES = (
 
 def main() -> None:
     """Writes every table, and what was read."""
-    settings = {"spark.jars.packages": ",".join(PINNED["packages"]), **PINNED["settings"], **QUICK}
-    spark = harness.spark_session(config=settings)
+    spark = start("delta", QUICK_DELTA)
     shutil.rmtree(PLACE, ignore_errors=True)
     for small in TABLES:
         _write(spark, small)
-    write_versions(PLACE, spark, PINNED["packages"], Path(__file__).name)
+    write_versions(PLACE, spark, PINNED["delta"]["packages"], Path(__file__).name)
     spark.stop()
 
 

@@ -9,7 +9,6 @@ wrote. The paths in a table are of a file system `viewfs://reference`, so that w
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -19,15 +18,15 @@ from typing import Any
 
 import pyarrow as pa
 from iceberg_equality import equality_delete
+from iceberg_histories import KEYS_OF_PARTITIONS
 from iceberg_history import ON_READ, Step, create
+from reference_session import start
 from small_tables import write_reads, write_versions
 
-import harness
-from harness.conformance import readers
+from harness.conformance.readers import PINNED
 from harness.testing.scenarios.loading import fixtures_directory
 
 PLACE = fixtures_directory() / "reference" / "iceberg"
-PINNED = json.loads((Path(readers.__file__).parent / "reference.json").read_text(encoding="utf-8"))["iceberg"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +64,7 @@ TABLES = (
     Small(
         "equality-deletes",
         (
-            create("id bigint, p string, d double", 2, ON_READ),
-            "INSERT INTO {t} VALUES (1, 'x', 0.5), (2, 'y', NULL), (3, NULL, -0.0D)",
-            "ALTER TABLE {t} ADD PARTITION FIELD p",
-            "INSERT INTO {t} VALUES (1, 'x', 1), (1, 'y', 2), (2, 'x', 3), (4, NULL, 4)",
-            equality_delete("id", where="p", equals="y"),
-            "INSERT INTO {t} VALUES (1, 'x', 5), (2, NULL, 6)",
+            *KEYS_OF_PARTITIONS,
             equality_delete("p", "id", where="d", equals=5.0, whole=True, format="AVRO"),
             equality_delete("p", where="p", equals=None, whole=True, format="ORC"),
             "INSERT INTO {t} VALUES (5, NULL, 7)",
@@ -135,7 +129,7 @@ def main() -> None:
         spark = _session(directory)
         for small in TABLES:
             _write(spark, small, Path(directory))
-        write_versions(PLACE, spark, PINNED["packages"], Path(__file__).name)
+        write_versions(PLACE, spark, PINNED["iceberg"]["packages"], Path(__file__).name)
         spark.stop()
 
 
@@ -147,8 +141,7 @@ def _session(directory: str) -> Any:
         "spark.sql.catalog.ice.warehouse": "viewfs://reference/warehouse",
         "spark.sql.catalog.ice.cache-enabled": "false",
     }
-    packages = {"spark.jars.packages": ",".join(PINNED["packages"])}
-    return harness.spark_session(config={**packages, **PINNED["settings"], **catalog})
+    return start("iceberg", catalog)
 
 
 def _write(spark: Any, small: Small, directory: Path) -> None:

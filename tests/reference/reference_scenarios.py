@@ -15,7 +15,7 @@ import pyarrow as pa
 from harness.conformance.judging import Answer, Measure, described, judge
 from harness.conformance.outcomes import Check, Outcome
 from harness.conformance.runner import table_at
-from harness.testing.agreement import Read, expectation_of
+from harness.testing.agreement import Read, drawn_scenario, expectation_of
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
 from harness.testing.strategies import DrawnHistory
@@ -56,17 +56,8 @@ class Reference:
     def check_drawn(self, drawn: DrawnHistory, place: Path, counted: Counter[str]) -> None:
         """Every state of a drawn history that it can read agrees with the model."""
         points = drawn.model.points()
-        scenario = Scenario(
-            name="drawn",
-            path=None,
-            title="A drawn history",
-            format=drawn.format,
-            clauses=(),
-            features=(),
-            table=drawn.table,
-            history=drawn.operations,
-            expectations=tuple(expectation_of(drawn.model, Read(at=point)) for point in points),
-        )
+        expected = tuple(expectation_of(drawn.model, Read(at=point)) for point in points)
+        scenario = drawn_scenario(drawn.format, drawn.table, drawn.operations, expected)
         built = build(scenario, place)
         checks = [self._judged(built, each) for each in built.expectations]
         read = [check for check in checks if check.outcome not in (Outcome.SKIP, Outcome.UNSUPPORTED)]

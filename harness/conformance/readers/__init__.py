@@ -13,7 +13,8 @@ from pathlib import Path
 from harness.conformance.workers import WorkerScript
 
 _HERE = Path(__file__).parent
-_PINNED = json.loads((_HERE / "reference.json").read_text(encoding="utf-8"))
+PINNED = json.loads((_HERE / "reference.json").read_text(encoding="utf-8"))
+"""By format: the pyspark, packages and settings of its reference implementation."""
 
 
 def _reader(name: str, modules: tuple[str, ...], install: str) -> WorkerScript:
@@ -22,7 +23,7 @@ def _reader(name: str, modules: tuple[str, ...], install: str) -> WorkerScript:
 
 
 def _reference(format: str) -> WorkerScript:
-    install = f"pyspark=={_PINNED[format]['pyspark']} pyarrow 'pandas<3'"
+    install = f"pyspark=={PINNED[format]['pyspark']} pyarrow 'pandas<3'"
     script = _HERE / "spark_reference_reader.py"
     return WorkerScript(
         name=f"spark-{format}", script=script, modules=("pyspark",), install=install, arguments=(format,)
