@@ -16,9 +16,10 @@
     │   └── EncryptedTableError   legal, and harness holds no key
     └── EngineError               an engine failed while it ran a plan
 
-The requirement files name many finer causes (`CorruptManifest`, `MultipleDVs`, ...). They are the `cause` attribute,
-text for logs and tests, not classes, because a caller does the same about all causes of one class.
-A message is one line: the problem and what to do, then table, file, field and rule in brackets.
+There are many finer causes (`CorruptManifest`, `MultipleDVs`, ...). They are the `cause` attribute, text for logs and
+tests, not classes, because a caller does the same about all causes of one class.
+A message is one line: the problem and what to do, then table, file, field and rule in brackets. What a rule says stands
+in `docs/rules`; `harness rule iceberg 4.18` prints it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class HarnessError(Exception):
 
     Args:
         message: one sentence: what is wrong, with got and expected, and what to do where that is known.
-        cause: the name in the requirement files' catalogue (Iceberg section 12, Delta "Error classes").
+        cause: a name for what is wrong, finer than the class, such as `MultipleDVs`.
         table: the table's location or name.
         snapshot: id or version of the snapshot that was being read.
         file: the file at fault; "recorded (physical)" where the two differ.

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import harness
-from harness.cli import build, demo, diff, doctor, info, plan, query, run, terminal
+from harness.cli import build, demo, diff, doctor, info, plan, query, rule, run, terminal
 
 app = typer.Typer(
     name="harness",
@@ -42,3 +42,4 @@ app.command("run")(run.run)
 app.command("build")(build.build)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
+app.command("rule")(rule.rule)
