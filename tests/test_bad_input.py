@@ -1,4 +1,4 @@
-"""Tables that break a rule, or ask for what is not read: one named error in one line, no rows (iceberg section 12)."""
+"""Tables that break a rule, or ask for what is not read: one named error in one line, no rows."""
 
 from __future__ import annotations
 

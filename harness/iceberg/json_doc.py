@@ -23,7 +23,7 @@ class Json:
     value: as `json.loads` gives it.
     file: the document, for errors.
     path: keys and indexes from the document's root to the value.
-    rule: the requirement that errors cite.
+    rule: the rule that errors cite.
     """
 
     value: Any

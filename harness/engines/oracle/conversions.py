@@ -1,6 +1,6 @@
 """Single stored values as values of the table's type: which pairs of types have an exact meaning, and what it is.
 
-Spec: Iceberg, "Schema Evolution" and section 6 of the requirements; Delta, "Type Widening" (T16 to T24).
+Spec: Iceberg, "Schema Evolution" and "Appendix A" (iceberg section 6); Delta, "Type Widening" (T16 to T24).
 """
 
 from __future__ import annotations

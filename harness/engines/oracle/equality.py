@@ -1,6 +1,6 @@
 """Equality deletes: every delete file becomes a set of keys, and a data row dies if its own key is in one of them.
 
-Spec: Iceberg, "Equality Delete Files" and "Scan Planning"; requirements 4d.
+Spec: Iceberg, "Equality Delete Files" and "Scan Planning"; iceberg section 4d.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 It reads metadata, manifests and logs with the plainest code that does it, one after the other, and shares none with
 the formats of harness. So where both planners give the same rows, pruning and replay did no harm. Numbers of rules in
-its modules are those of the formats' requirement lists.
+its modules are those of the pages in `docs/rules`.
 """
 
 from __future__ import annotations
