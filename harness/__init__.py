@@ -20,6 +20,7 @@ Where to look:
     predicate   filters that planning understands; `projection`: a file's columns onto a table's
     storage     bytes by location, recorded and physical paths
     errors      every refusal, one class per cause that a caller can act on
+    rules       what the numbered rules say that errors and docstrings cite; the text is in docs/rules
     iceberg/    metadata file → manifests → ScanPlan
     delta/      log segment → actions → state of a version → ScanPlan
     files/      physical schemas and rows of data files

@@ -166,7 +166,7 @@ class _Reader:
         for name, values in columns.items():
             if values.null_count and not schema.field(name).nullable:
                 raise CorruptFileError(
-                    f"A file of the checkpoint has no {name}", cause="LogCorrupt", file=file, rule="delta L25"
+                    f"A file of the checkpoint has no {name}", cause="LogCorrupt", file=file, rule="delta L17"
                 )
         columns["key"] = columns["physical"] = self.locator.locate(columns["path"], file=file)
         table = pa.table([columns[name] for name in schema.names], schema=schema)

@@ -59,7 +59,7 @@ class TableRoot:
         """The file that `recorded` names: see the module. Relative paths start at this folder.
 
         Raises:
-            InvalidTableError: a path that is empty, or has an escape that is none. Rule: delta L38.
+            InvalidTableError: a path that is empty, or has an escape that is none. Rules: delta L25, L38.
             UnsupportedError: a `file:` URI of another host. Rule: delta L41.
         """
         if recorded == "":

@@ -302,6 +302,10 @@ def test_unreadable_checkpoint_says_why(tmp_path, make, error, reason):
     assert got.error.file is not None
 
 
+def test_a_file_without_size_cites_the_rule_about_columns_of_a_checkpoint(tmp_path):
+    assert read(tmp_path, _no_size(tmp_path)).error.rule == "delta L17"
+
+
 def struct_stats(fields):
     return {"add": pa.struct({"path": pa.string(), "size": pa.int64(), "stats_parsed": pa.struct(fields)})}
 
