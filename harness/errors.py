@@ -23,6 +23,13 @@ A message is one line: the problem and what to do, then table, file, field and r
 
 from __future__ import annotations
 
+import re
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+
+from harness.rules import in_format
+
 
 class HarnessError(Exception):
     """Base of all errors that harness raises on purpose.
@@ -35,6 +42,7 @@ class HarnessError(Exception):
         file: the file at fault; "recorded (physical)" where the two differ.
         field: the field or column at fault.
         rule: the number of the rule that was broken, such as "iceberg 4.18".
+        options: the Python arguments that the message names, so that a command can say its own options instead.
     """
 
     def __init__(
@@ -47,6 +55,7 @@ class HarnessError(Exception):
         file: str | None = None,
         field: str | None = None,
         rule: str | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         super().__init__(message)
         self.message = " ".join(message.split())
@@ -56,8 +65,20 @@ class HarnessError(Exception):
         self.file = file
         self.field = field
         self.rule = rule
+        self.options = tuple(options)
 
     def __str__(self) -> str:
+        return self.spelled(lambda name, value: name if value is None else f"{name}={value}")
+
+    def spelled(self, spell: Callable[[str, str | None], str]) -> str:
+        """The error's line, in which `spell` says how an option is written.
+
+        spell: gets the option's name in Python, and the Python text of the value that stands beside it, if one does.
+        """
+        message = self.message
+        for option in self.options:
+            written = re.compile(rf"(?<![\w.]){option}(?:=('[^']*'|\w*))?(?!\w)")
+            message = written.sub(lambda found, option=option: spell(option, found[1]), message)  # type: ignore[misc]
         context = [
             f"{label} {value}"
             for label, value in (
@@ -69,20 +90,38 @@ class HarnessError(Exception):
             )
             if value is not None
         ]
-        return f"{self.message} [{self.cause}; {', '.join(context)}]" if context else f"{self.message} [{self.cause}]"
+        return f"{message} [{self.cause}; {', '.join(context)}]" if context else f"{message} [{self.cause}]"
 
     def within(
-        self, *, table: str | None = None, snapshot: int | str | None = None, file: str | None = None
+        self,
+        *,
+        table: str | None = None,
+        snapshot: int | str | None = None,
+        file: str | None = None,
+        format: str | None = None,
     ) -> HarnessError:
-        """This error with the places filled in that the raising code could not know; what is set stays."""
+        """This error with the places filled in that the raising code could not know; what is set stays.
+
+        format: the table's; code for both formats cites Iceberg's rules, which become those of Delta.
+        """
         self.table = self.table if self.table is not None else table
         self.snapshot = self.snapshot if self.snapshot is not None else snapshot
         self.file = self.file if self.file is not None else file
+        self.rule = in_format(self.rule, format)
         return self
 
 
 class HarnessWarning(UserWarning):
     """Something about a table that is legal, or harmless to its rows, and that its owner should know."""
+
+
+def warn(sentence: str) -> None:
+    """Gives a HarnessWarning that points to the line of the user's code which called harness."""
+    # `skip_file_prefixes` of warnings.warn would do, from Python 3.12 on.
+    depth, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "harness":
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(sentence, HarnessWarning, stacklevel=depth)
 
 
 class RequestError(HarnessError):

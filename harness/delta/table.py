@@ -77,7 +77,7 @@ class DeltaTable:
         try:
             return Selection(self._snapshot(self._version(version, timestamp, ref)))
         except HarnessError as error:
-            raise error.within(table=self.location) from error.__cause__
+            raise error.within(table=self.location, format="delta") from error.__cause__
 
     def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
         """The plan of a read, see `harness.delta.scan.plan_scan`."""
@@ -213,7 +213,7 @@ def load(
     try:
         return with_listing(storage, root.path, opened)
     except HarnessError as error:
-        raise error.within(table=location) from error.__cause__
+        raise error.within(table=location, format="delta") from error.__cause__
 
 
 def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:

@@ -79,7 +79,7 @@ class Opening:
             plan, snapshot = _place(data)
             engine = f"{self.engine} {find_engine(self.engine).version()}"
             name = self.name or plan.rstrip("/").rpartition("/")[2]
-            return SideInfo(name=name, engine=engine, table=plan, snapshot=snapshot)
+            return SideInfo(name=name, engine=engine, table=plan, snapshot=snapshot, format=_format(data))
         if is_relation(data):
             return SideInfo(name=self.name or "DuckDB relation", engine=f"duckdb {duckdb.__version__}")
         if is_frame(data):
@@ -111,7 +111,7 @@ class Opening:
                 rows = find_engine(self.engine).to_arrow(plan)
                 return open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
             except HarnessError as error:
-                raise error.within(table=plan.table, snapshot=plan.snapshot) from None
+                raise error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) from None
         if is_relation(data):
             return self._relation(data, info)
         if is_frame(data):
@@ -191,6 +191,16 @@ def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None]:
             return data.table.location, data.id
         case Changes(plan=plan):
             return plan.table, plan.snapshot
+
+
+def _format(data: Table | Snapshot | Changes) -> str:
+    match data:
+        case Table():
+            return data.format
+        case Snapshot():
+            return data.table.format
+        case Changes(plan=plan):
+            return plan.format
 
 
 def _duckdb_table(plan: ScanPlan, info: SideInfo) -> Side:
