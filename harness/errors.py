@@ -68,17 +68,6 @@ class HarnessError(Exception):
         self.options = tuple(options)
 
     def __str__(self) -> str:
-        return self.spelled(lambda name, value: name if value is None else f"{name}={value}")
-
-    def spelled(self, spell: Callable[[str, str | None], str]) -> str:
-        """The error's line, in which `spell` says how an option is written.
-
-        spell: gets the option's name in Python, and the Python text of the value that stands beside it, if one does.
-        """
-        message = self.message
-        for option in self.options:
-            written = re.compile(rf"(?<![\w.]){option}(?:=('[^']*'|\w*))?(?!\w)")
-            message = written.sub(lambda found, option=option: spell(option, found[1]), message)  # type: ignore[misc]
         context = [
             f"{label} {value}"
             for label, value in (
@@ -90,7 +79,7 @@ class HarnessError(Exception):
             )
             if value is not None
         ]
-        return f"{message} [{self.cause}; {', '.join(context)}]" if context else f"{message} [{self.cause}]"
+        return f"{self.message} [{self.cause}; {', '.join(context)}]" if context else f"{self.message} [{self.cause}]"
 
     def within(
         self,
@@ -108,6 +97,17 @@ class HarnessError(Exception):
         self.snapshot = self.snapshot if self.snapshot is not None else snapshot
         self.file = self.file if self.file is not None else file
         self.rule = in_format(self.rule, format)
+        return self
+
+    def respelled(self, spell: Callable[[str, str | None], str]) -> HarnessError:
+        """This error with its options as a command knows them.
+
+        spell: how an option is written, given its name in Python and what stands behind `=`, if anything does.
+        """
+        for option in self.options:
+            written = re.compile(rf"(?<![\w.-]){option}(?:=('[^']*'|\w*))?(?!\w)")
+            self.message = written.sub(lambda found, name=option: spell(name, found[1]), self.message)  # type: ignore[misc]
+        self.options = ()
         return self
 
 

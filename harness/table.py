@@ -146,7 +146,10 @@ class Table:
         """
         if version is not None:
             if snapshot_id is not None:
-                raise RequestError("Cannot select by snapshot_id and version at once: give one of them")
+                raise RequestError(
+                    "Cannot select by snapshot_id and version at once: give one of them",
+                    options=("snapshot_id", "version"),
+                )
             if self.format != "delta":
                 raise RequestError(f"Cannot select version {version}: {self.format} tables have snapshot ids")
         return Snapshot(self, self.source.select(snapshot_id if version is None else version, timestamp, ref))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import harness
+from harness.cli import main, options
 from harness.errors import HarnessError
 from harness.rules import in_format
 from harness.testing.delta import DeltaTable
+from harness.testing.iceberg import IcebergTable
 
 PACKAGE = Path(harness.__file__).parent
 NOT_SHARED = ("iceberg", "testing", "conformance", "rules.py")
@@ -140,3 +145,101 @@ def test_an_ambiguous_name_in_a_filter_cites_delta(tmp_path) -> None:
         parse_filter("a = 1", Schema(fields=fields), case_sensitive=False)
     assert caught.value.rule == "iceberg 5.21"
     assert caught.value.within(format="delta").rule == "delta T2"
+
+
+# The names of options.
+
+
+ARGUMENTS = {
+    name
+    for function in (
+        harness.open_table,
+        harness.sql,
+        harness.Table.snapshot,
+        harness.Table.changes,
+        harness.Snapshot.plan,
+        harness.Snapshot.to_arrow,
+    )
+    for name in inspect.signature(function).parameters
+}
+
+
+def test_an_error_that_names_an_argument_carries_it() -> None:
+    # So the command can say its own option. A word with an underscore, or with `=` behind it, is no English.
+    lacking = []
+    for file, tree in sources("testing", "conformance", "cli"):
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef) and any(map(raises, ast.walk(function))):
+                body = function.body[1:] if ast.get_docstring(function) else function.body
+                nodes = [node for part in body for node in ast.walk(part)]
+                said = " ".join(text for text in texts(nodes) if " " in text)
+                words = re.findall(r"(?<![\w.'])(\w+_\w+)(?![\w.'(])|\b(\w+)=", said)
+                named = {word for pair in words for word in pair} & ARGUMENTS
+                carried = [n for k in nodes if is_options(k) for n in texts(ast.walk(k))]
+                lacking += [f"{file.name}:{function.lineno} {name}" for name in named - set(carried)]
+    assert lacking == []
+
+
+def texts(nodes: Iterable[ast.AST]) -> list[str]:
+    return [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+
+
+def is_options(node: ast.AST) -> bool:
+    return (isinstance(node, ast.keyword) and node.arg == "options") or (
+        isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "options"
+    )
+
+
+def raises(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error")
+
+
+@pytest.mark.parametrize(
+    ("message", "names", "expected"),
+    [
+        ("or set allow_version_guess", ["allow_version_guess"], "or set --allow-version-guess"),
+        ("Say format_hint='delta' or so", ["format_hint"], "Say --format-hint delta or so"),
+        ("choose one with columns=, or", ["columns"], "choose one with --columns, or"),
+        ("by snapshot_id and timestamp", ["snapshot_id", "timestamp"], "by --snapshot and --timestamp"),
+        ("my_path_map, a.path_map", ["path_map"], "my_path_map, a.path_map"),
+        ("say engine='spark'", ["engine"], "say engine='spark'"),
+        ("a path_map of yours", [], "a path_map of yours"),
+    ],
+)
+def test_the_command_spells_the_options_of_an_error(message, names, expected) -> None:
+    assert HarnessError(message, options=names).respelled(options.spelled).message == expected
+
+
+def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
+    ours = [f.name for group in (options.Opening, options.Reading) for f in dataclasses.fields(group)]
+    assert {options.spelled(name, None) for name in ours if name != "storage_option"} == {
+        f"--{name.replace('_', '-')}" for name in ours if name != "storage_option"
+    }
+
+
+def test_a_guess_is_asked_for_by_the_commands_option(tmp_path, capfd) -> None:
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"}, metadata_names="uuid")
+    directory = t.metadata_path.parent
+    assert main(["info", str(tmp_path / "t")]) == 2
+    assert capfd.readouterr().err == (
+        f"error: Cannot tell the current metadata file: there is no version hint, and '{t.metadata_path.name}' is only "
+        "the highest number; name the metadata file itself, or set --allow-version-guess "
+        f"[AmbiguousMetadata; table {tmp_path / 't'}, file {directory}, rule iceberg 1.5]\n"
+    )
+
+
+def test_a_checkpoint_alone_is_read_by_the_commands_option(delta, capfd) -> None:
+    delta.checkpoint()
+    for commit in (delta.directory / "_delta_log").glob("*.json"):
+        commit.unlink()
+    assert main(["info", str(delta.directory)]) == 2
+    assert "so it may be a partial copy; --allow-checkpoint-only reads it all the same" in capfd.readouterr().err
+    assert main(["info", str(delta.directory), "--allow-checkpoint-only"]) == 0
+
+
+def test_a_side_that_failed_is_told_with_the_commands_options(delta, capfd) -> None:
+    delta.live_files[0].file.unlink()
+    assert main(["diff", str(delta.directory), "--engines", "duckdb"]) == 2
+    shown = capfd.readouterr()
+    assert "map its path with --path-map" in shown.err
+    assert "path_map" not in shown.out + shown.err

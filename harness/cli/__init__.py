@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (default: the process's own) and return the exit code."""
     import typer
 
-    from harness.cli import terminal
+    from harness.cli import options, terminal
     from harness.cli.app import app
 
     try:
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else DONE
     except HarnessError as error:
-        terminal.error(str(error))
+        terminal.error(str(error.respelled(options.spelled)))
     except KeyboardInterrupt:
         terminal.message("interrupted")
         return INTERRUPTED

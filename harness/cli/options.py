@@ -68,6 +68,10 @@ LenientDeletePartition: TypeAlias = Annotated[
 AllowDuplicateFiles: TypeAlias = Annotated[
     bool, typer.Option("--allow-duplicate-files", help="Read a data file twice that is listed twice.")
 ]
+AllowCheckpointOnly: TypeAlias = Annotated[
+    bool,
+    typer.Option("--allow-checkpoint-only", help="Read a Delta table whose newest checkpoint lacks its own commit."),
+]
 FormatHint: TypeAlias = Annotated[
     TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
 ]
@@ -101,6 +105,7 @@ class Opening:
     path_map: PathMap = None
     storage_option: StorageOption = None
     allow_version_guess: AllowVersionGuess = False
+    allow_checkpoint_only: AllowCheckpointOnly = False
     format_hint: FormatHint = None
 
     def open(self, location: str, reading: Reading | None = None) -> Table:
@@ -111,6 +116,8 @@ class Opening:
             HarnessError: see `harness.open_table`.
         """
         chosen: dict[str, Any] = {} if self.format_hint is None else {"format_hint": self.format_hint.value}
+        if self.allow_checkpoint_only:
+            chosen["allow_checkpoint_only"] = True
         return harness.open_table(
             location,
             path_map=pairs(self.path_map, "--path-map") or None,
@@ -190,6 +197,22 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {option.name: option.annotation for option in options}
     del run.__wrapped__  # typer would look through it
     return run
+
+
+_RENAMED = {"snapshot_id": "--snapshot", "version": "--snapshot", "storage_options": "--storage-option"}
+_SAME = (
+    *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),
+    *("prune", "lenient_delete_partition", "allow_duplicate_files"),
+    *("timestamp", "ref", "columns", "where", "dialect"),
+)
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | _RENAMED
+
+
+def spelled(name: str, value: str | None) -> str:
+    """A Python argument, and its value where it has one, as the option of the command that sets it."""
+    if name not in _OPTIONS:
+        return name if value is None else f"{name}={value}"
+    return f"{_OPTIONS[name]} {(value or '').strip(chr(39))}".rstrip()
 
 
 def moment(text: str) -> Selector:

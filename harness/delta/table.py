@@ -143,7 +143,9 @@ class DeltaTable:
             )
         if version is not None and timestamp is not None:
             raise RequestError(
-                "Cannot select by version and timestamp at once: give one of them", cause="ExclusiveSelectors"
+                "Cannot select by version and timestamp at once: give one of them",
+                cause="ExclusiveSelectors",
+                options=("version", "timestamp"),
             )
         if timestamp is None:
             return self.latest.id if version is None else version
@@ -195,7 +197,10 @@ def load(
         InvalidTableError, UnsupportedError: the latest version cannot be read.
     """
     if prune == "all":
-        raise RequestError("Invalid option prune='all': Delta tables have no manifests to skip; use 'files' or 'off'")
+        raise RequestError(
+            "Invalid option prune='all': Delta tables have no manifests to skip; use 'files' or 'off'",
+            options=("prune",),
+        )
     root = TableRoot.of(location)
     source = DeltaSource(
         location=location,

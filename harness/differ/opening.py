@@ -62,14 +62,18 @@ class Opening:
         if isinstance(self.data, Table | Snapshot | Changes):
             find_engine(self.engine)
             if self.where is not None and isinstance(self.data, Changes):
-                raise RequestError(f"Cannot filter the {self.label} side: where= is for tables and snapshots")
+                raise self._no_filter()
             return
         if self.where is not None:
-            raise RequestError(f"Cannot filter the {self.label} side: where= is for tables and snapshots")
+            raise self._no_filter()
         if not (is_relation(self.data) or is_frame(self.data) or hasattr(self.data, "__arrow_c_stream__")):
             raise RequestError(
                 f"Cannot compare the {self.label} side, of type {type(self.data).__name__}: expected {_ACCEPTED}"
             )
+
+    def _no_filter(self) -> RequestError:
+        message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
+        return RequestError(message, options=("where",))
 
     @property
     def info(self) -> SideInfo:
@@ -142,7 +146,9 @@ class Opening:
             case Changes(plan=plan):
                 if self.columns is None:
                     return plan
-                raise RequestError("Cannot choose columns of changes here: pass columns= to Table.changes")
+                raise RequestError(
+                    "Cannot choose columns of changes here: pass columns= to Table.changes", options=("columns",)
+                )
             case Table():
                 return data.snapshot().plan(self.columns, self.where)
             case Snapshot():

@@ -165,6 +165,7 @@ def _by_names(directory: str, names: Sequence[str], storage: Storage, allow_vers
             cause="AmbiguousMetadata",
             file=directory,
             rule="iceberg 1.5",
+            options=("allow_version_guess",),
         )
     name = candidates[0] if len(candidates) == 1 else _undisputed(directory, candidates, storage)
     return _Choice(join(directory, name), (f"Guessed that {name} is the current metadata file [iceberg 1.5]",))
