@@ -59,6 +59,10 @@ class OpenedTable(Protocol):
         """The current schema."""
 
     @property
+    def current(self) -> Point | None:
+        """The current snapshot, or the latest version; None: the table has none."""
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the table but harmless to a reader, one sentence each."""
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import harness
+from harness import storage
 from harness.cli import main, options
 from harness.errors import HarnessError
 from harness.rules import in_format
@@ -243,3 +244,82 @@ def test_a_side_that_failed_is_told_with_the_commands_options(delta, capfd) -> N
     shown = capfd.readouterr()
     assert "map its path with --path-map" in shown.err
     assert "path_map" not in shown.out + shown.err
+
+
+# Warnings.
+
+
+@pytest.fixture
+def positional(tmp_path) -> str:
+    """A table whose files have no field ids, and no name mapping."""
+    t = IcebergTable.create(tmp_path / "p", {"id": "long", "s": "string"})
+    t.append(t.write_data([{"id": 1, "s": "a"}], field_ids=False))
+    return str(tmp_path / "p")
+
+
+def test_a_warning_points_to_the_line_that_called_harness(positional) -> None:
+    snapshot = harness.open_table(positional).snapshot()
+    for read in (lambda: snapshot.to_arrow(), lambda: pa.table(snapshot), lambda: snapshot.to_duckdb().fetchall()):
+        with pytest.warns(harness.HarnessWarning) as caught:
+            read()
+        assert {(w.filename, w.lineno) for w in caught} == {(__file__, read.__code__.co_firstlineno)}
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_command_shows_a_warning_as_one_line(positional, capfd) -> None:
+    assert (
+        main(
+            ["sql", "SELECT t.s, u.id FROM t JOIN u USING (id)", "--table", f"t={positional}"]
+            + ["--table", f"u={positional}", "--format", "csv"]
+        )
+        == 0
+    )
+    shown = capfd.readouterr()
+    assert shown.out == "s,id\na,1\n"
+    file = next(iter(Path(positional, "data").rglob("*.parquet")))
+    assert shown.err == (
+        f"warning: Columns of files without field ids, such as {file}, are taken by their positions, because table "
+        f"{positional} has no name mapping [iceberg 5.6]\n"
+    )
+
+
+# What tables are called.
+
+
+def test_tables_show_where_and_what_they_are(delta, positional) -> None:
+    delta.append(delta.write_data([{"id": 3, "s": "c"}]))
+    t = harness.open_table(str(delta.directory))
+    assert repr(t) == f"Table({t.location!r}, format='delta', version=2)"
+    assert repr(t.snapshot(version=1)) == f"Snapshot({t.location!r}, format='delta', version=1)"
+    plan = t.snapshot().plan(where="id = 3")
+    assert repr(plan) == f"ScanPlan({t.location!r}, format='delta', version=2, files=1, skipped=1)"
+    i = harness.open_table(positional)
+    assert repr(i) == f"Table({positional!r}, format='iceberg', snapshot={i.snapshot().id})"
+    assert repr(i.snapshot()) == f"Snapshot({positional!r}, format='iceberg', snapshot={i.snapshot().id})"
+
+
+def test_a_table_without_a_snapshot_says_so(tmp_path) -> None:
+    IcebergTable.create(tmp_path / "t", {"id": "long"})
+    assert repr(harness.open_table(str(tmp_path / "t"))) == f"Table('{tmp_path}/t', format='iceberg', snapshot=None)"
+
+
+def test_changes_show_the_last_version(tmp_path) -> None:
+    t = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.enableChangeDataFeed": "true"})
+    t.append(t.write_data([{"id": 1}]))
+    t.append(t.write_data([{"id": 2}]))
+    changes = harness.open_table(str(tmp_path / "t")).changes(1, 1)
+    assert repr(changes) == f"Changes('{tmp_path}/t', format='delta', version=1, files=1, skipped=0)"
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("s3://key:secret@bucket/a/t?X-Amz-Signature=abc", "s3://bucket/a/t"),
+        ("https://host/t.metadata.json?sig=abc", "https://host/t.metadata.json"),
+        ("abfss://container@account.dfs.core.windows.net/t", "abfss://container@account.dfs.core.windows.net/t"),
+        ("/a/what?/t@home", "/a/what?/t@home"),
+        ("s3://bucket/day=1/a@b", "s3://bucket/day=1/a@b"),
+    ],
+)
+def test_locations_are_shown_without_secrets(location, expected) -> None:
+    assert storage.shown(location) == expected

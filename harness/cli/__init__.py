@@ -29,7 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         # Not app(): that would install an excepthook for the whole process.
-        typer.main.get_command(app).main(args=None if argv is None else list(argv), prog_name="harness")
+        with terminal.warnings_as_lines():
+            typer.main.get_command(app).main(args=None if argv is None else list(argv), prog_name="harness")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else DONE
     except HarnessError as error:

@@ -62,6 +62,11 @@ class DeltaTable:
         return self.latest.columns.schema
 
     @property
+    def current(self) -> DeltaSnapshot:
+        """The latest version."""
+        return self.latest
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the log but harmless to a reader, one sentence each."""
         return (*self.latest.state.warnings, *protocol_warnings(self.latest.state.protocol))
