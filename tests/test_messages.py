@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import gzip
 import inspect
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -259,7 +261,7 @@ def positional(tmp_path) -> str:
 
 def test_a_warning_points_to_the_line_that_called_harness(positional) -> None:
     snapshot = harness.open_table(positional).snapshot()
-    for read in (lambda: snapshot.to_arrow(), lambda: pa.table(snapshot), lambda: snapshot.to_duckdb().fetchall()):
+    for read in (lambda: [snapshot.to_arrow()], lambda: [pa.table(snapshot)], lambda: [snapshot.to_duckdb()]):
         with pytest.warns(harness.HarnessWarning) as caught:
             read()
         assert {(w.filename, w.lineno) for w in caught} == {(__file__, read.__code__.co_firstlineno)}
@@ -267,13 +269,8 @@ def test_a_warning_points_to_the_line_that_called_harness(positional) -> None:
 
 @pytest.mark.filterwarnings("default")
 def test_the_command_shows_a_warning_as_one_line(positional, capfd) -> None:
-    assert (
-        main(
-            ["sql", "SELECT t.s, u.id FROM t JOIN u USING (id)", "--table", f"t={positional}"]
-            + ["--table", f"u={positional}", "--format", "csv"]
-        )
-        == 0
-    )
+    tables = [argument for name in "tu" for argument in ("--table", f"{name}={positional}")]
+    assert main(["sql", "SELECT t.s, u.id FROM t JOIN u USING (id)", *tables, "--format", "csv"]) == 0
     shown = capfd.readouterr()
     assert shown.out == "s,id\na,1\n"
     file = next(iter(Path(positional, "data").rglob("*.parquet")))
@@ -323,3 +320,97 @@ def test_changes_show_the_last_version(tmp_path) -> None:
 )
 def test_locations_are_shown_without_secrets(location, expected) -> None:
     assert storage.shown(location) == expected
+
+
+# Files that are no table.
+
+OTHER_FILES = [
+    pytest.param("orders.parquet", b"PAR1rest", "a Parquet file", id="parquet"),
+    pytest.param("orders.csv", b"id,name\n1,a\n", "a CSV file", id="csv"),
+    pytest.param("README.md", "# Größe\n".encode(), "a text file", id="readme"),
+    pytest.param("package.json", b'{"name": "x"}', "a JSON file", id="json"),
+    pytest.param("cut.json", b'{"format-version": 2, "tab', "a JSON file", id="cut-json"),
+    pytest.param("x.avro", b"Obj\x01rest", "an Avro file", id="avro"),
+    pytest.param("README.gz", gzip.compress(b"text"), "a gzip file", id="gzip"),
+    pytest.param("my.duckdb", b"12345678DUCK\0\0", "a DuckDB database", id="duckdb"),
+    pytest.param("image.bin", b"\x89\0\xff", "a binary file", id="binary"),
+    pytest.param("nothing", b"", "an empty file", id="empty"),
+    pytest.param("long.txt", b"a" * 4095 + "ä".encode(), "a text file", id="cut-character"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "kind"), OTHER_FILES)
+def test_a_file_that_is_no_table_is_told_by_its_kind(tmp_path, name, content, kind) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(harness.TableNotFoundError) as caught:
+        harness.open_table(str(file))
+    assert str(caught.value) == (
+        f"Cannot find a table: {name} is {kind}; give the directory of a table, or a metadata file of an Iceberg table "
+        f"(*.metadata.json) [MetadataNotFound; table {file}, rule iceberg 1.1]"
+    )
+    with pytest.raises(harness.TableNotFoundError) as caught:
+        harness.open_table(str(file), format_hint="delta")
+    assert str(caught.value) == (
+        f"Cannot find a Delta table: it is {kind}; give the directory that contains _delta_log "
+        f"[TableNotFound; table {file}, rule delta L4]"
+    )
+
+
+def test_a_file_of_a_delta_log_names_the_table(delta) -> None:
+    commit = delta.directory / "_delta_log" / f"{1:020}.json"
+    with pytest.raises(harness.TableNotFoundError) as caught:
+        harness.open_table(str(commit))
+    assert str(caught.value) == (
+        f"Cannot find a table: {commit.name} is a file of a Delta table's log; give the table's directory, "
+        f"{delta.directory} [MetadataNotFound; table {commit}, rule iceberg 1.1]"
+    )
+
+
+def test_metadata_is_read_whatever_its_file_is_called_and_damage_stays_damage(tmp_path) -> None:
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    t.append(t.write_data([{"id": 1}]))
+    content = t.metadata_path.read_bytes()
+    for name, data in (("odd.json", content), ("odd", b"\n" + content), ("odd.gz", gzip.compress(content))):
+        file = t.metadata_path.parent / name
+        file.write_bytes(data)
+        assert harness.open_table(str(file)).snapshot().to_arrow().num_rows == 1
+    t.metadata_path.write_bytes(content[:50])
+    with pytest.raises(harness.CorruptFileError):
+        harness.open_table(str(t.metadata_path))
+
+
+# Columns that are not there.
+
+
+def test_a_misspelt_column_of_a_query_brings_the_tables_nearest_names(tmp_path, capfd) -> None:
+    t = IcebergTable.create(tmp_path / "t", {"id": "long", "region": "string", "total": "double"})
+    t.append(t.write_data([{"id": 1, "region": "eu", "total": 1.0}]))
+    table = f"t={tmp_path / 't'}"
+    assert main(["sql", "SELECT totl FROM t", "--table", table]) == 2
+    assert capfd.readouterr().err == (
+        'error: DuckDB cannot run the query: Binder Error: Referenced column "totl" not found in FROM clause! '
+        'Candidate bindings: "total" [Engine]\n'
+    )
+    assert main(["sql", "SELECT id FROM t WHERE regoin = 'eu'", "--table", table]) == 2
+    assert 'Candidate bindings: "region"' in capfd.readouterr().err
+    assert main(["sql", "SELECT x.regoin FROM t AS x", "--table", table]) == 2
+    assert '"region"' in capfd.readouterr().err
+
+
+def test_a_refused_query_leaves_nothing_on_the_users_connection(delta) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE own (x INT)")
+        with pytest.raises(duckdb.BinderException, match='Candidate bindings: "id"'):
+            harness.sql("SELECT ids, x FROM t, own", connection=connection, t=str(delta.directory))
+        with pytest.raises(duckdb.BinderException, match='Candidate bindings: "x"'):
+            harness.sql("SELECT id, xx FROM t, own", connection=connection, t=str(delta.directory))
+        assert connection.execute("SHOW TABLES").fetchall() == [("own",)]
+
+
+def test_spark_suggests_among_all_columns(delta, spark) -> None:
+    pytest.importorskip("pyspark")
+    with pytest.raises(duckdb.BinderException, match='Candidate bindings: "id"'):
+        harness.sql("SELECT idd FROM t", engine="spark", spark=spark, t=str(delta.directory))
+    with pytest.raises(harness.EngineError, match="`id`"):
+        harness.sql("SELECT idd FROM t", engine="spark", dialect="spark", spark=spark, t=str(delta.directory))

@@ -38,7 +38,7 @@ def error(text: str) -> None:
 
 @contextlib.contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """While the block runs, each HarnessWarning is a line `warning: …` on stderr, once; others are as Python has them."""
+    """While the block runs, a HarnessWarning is a line `warning: …` on stderr, once; others are as Python has them."""
     usual, seen = warnings.showwarning, set[str]()
 
     def show(
