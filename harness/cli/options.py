@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 import harness
+from harness.cli.storage_options import storage_options
 
 if TYPE_CHECKING:
     from harness.table import Snapshot, Table
@@ -51,7 +52,13 @@ PathMap: TypeAlias = Annotated[
 ]
 StorageOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--storage-option", metavar="KEY=VALUE", help="Option for the file system (fsspec). Repeatable."),
+    typer.Option(
+        "--storage-option",
+        metavar="KEY=VALUE",
+        help="Option for the file system (fsspec). true, false, null, numbers and JSON objects or lists are taken as "
+        "such, all else as text; in double quotes it is always text: 'secret=\"123\"'. A dot goes into an object: "
+        "client_kwargs.endpoint_url=URL. Repeatable.",
+    ),
 ]
 AllowVersionGuess: TypeAlias = Annotated[
     bool,
@@ -121,7 +128,7 @@ class Opening:
         return harness.open_table(
             location,
             path_map=pairs(self.path_map, "--path-map") or None,
-            storage_options=pairs(self.storage_option, "--storage-option") or None,
+            storage_options=storage_options(self.storage_option) or None,
             allow_version_guess=self.allow_version_guess,
             **chosen,
             **({} if reading is None else reading.chosen()),
