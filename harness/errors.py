@@ -24,6 +24,13 @@ in `docs/rules`; `harness rule iceberg 4.18` prints it.
 
 from __future__ import annotations
 
+import re
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+
+from harness.rule_numbers import in_format
+
 
 class HarnessError(Exception):
     """Base of all errors that harness raises on purpose.
@@ -36,6 +43,7 @@ class HarnessError(Exception):
         file: the file at fault; "recorded (physical)" where the two differ.
         field: the field or column at fault.
         rule: the number of the rule that was broken, such as "iceberg 4.18".
+        options: the Python arguments that the message names, so that a command can say its own options instead.
     """
 
     def __init__(
@@ -48,6 +56,7 @@ class HarnessError(Exception):
         file: str | None = None,
         field: str | None = None,
         rule: str | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         super().__init__(message)
         self.message = " ".join(message.split())
@@ -57,6 +66,7 @@ class HarnessError(Exception):
         self.file = file
         self.field = field
         self.rule = rule
+        self.options = tuple(options)
 
     def __str__(self) -> str:
         context = [
@@ -73,17 +83,46 @@ class HarnessError(Exception):
         return f"{self.message} [{self.cause}; {', '.join(context)}]" if context else f"{self.message} [{self.cause}]"
 
     def within(
-        self, *, table: str | None = None, snapshot: int | str | None = None, file: str | None = None
+        self,
+        *,
+        table: str | None = None,
+        snapshot: int | str | None = None,
+        file: str | None = None,
+        format: str | None = None,
     ) -> HarnessError:
-        """This error with the places filled in that the raising code could not know; what is set stays."""
+        """This error with the places filled in that the raising code could not know; what is set stays.
+
+        format: the table's; code for both formats cites Iceberg's rules, which become those of Delta.
+        """
         self.table = self.table if self.table is not None else table
         self.snapshot = self.snapshot if self.snapshot is not None else snapshot
         self.file = self.file if self.file is not None else file
+        self.rule = in_format(self.rule, format)
+        return self
+
+    def respelled(self, spell: Callable[[str, str | None], str]) -> HarnessError:
+        """This error with its options as a command knows them.
+
+        spell: how an option is written, given its name in Python and what stands behind `=`, if anything does.
+        """
+        for option in self.options:
+            written = re.compile(rf"(?<![\w.-]){option}(?:=('[^']*'|\w*))?(?!\w)")
+            self.message = written.sub(lambda found, name=option: spell(name, found[1]), self.message)  # type: ignore[misc]
+        self.options = ()
         return self
 
 
 class HarnessWarning(UserWarning):
     """Something about a table that is legal, or harmless to its rows, and that its owner should know."""
+
+
+def warn(sentence: str) -> None:
+    """Gives a HarnessWarning that points to the line of the user's code which called harness."""
+    # `skip_file_prefixes` of warnings.warn would do, from Python 3.12 on.
+    depth, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "harness":
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(sentence, HarnessWarning, stacklevel=depth)
 
 
 class RequestError(HarnessError):

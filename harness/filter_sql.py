@@ -43,6 +43,7 @@ from harness.schema import (
     StringType,
     TimestampType,
 )
+from harness.sql_nodes import general_form
 
 
 def parse_filter(
@@ -63,7 +64,6 @@ def parse_filter(
         UnknownColumnError: a name that no column has, or that several have.
     """
     condition, text = _parse(sql, dialect)
-    _refuse_more_than_rows(condition)
     try:
         return _filter(condition, text, schema, Names(schema=schema, case_sensitive=case_sensitive, table=table))
     except RecursionError:
@@ -127,6 +127,8 @@ def _refuse_more_than_rows(condition: exp.Expr) -> None:
                 problem = f"the aggregate {node.sql_name()}"
             case exp.Placeholder() | exp.Parameter():
                 problem = "a parameter"
+            case exp.Pseudocolumn():
+                problem = f"the pseudo-column {node.name}"
             case exp.Star() | exp.Columns():
                 problem = "a star"
             case _:
@@ -138,6 +140,7 @@ def _refuse_more_than_rows(condition: exp.Expr) -> None:
 
 
 def _filter(condition: exp.Expr, text: str | None, schema: Schema, names: Names) -> Filter:
+    _refuse_more_than_rows(condition)
     paths = list(paths_of(condition))
     resolved = [names.resolve(path.names) for path in paths]
     for path, found in zip(paths, resolved, strict=True):
@@ -188,6 +191,8 @@ _FLIPPED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE
 
 
 def _predicate(node: exp.Expr) -> Predicate:
+    if general_form(type(node)) is not None:
+        return Undecided()
     match node:
         case exp.Paren():
             return _predicate(node.this)
@@ -246,10 +251,11 @@ def _operand(node: exp.Expr) -> Operand | None:
     """A column, or one under a cast that comparisons see through."""
     while isinstance(node, exp.Paren):
         node = node.this
-    if not isinstance(node, exp.Cast):
+    # As TRY_CAST: none of the casts below can fail.
+    if not isinstance(node, exp.Cast) or type(node) not in (exp.Cast, exp.TryCast):
         return _field(node)
     field = _field(node.this)
-    if field is None or node.args.get("format") is not None:
+    if field is None or node.args.get("format") is not None or type(node.to) is not exp.DataType:
         return None
     match field.type, node.to.this:
         case TimestampType(unit="us"), exp.DType.DATE:

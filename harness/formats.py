@@ -59,6 +59,10 @@ class OpenedTable(Protocol):
         """The current schema."""
 
     @property
+    def current(self) -> Point | None:
+        """The current snapshot, or the latest version; None: the table has none."""
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the table but harmless to a reader, one sentence each."""
 
@@ -99,7 +103,7 @@ class Options:
             if getattr(self, name):
                 other = next(f for f in _FORMATS if f != table_format)
                 reason = f"the table is {table_format}, the option is for {other} tables"
-                raise RequestError(f"Invalid option {name}: {reason}")
+                raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
 
 
 def load_table(location: str, storage: Storage, options: Options, *, format_hint: str | None) -> OpenedTable:
@@ -117,9 +121,11 @@ def load_table(location: str, storage: Storage, options: Options, *, format_hint
         HarnessError: as for `harness.iceberg.table.load` and `harness.delta.table.load`.
     """
     if options.prune not in _PRUNE:
-        raise RequestError(f"Invalid option prune={options.prune!r}: expected one of {', '.join(_PRUNE)}")
+        expected = f"expected one of {', '.join(_PRUNE)}"
+        raise RequestError(f"Invalid option prune={options.prune!r}: {expected}", options=("prune",))
     if format_hint is not None and format_hint not in _FORMATS:
-        raise RequestError(f"Invalid option format_hint={format_hint!r}: expected one of {', '.join(_FORMATS)}")
+        expected = f"expected one of {', '.join(_FORMATS)}"
+        raise RequestError(f"Invalid option format_hint={format_hint!r}: {expected}", options=("format_hint",))
     if (format_hint or detect(location, storage)) == "delta":
         options.refuse("delta", "allow_version_guess", "lenient_delete_partition", "allow_duplicate_files")
         return delta.load(
@@ -173,5 +179,6 @@ def detect(location: str, storage: Storage) -> str:
             "Say format_hint='delta' or format_hint='iceberg'",
             table=location,
             rule="delta U1",
+            options=("format_hint",),
         )
     return "delta"

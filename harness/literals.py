@@ -18,6 +18,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from harness.sql_nodes import general_form
+
 
 class Kind(enum.Enum):
     """The SQL type of a literal. Values are in stored form, but times and timestamps in nanoseconds."""
@@ -50,6 +52,8 @@ DAY_NS = 86_400_000_000_000
 
 def literal_of(node: exp.Expr) -> Literal | None:
     """The literal that an expression is, through signs and casts; None if it is none, or one that is not understood."""
+    if general_form(type(node)) is not None and type(node) is not exp.TryCast:
+        return None
     match node:
         case exp.Paren():
             return literal_of(node.this)
@@ -63,7 +67,7 @@ def literal_of(node: exp.Expr) -> Literal | None:
             inner = literal_of(node.this)
             is_number = inner is not None and inner.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
             return Literal(inner.kind, _minus(inner.value)) if inner is not None and is_number else None
-        case exp.Cast():
+        case exp.Cast():  # and TRY_CAST: `_cast` takes none that could fail
             inner = literal_of(node.this)
             return None if inner is None or node.args.get("format") is not None else _cast(inner, node.to)
         case _:
@@ -86,6 +90,8 @@ def _number(text: str) -> Literal | None:
 
 def _cast(literal: Literal, to: exp.DataType) -> Literal | None:
     """`CAST(literal AS to)`; None where that could fail, round, or is not understood."""
+    if type(to) is not exp.DataType:
+        return None
     if literal.kind is Kind.NULL:
         return literal
     target = _CAST_TYPES.get(to.this)

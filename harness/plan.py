@@ -22,7 +22,7 @@ from harness import plan_report
 from harness.predicate import Filter
 from harness.projection import ColumnLookup, NameMapping
 from harness.schema import Field, Schema
-from harness.storage import Storage
+from harness.storage import Storage, shown
 
 FILES = pa.schema(
     [
@@ -187,6 +187,11 @@ class ScanPlan:
     lookup: ColumnLookup = ColumnLookup.ICEBERG
     materialized: Mapping[str, str] = field(default_factory=dict)
     row_commit_versions: pa.Array | None = None
+
+    def __repr__(self) -> str:
+        name = "version" if self.format == "delta" else "snapshot"
+        counts = f"files={self.files.num_rows}, skipped={len(self.skipped)}"
+        return f"ScanPlan({shown(self.table)!r}, format={self.format!r}, {name}={self.snapshot}, {counts})"
 
     def explain(self) -> str:
         """The plan for a person: files read and skipped and by what, deletes, rows, bytes."""

@@ -189,7 +189,7 @@ def _output_names(select: exp.Select) -> set[str]:
     return {e.alias.casefold() for e in select.expressions if isinstance(e, exp.Alias)}
 
 
-_PLAIN = (
+_PLAIN = {
     exp.Column,
     exp.Dot,
     exp.Identifier,
@@ -218,12 +218,13 @@ _PLAIN = (
     exp.Cast,
     exp.DataType,
     exp.DataTypeParam,
-)
+    exp.TryCast,
+}
 
 
 def _is_plain(node: exp.Expr) -> bool:
     """Whether the node means the same however often, and wherever, it is evaluated, and is generated as it was read."""
-    return isinstance(node, _PLAIN)
+    return type(node) in _PLAIN
 
 
 def _says_something(predicate: Predicate) -> bool:

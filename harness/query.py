@@ -117,11 +117,19 @@ def sql(
 
 def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:
     if engine not in ("duckdb", "spark"):
-        raise RequestError(f"Cannot run a query on {engine}: it only reads plans; say engine='duckdb' or 'spark'")
+        raise RequestError(
+            f"Cannot run a query on {engine}: it only reads plans; say engine='duckdb' or 'spark'", options=("engine",)
+        )
     if engine != "duckdb" and connection is not None:
-        raise RequestError(f"Cannot use a DuckDB connection on {engine}: leave connection out, or say engine='duckdb'")
+        raise RequestError(
+            f"Cannot use a DuckDB connection on {engine}: leave connection out, or say engine='duckdb'",
+            options=("connection", "engine"),
+        )
     if engine != "spark" and spark is not None:
-        raise RequestError(f"Cannot use a Spark session on {engine}: leave spark out, or say engine='spark'")
+        raise RequestError(
+            f"Cannot use a Spark session on {engine}: leave spark out, or say engine='spark'",
+            options=("spark", "engine"),
+        )
 
 
 def _snapshot(name: str, value: Table | Snapshot | str) -> Snapshot:

@@ -38,6 +38,17 @@ def is_local(path: str) -> bool:
     return _SCHEME.match(local_path(path)) is None
 
 
+def shown(location: str) -> str:
+    """A location without what may be secret: a user with a password before the host, a signature after `?`."""
+    match = _SCHEME.match(location)
+    if match is None:
+        return location
+    authority, slash, path = location[match.end() + len("://") :].partition("/")
+    user, _, host = authority.rpartition("@")
+    # `abfss://container@account` names a container.
+    return f"{match[0]}://{host if ':' in user else authority}{slash}{path.partition('?')[0]}"
+
+
 def join(directory: str, *names: str) -> str:
     """`directory`/names…, with exactly one slash between the parts."""
     return "/".join((directory.rstrip("/"), *names))

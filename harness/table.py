@@ -22,11 +22,11 @@ from harness.delta.change_range import ChangeRequest
 from harness.engine import duckdb_engine, find_engine, spark_engine
 from harness.errors import RequestError, UnknownColumnError
 from harness.file_index import FileIndex
-from harness.formats import OpenedTable, Options, Selection, load_table, plan_changes
+from harness.formats import OpenedTable, Options, Point, Selection, load_table, plan_changes
 from harness.plan import ScanPlan
 from harness.projection import METADATA
 from harness.schema import Schema
-from harness.storage import Storage
+from harness.storage import Storage, shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -88,6 +88,9 @@ class Table:
 
     source: OpenedTable = field(repr=False)
 
+    def __repr__(self) -> str:
+        return f"Table({_shown(self, self.source.current)})"
+
     @property
     def location(self) -> str:
         """The location that was opened."""
@@ -146,7 +149,10 @@ class Table:
         """
         if version is not None:
             if snapshot_id is not None:
-                raise RequestError("Cannot select by snapshot_id and version at once: give one of them")
+                raise RequestError(
+                    "Cannot select by snapshot_id and version at once: give one of them",
+                    options=("snapshot_id", "version"),
+                )
             if self.format != "delta":
                 raise RequestError(f"Cannot select version {version}: {self.format} tables have snapshot ids")
         return Snapshot(self, self.source.select(snapshot_id if version is None else version, timestamp, ref))
@@ -201,6 +207,9 @@ class Changes:
 
     plan: ScanPlan = field(repr=False)
 
+    def __repr__(self) -> str:
+        return repr(self.plan).replace("ScanPlan", "Changes", 1)
+
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
     ) -> duckdb.DuckDBPyRelation:
@@ -241,6 +250,9 @@ class Snapshot:
 
     table: Table
     selection: Selection = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"Snapshot({_shown(self.table, self.selection.snapshot)})"
 
     @property
     def id(self) -> int | None:
@@ -352,6 +364,11 @@ class Snapshot:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def _shown(table: Table, point: Point | None) -> str:
+    name = "version" if table.format == "delta" else "snapshot"
+    return f"{shown(table.location)!r}, format={table.format!r}, {name}={None if point is None else point.id}"
 
 
 def _names(columns: Sequence[str] | None, table: str) -> tuple[str, ...] | None:

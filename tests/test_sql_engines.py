@@ -147,6 +147,9 @@ QUERIES = {
     "text": "SELECT s || '!', length(s), substring(s, 2, 1), strpos(s, 'b'), trim('  x '), ltrim(s), "
     "upper(s), lower(s), "
     "concat(s, '-', NULL), starts_with(s, 'a'), contains(s, '_'), suffix(s, 'b'), s || NULL FROM t",
+    "concat-ws": "SELECT concat_ws(',', s, 'b'), concat_ws(s, 'x', 'y'), concat_ws('', s, NULL, s), "
+    "concat_ws('-', NULL) FROM t",
+    "concat-ws-in-where": "SELECT id FROM t WHERE concat_ws(',', s, 'b') = 'a,b'",
     "like": r"SELECT s LIKE 'a%', s LIKE 'b\_c', s LIKE 'b$_c' ESCAPE '$', s LIKE 'a\b', s NOT LIKE '%', "
     r"s LIKE '_' FROM t",
     "text-literals": r"""SELECT 'it''s', 'a\nb', 'tab	', 'ü🦆', '"`', '\u0041' AS z FROM t""",
@@ -267,6 +270,13 @@ def test_the_order_of_sorted_rows_is_kept(tables, spark):
         pytest.param("SELECT median(id) FROM t", "Median", id="median"),
         pytest.param("SELECT any_value(id) FROM t", "IgnoreNulls", id="any-value"),
         pytest.param("SELECT min(u) FROM t", "min of uuid", id="min-of-uuids"),
+        pytest.param("SELECT min(id, 2) FROM t", "Min with count", id="several-least-values"),
+        pytest.param("SELECT max(id, 2) FILTER (id > 0) FROM t", "Max with count", id="several-greatest-values"),
+        pytest.param(
+            "SELECT rank(ORDER BY s) OVER (ORDER BY id) FROM t",
+            "Rank with expressions",
+            id="rank-by-its-own-order",
+        ),
         pytest.param("SELECT id FROM t ORDER BY u", "an order of uuid", id="order-of-uuids"),
         pytest.param("SELECT [1, 2]", "Array", id="list-literal"),
         pytest.param("SELECT {'a': 1}", "Struct", id="struct-literal"),

@@ -24,16 +24,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (default: the process's own) and return the exit code."""
     import typer
 
-    from harness.cli import terminal
+    from harness.cli import options, terminal
     from harness.cli.app import app
 
     try:
         # Not app(): that would install an excepthook for the whole process.
-        typer.main.get_command(app).main(args=None if argv is None else list(argv), prog_name="harness")
+        with terminal.warnings_as_lines():
+            typer.main.get_command(app).main(args=None if argv is None else list(argv), prog_name="harness")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else DONE
     except HarnessError as error:
-        terminal.error(str(error))
+        terminal.error(str(error.respelled(options.spelled)))
     except KeyboardInterrupt:
         terminal.message("interrupted")
         return INTERRUPTED

@@ -90,6 +90,9 @@ def diff(
     with terminal.progress("comparing"):
         start(request.engines)
         found = request.compare(*sides) if sql is None else request.compare_queries(sql, *sides)
+    for side in (found.left, found.right):
+        if side.error is not None:
+            side.error.respelled(options.spelled)
     with terminal.destination(output) as stream:
         terminal.write_texts([written(found, format_)], stream)
     if found.failed:

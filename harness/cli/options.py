@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 import harness
+from harness.cli.storage_options import storage_options
 
 if TYPE_CHECKING:
     from harness.table import Snapshot, Table
@@ -51,7 +52,13 @@ PathMap: TypeAlias = Annotated[
 ]
 StorageOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--storage-option", metavar="KEY=VALUE", help="Option for the file system (fsspec). Repeatable."),
+    typer.Option(
+        "--storage-option",
+        metavar="KEY=VALUE",
+        help="Option for the file system (fsspec). true, false, null, numbers and JSON objects or lists are taken as "
+        "such, all else as text; in double quotes it is always text: 'secret=\"123\"'. A dot goes into an object: "
+        "client_kwargs.endpoint_url=URL. Repeatable.",
+    ),
 ]
 AllowVersionGuess: TypeAlias = Annotated[
     bool,
@@ -67,6 +74,10 @@ LenientDeletePartition: TypeAlias = Annotated[
 ]
 AllowDuplicateFiles: TypeAlias = Annotated[
     bool, typer.Option("--allow-duplicate-files", help="Read a data file twice that is listed twice.")
+]
+AllowCheckpointOnly: TypeAlias = Annotated[
+    bool,
+    typer.Option("--allow-checkpoint-only", help="Read a Delta table whose newest checkpoint lacks its own commit."),
 ]
 FormatHint: TypeAlias = Annotated[
     TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
@@ -101,6 +112,7 @@ class Opening:
     path_map: PathMap = None
     storage_option: StorageOption = None
     allow_version_guess: AllowVersionGuess = False
+    allow_checkpoint_only: AllowCheckpointOnly = False
     format_hint: FormatHint = None
 
     def open(self, location: str, reading: Reading | None = None) -> Table:
@@ -111,10 +123,12 @@ class Opening:
             HarnessError: see `harness.open_table`.
         """
         chosen: dict[str, Any] = {} if self.format_hint is None else {"format_hint": self.format_hint.value}
+        if self.allow_checkpoint_only:
+            chosen["allow_checkpoint_only"] = True
         return harness.open_table(
             location,
             path_map=pairs(self.path_map, "--path-map") or None,
-            storage_options=pairs(self.storage_option, "--storage-option") or None,
+            storage_options=storage_options(self.storage_option) or None,
             allow_version_guess=self.allow_version_guess,
             **chosen,
             **({} if reading is None else reading.chosen()),
@@ -190,6 +204,22 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {option.name: option.annotation for option in options}
     del run.__wrapped__  # typer would look through it
     return run
+
+
+_RENAMED = {"snapshot_id": "--snapshot", "version": "--snapshot", "storage_options": "--storage-option"}
+_SAME = (
+    *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),
+    *("prune", "lenient_delete_partition", "allow_duplicate_files"),
+    *("timestamp", "ref", "columns", "where", "dialect"),
+)
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | _RENAMED
+
+
+def spelled(name: str, value: str | None) -> str:
+    """A Python argument, and its value where it has one, as the option of the command that sets it."""
+    if name not in _OPTIONS:
+        return name if value is None else f"{name}={value}"
+    return f"{_OPTIONS[name]} {(value or '').strip(chr(39))}".rstrip()
 
 
 def moment(text: str) -> Selector:

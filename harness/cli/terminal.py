@@ -10,15 +10,16 @@ import contextlib
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from harness.errors import RequestError
+from harness.errors import HarnessWarning, RequestError
 
 
 def _console() -> Console:
@@ -33,6 +34,30 @@ def message(text: str) -> None:
 def error(text: str) -> None:
     """`error: text` as one line on stderr, whatever line ends are in `text`."""
     _console().print(Text.assemble(("error:", "red"), " ", " ".join(text.split())))
+
+
+@contextlib.contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """While the block runs, a HarnessWarning is a line `warning: …` on stderr, once; others are as Python has them."""
+    usual, seen = warnings.showwarning, set[str]()
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if not issubclass(category, HarnessWarning):
+            usual(message, category, filename, lineno, file, line)
+        elif (sentence := " ".join(str(message).split())) not in seen:
+            seen.add(sentence)
+            _console().print(Text.assemble(("warning:", "yellow"), " ", sentence))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 @contextlib.contextmanager

@@ -66,6 +66,7 @@ def _check_selectors(request: ChangeRequest) -> None:
                 f"Cannot read changes: {side}_version and {side}_timestamp exclude each other; give one of them",
                 cause="ExclusiveSelectors",
                 rule="delta C1",
+                options=(f"{side}_version", f"{side}_timestamp"),
             )
         if version is not None and version < 0:
             raise RequestError(
@@ -78,6 +79,7 @@ def _check_selectors(request: ChangeRequest) -> None:
             "Cannot read changes without a start: give from_version or from_timestamp",
             cause="ChangeFeedError",
             rule="delta C1",
+            options=("from_version", "from_timestamp"),
         )
     if request.from_timestamp is not None and request.to_timestamp is not None:
         start, end = timestamp_ms(request.from_timestamp), timestamp_ms(request.to_timestamp)

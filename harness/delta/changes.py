@@ -57,7 +57,7 @@ def plan_changes(
     try:
         return _Feed(source, history, resolve_range(request, history)).plan(columns)
     except HarnessError as error:
-        raise error.within(table=source.location) from error.__cause__
+        raise error.within(table=source.location, format="delta") from error.__cause__
 
 
 @dataclass(frozen=True)

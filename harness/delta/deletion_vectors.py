@@ -216,7 +216,7 @@ class _Loader:
         try:
             self._load_missing([ordinal for ordinal in wanted if ordinal not in self.loaded])
         except HarnessError as error:
-            error.within(table=self.table)
+            error.within(table=self.table, format="delta")
             raise
         return {ordinal: self.loaded[ordinal] for ordinal in wanted if self.loaded[ordinal]}
 

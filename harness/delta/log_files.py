@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from harness.errors import TableNotFoundError
+from harness.files.kinds import HEAD, kind_of
 from harness.storage import Entry, Storage, join
 
 LOG_DIRECTORY = "_delta_log"
@@ -186,7 +187,10 @@ def _complete(parts: _Parts) -> Iterable[Checkpoint]:
 
 
 def _not_found(storage: Storage, root: str, directory: str, entries: tuple[Entry, ...]) -> TableNotFoundError:
-    if not storage.is_directory(root):
+    if storage.exists(root):
+        kind = kind_of(storage.read(root, length=HEAD), root)
+        reason = f"it is {kind}; give the directory that contains {LOG_DIRECTORY}"
+    elif not storage.is_directory(root):
         reason = "there is no such directory"
     elif not storage.is_directory(directory):
         reason = f"it has no directory {LOG_DIRECTORY}; give the directory that contains it"

@@ -49,7 +49,7 @@ def plan_scan(
     try:
         return _Scan(source, snapshot).plan(columns, where)
     except HarnessError as error:
-        error.within(table=source.location, snapshot=snapshot.id)
+        error.within(table=source.location, snapshot=snapshot.id, format="delta")
         raise
 
 

@@ -265,7 +265,8 @@ def _check_own_commit(listing: LogListing, checkpoint: Checkpoint, target: int) 
             f"Cannot read version {target}: the log has checkpoint {checkpoint.version} but no commit of that version, "
             "so it may be a partial copy; allow_checkpoint_only reads it all the same"
         )
-        raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta L23")
+        options = ("allow_checkpoint_only",)
+        raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta L23", options=options)
 
 
 def _no_such_version(listing: LogListing, target: int, readable: tuple[range, ...]) -> SnapshotNotFoundError:

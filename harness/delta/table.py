@@ -62,6 +62,11 @@ class DeltaTable:
         return self.latest.columns.schema
 
     @property
+    def current(self) -> DeltaSnapshot:
+        """The latest version."""
+        return self.latest
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the log but harmless to a reader, one sentence each."""
         return (*self.latest.state.warnings, *protocol_warnings(self.latest.state.protocol))
@@ -77,7 +82,7 @@ class DeltaTable:
         try:
             return Selection(self._snapshot(self._version(version, timestamp, ref)))
         except HarnessError as error:
-            raise error.within(table=self.location) from error.__cause__
+            raise error.within(table=self.location, format="delta") from error.__cause__
 
     def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
         """The plan of a read, see `harness.delta.scan.plan_scan`."""
@@ -143,7 +148,9 @@ class DeltaTable:
             )
         if version is not None and timestamp is not None:
             raise RequestError(
-                "Cannot select by version and timestamp at once: give one of them", cause="ExclusiveSelectors"
+                "Cannot select by version and timestamp at once: give one of them",
+                cause="ExclusiveSelectors",
+                options=("version", "timestamp"),
             )
         if timestamp is None:
             return self.latest.id if version is None else version
@@ -195,7 +202,10 @@ def load(
         InvalidTableError, UnsupportedError: the latest version cannot be read.
     """
     if prune == "all":
-        raise RequestError("Invalid option prune='all': Delta tables have no manifests to skip; use 'files' or 'off'")
+        raise RequestError(
+            "Invalid option prune='all': Delta tables have no manifests to skip; use 'files' or 'off'",
+            options=("prune",),
+        )
     root = TableRoot.of(location)
     source = DeltaSource(
         location=location,
@@ -213,7 +223,7 @@ def load(
     try:
         return with_listing(storage, root.path, opened)
     except HarnessError as error:
-        raise error.within(table=location) from error.__cause__
+        raise error.within(table=location, format="delta") from error.__cause__
 
 
 def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:

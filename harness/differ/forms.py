@@ -118,6 +118,7 @@ def large(type_: pa.DataType) -> UnsupportedError:
     return UnsupportedError(
         f"Cannot compare large inputs by values of type {type_}: cast them, or leave the column out with columns=",
         cause=INCOMPARABLE,
+        options=("columns",),
     )
 
 

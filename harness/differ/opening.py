@@ -62,14 +62,18 @@ class Opening:
         if isinstance(self.data, Table | Snapshot | Changes):
             find_engine(self.engine)
             if self.where is not None and isinstance(self.data, Changes):
-                raise RequestError(f"Cannot filter the {self.label} side: where= is for tables and snapshots")
+                raise self._no_filter()
             return
         if self.where is not None:
-            raise RequestError(f"Cannot filter the {self.label} side: where= is for tables and snapshots")
+            raise self._no_filter()
         if not (is_relation(self.data) or is_frame(self.data) or hasattr(self.data, "__arrow_c_stream__")):
             raise RequestError(
                 f"Cannot compare the {self.label} side, of type {type(self.data).__name__}: expected {_ACCEPTED}"
             )
+
+    def _no_filter(self) -> RequestError:
+        message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
+        return RequestError(message, options=("where",))
 
     @property
     def info(self) -> SideInfo:
@@ -79,7 +83,7 @@ class Opening:
             plan, snapshot = _place(data)
             engine = f"{self.engine} {find_engine(self.engine).version()}"
             name = self.name or plan.rstrip("/").rpartition("/")[2]
-            return SideInfo(name=name, engine=engine, table=plan, snapshot=snapshot)
+            return SideInfo(name=name, engine=engine, table=plan, snapshot=snapshot, format=_format(data))
         if is_relation(data):
             return SideInfo(name=self.name or "DuckDB relation", engine=f"duckdb {duckdb.__version__}")
         if is_frame(data):
@@ -111,7 +115,7 @@ class Opening:
                 rows = find_engine(self.engine).to_arrow(plan)
                 return open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
             except HarnessError as error:
-                raise error.within(table=plan.table, snapshot=plan.snapshot) from None
+                raise error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) from None
         if is_relation(data):
             return self._relation(data, info)
         if is_frame(data):
@@ -142,7 +146,9 @@ class Opening:
             case Changes(plan=plan):
                 if self.columns is None:
                     return plan
-                raise RequestError("Cannot choose columns of changes here: pass columns= to Table.changes")
+                raise RequestError(
+                    "Cannot choose columns of changes here: pass columns= to Table.changes", options=("columns",)
+                )
             case Table():
                 return data.snapshot().plan(self.columns, self.where)
             case Snapshot():
@@ -191,6 +197,16 @@ def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None]:
             return data.table.location, data.id
         case Changes(plan=plan):
             return plan.table, plan.snapshot
+
+
+def _format(data: Table | Snapshot | Changes) -> str:
+    match data:
+        case Table():
+            return data.format
+        case Snapshot():
+            return data.table.format
+        case Changes(plan=plan):
+            return plan.format
 
 
 def _duckdb_table(plan: ScanPlan, info: SideInfo) -> Side:

@@ -298,7 +298,7 @@ def _matching(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> pa.Ta
         read = pa.table(connection.sql(f"{query} LIMIT {_MOST_CANDIDATES + 1}"))
         return conform(read, pa.schema([arrow_field(f) for f in plan.columns]))
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        raise engine_error(error, plan) from error
+        raise engine_error(error, plan).within(format=plan.format) from error
 
 
 def _searchable(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:

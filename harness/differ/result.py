@@ -87,7 +87,7 @@ class SideInfo:
     """One side, for the reports.
 
     name: what the caller calls it, or what it is. engine: name and version, such as `duckdb 2.0.0`.
-    table, snapshot: of a planned table, else None.
+    table, format, snapshot: of a planned table, else None.
     rows: how many rows it has; None: it failed.
     error: why it gave no rows; None: it gave some.
     """
@@ -97,6 +97,7 @@ class SideInfo:
     table: str | None = None
     snapshot: int | None = None
     rows: int | None = None
+    format: str | None = None
     error: HarnessError | None = field(default=None, compare=False)
 
 

@@ -72,6 +72,7 @@ def incomparable(what: str, type_: object, *, column: str | None = None) -> Unsu
         f"Cannot compare {what} of type {type_}: cast it, or leave it out with columns=",
         cause=INCOMPARABLE,
         field=column,
+        options=("columns",),
     )
 
 

@@ -152,4 +152,4 @@ def failing(info: SideInfo) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, pa.ArrowException) as error:
-        raise engine_error(error, info.table) from error
+        raise engine_error(error, info.table).within(format=info.format) from error

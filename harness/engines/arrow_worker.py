@@ -23,7 +23,7 @@ from harness.projection import PhysicalSchema, Source
 from harness.schema import Field
 from harness.storage import Storage
 
-_ERROR_PARTS = ("cause", "table", "snapshot", "file", "field", "rule")
+_ERROR_PARTS = ("cause", "table", "snapshot", "file", "field", "rule", "options")
 _BATCH_ROWS = 16_384
 _BATCH_BYTES = 16 << 20
 
@@ -71,6 +71,7 @@ class FileReader:
     constants: pa.Table
     storage: Storage
     table: str
+    table_format: str
 
     def batches(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the files with these numbers."""
@@ -79,7 +80,7 @@ class FileReader:
                 try:
                     columns, rows = self._columns(number)
                 except HarnessError as error:
-                    raise told(error) from error
+                    raise told(error.within(format=self.table_format)) from error
                 yield from self._rows(number, columns, rows)
 
     def _columns(self, number: int) -> tuple[dict[int, pa.Array], int]:

@@ -39,6 +39,7 @@ def check_file(file: FileName, storage: Storage, *, table: str) -> None:
             table=table,
             file=str(file),
             rule="iceberg 7.6",
+            options=("path_map",),
         )
     head = storage.read(file.physical, length=4)
     if head in (b"PARE", b"AGS1"):

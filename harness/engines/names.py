@@ -45,9 +45,10 @@ def refuse_same_names(columns: Sequence[Field], table: str) -> None:
         if other is not column:
             raise SchemaMismatchError(
                 f"Cannot show columns {other.name!r} and {column.name!r} in one result: they differ only by case; "
-                "choose one with columns=, or use to_arrow()",
+                "choose one with columns=, or read them with to_arrow() in Python",
                 cause="AmbiguousColumn",
                 table=table,
                 field=column.name,
                 rule="iceberg 5.21",
+                options=("columns",),
             )

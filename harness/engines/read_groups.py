@@ -6,7 +6,6 @@ alike that have the same physical schema and the same kinds of constants: one gr
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -17,7 +16,7 @@ from harness.engines.conflicts import check_partition_values
 from harness.engines.data_files import FileName
 from harness.engines.footers import Footer, open_storage, read_footers
 from harness.engines.legacy_calendar import legacy_files
-from harness.errors import CorruptFileError, HarnessWarning
+from harness.errors import CorruptFileError, warn
 from harness.plan import Partition, ScanPlan
 from harness.projection import PartitionValue, PhysicalSchema, Source, Stored, is_positional, resolve
 from harness.schema import Field, Type, children
@@ -206,11 +205,9 @@ class Inspector:
     def _warn_of_positions(self, file: ScanFile, schema: PhysicalSchema) -> None:
         mapping = self.plan.name_mapping
         if not self.plan.lookup.is_delta and is_positional(schema, name_mapping=mapping, file_format=file.format):
-            warnings.warn(
+            warn(
                 f"Columns of files without field ids, such as {file.name}, are taken by their positions, because table "
-                f"{self.plan.table} has no name mapping [iceberg 5.6]",
-                HarnessWarning,
-                stacklevel=2,
+                f"{self.plan.table} has no name mapping [iceberg 5.6]"
             )
 
     def _check_rows(self, file: ScanFile, rows: int | None) -> None:

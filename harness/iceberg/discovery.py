@@ -7,11 +7,14 @@ those of a catalog, and may be left-overs of commits that lost: one is taken onl
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.errors import AmbiguousTableError, CorruptFileError, HarnessError, TableNotFoundError
+from harness.files.kinds import HEAD, kind_of
+from harness.iceberg.compression import decompress
 from harness.iceberg.metadata import TableMetadata, parse_metadata
 from harness.iceberg.relocation import default_prefixes
 from harness.storage import PathMap, Storage, join
@@ -83,6 +86,7 @@ def find_metadata(
 
 def _choose(location: str, storage: Storage, allow_version_guess: bool) -> _Choice:
     if storage.exists(location):
+        _refuse_other_file(location, storage)
         return _Choice(location)
     # A table's directory may itself be called `metadata`, so look inside first.
     for directory in (join(location, METADATA_DIRECTORY), location.rstrip("/") or "/"):
@@ -97,6 +101,31 @@ def _choose(location: str, storage: Storage, allow_version_guess: bool) -> _Choi
     raise TableNotFoundError(
         f"Cannot find an Iceberg table: {reason}; check the path", cause="MetadataNotFound", rule="iceberg 1.1"
     )
+
+
+def _refuse_other_file(location: str, storage: Storage) -> None:
+    """Refuses a file that is no metadata file; one that is called so may be a damaged one."""
+    name = location.rstrip("/").rpartition("/")[2]
+    if _ANY.fullmatch(name):
+        return
+    kind = kind_of(storage.read(location, length=HEAD), name)
+    if kind in ("a JSON file", "a gzip file", "a zstandard file") and _is_metadata(storage.read(location), location):
+        return
+    advice = f"give the directory of a table, or a metadata file of an Iceberg table (*{_SUFFIXES[0]})"
+    root, log, _ = location.rpartition("/_delta_log/")
+    if log:
+        kind, advice = "a file of a Delta table's log", f"give the table's directory, {root}"
+    raise TableNotFoundError(
+        f"Cannot find a table: {name} is {kind}; {advice}", cause="MetadataNotFound", rule="iceberg 1.1"
+    )
+
+
+def _is_metadata(data: bytes, file: str) -> bool:
+    try:
+        document = json.loads(decompress(data, file=file))
+    except (ValueError, RecursionError, HarnessError):
+        return False
+    return isinstance(document, dict) and "format-version" in document
 
 
 def _in_directory(directory: str, storage: Storage, allow_version_guess: bool) -> _Choice | None:
@@ -165,6 +194,7 @@ def _by_names(directory: str, names: Sequence[str], storage: Storage, allow_vers
             cause="AmbiguousMetadata",
             file=directory,
             rule="iceberg 1.5",
+            options=("allow_version_guess",),
         )
     name = candidates[0] if len(candidates) == 1 else _undisputed(directory, candidates, storage)
     return _Choice(join(directory, name), (f"Guessed that {name} is the current metadata file [iceberg 1.5]",))

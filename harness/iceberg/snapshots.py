@@ -70,7 +70,7 @@ def _check_exclusive(**selectors: object) -> None:
     given = [name for name, value in selectors.items() if value is not None]
     if len(given) > 1:
         message = f"Cannot select a snapshot by {' and '.join(given)} at once: give one of them"
-        raise RequestError(message, cause="ExclusiveSelectors", rule="iceberg 1.32")
+        raise RequestError(message, cause="ExclusiveSelectors", rule="iceberg 1.32", options=given)
 
 
 def _by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot:

@@ -43,6 +43,11 @@ class IcebergTable:
         """The current schema."""
         return self.metadata.schemas[self.metadata.current_schema_id]
 
+    @property
+    def current(self) -> Snapshot | None:
+        """The current snapshot; None: the table has none."""
+        return self.metadata.current_snapshot
+
     def select(self, snapshot_id: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
         """The asked snapshot and its schema (iceberg 1.32 to 1.37).
 

@@ -14,6 +14,7 @@ engine raises an error (a division by zero, an overflow, a text that is no numbe
 of 0.0 and -0.0, being equal, stands for a group of both is open.
 
     spark_text    names, literals and types in Spark's SQL
+    nodes         which parsed nodes may be looked at
     values        expressions with their types, and how two types become one
     predicates    conditions that `harness.predicate` has understood
     expressions   operators

@@ -15,6 +15,7 @@ from harness.references import Names
 from harness.schema import Field, Schema, StructType
 from harness.transpile import spark_text
 from harness.transpile.expressions import Expressions
+from harness.transpile.nodes import check
 from harness.transpile.predicates import condition_of
 from harness.transpile.values import Typed
 
@@ -77,4 +78,5 @@ def _parsed(sql: str) -> exp.Expr:
         raise RequestError(f"Cannot parse the filter as duckdb SQL: {reason(error)}.") from error
     assert len(parsed) == 1
     assert parsed[0] is not None
+    check(parsed[0])
     return parsed[0]

@@ -103,12 +103,21 @@ def _of_text(expressions: Expressions, node: exp.Expr) -> Typed | None:
             return _pair(expressions, node, _PAIRS[type(node)], [node.this, node.expression])
         case exp.Anonymous() if node.name.lower() in _NAMED_PAIRS and len(node.expressions) == 2:
             return _pair(expressions, node, _NAMED_PAIRS[node.name.lower()], node.expressions)
+        case exp.ConcatWs():
+            return _joined(expressions, node)
         case exp.Concat():
             # DuckDB leaves nulls out; Spark's is null if one part is.
             parts = [f"COALESCE({_text(expressions, node, part)}, '')" for part in node.expressions]
             return Typed(f"CONCAT({', '.join(parts)})", TEXT)
         case _:
             return None
+
+
+def _joined(expressions: Expressions, node: exp.ConcatWs) -> Typed:
+    """`concat_ws`: on both engines nulls are left out, empty texts are not, and a separator of null makes a null."""
+    if len(node.expressions) < 2:
+        raise refused(node)
+    return Typed(f"CONCAT_WS({', '.join(_text(expressions, node, part) for part in node.expressions)})", TEXT)
 
 
 def _text(expressions: Expressions, node: exp.Expr, part: exp.Expr) -> str:

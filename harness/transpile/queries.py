@@ -18,6 +18,7 @@ from harness.transpile.aggregates import direction, ordered
 from harness.transpile.endings import by_output, limits, order_by, output_of, place_of
 from harness.transpile.expressions import Expressions
 from harness.transpile.joins import join
+from harness.transpile.nodes import check
 from harness.transpile.refusal import refused
 from harness.transpile.scopes import Output, Scope, Source, expanded, of_table
 from harness.transpile.values import Typed, common_type, type_name
@@ -67,6 +68,7 @@ def _parsed(text: str) -> exp.Expr:
     statement = parsed[0] if len(parsed) == 1 else None
     if statement is None:
         raise RequestError(f"Expected one query, got {len(parsed)} statements. Run them one by one.")
+    check(statement)
     return statement
 
 
@@ -113,7 +115,7 @@ class _Queries:
             case exp.Select():
                 _check_parts(node, _SELECT_PARTS)
                 return self._select(node, around)
-            case exp.SetOperation():
+            case exp.Union() | exp.Intersect() | exp.Except():
                 _check_parts(node, _SET_PARTS)
                 return self._set_operation(node, around)
             case _:

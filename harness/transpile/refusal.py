@@ -13,5 +13,6 @@ def refused(node: exp.Expr, what: str | None = None) -> UnsupportedError:
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return UnsupportedError(
         f"Cannot run {what or type(node).__name__} on Spark with certainly the same rows as on DuckDB, in: {shown}; "
-        "run it on DuckDB, or write the query for Spark and say dialect='spark'"
+        "run it on DuckDB, or write the query for Spark and say dialect='spark'",
+        options=("dialect",),
     )

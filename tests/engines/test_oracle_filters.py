@@ -208,6 +208,8 @@ REFUSED = [
     "length(t) = 1",
     "i / 2 = 1",
     "t = i",
+    "t GLOB 'a*'",
+    "t ILIKE 'A'",
 ]
 
 

@@ -83,6 +83,7 @@ def frame(
         constants=constants,
         storage=Storage(),
         table="the table",
+        table_format="iceberg",
     )
 
 
@@ -214,6 +215,7 @@ def test_variants_at_every_level_come_as_json_text(spark, make):
         constants=NONE,
         storage=Storage(),
         table="the table",
+        table_format="iceberg",
     )
     assert tuples(shown, "p0", "p1", "p2", "p3") == [(1, "42", ["42", None], (1, "42")), (2, None, None, None)]
 

@@ -89,6 +89,7 @@ def through_arrow(session: SparkSession, file: FileName) -> DataFrame:
         constants=NONE,
         storage=Storage(),
         table="t",
+        table_format="iceberg",
     )
     return rows.drop("pos", "deleted")
 

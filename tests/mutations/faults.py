@@ -297,4 +297,17 @@ FAULTS = (
         "times.append(CommitTime(version, max(least, file.modified_ms)))",
         "times.append(CommitTime(version, file.modified_ms))",
     ),
+    # Nodes of SQL that are taken for others.
+    Fault(
+        "a special form of an SQL node is the general one",
+        "sql_nodes.py",
+        "            return base\n",
+        "            return None\n",
+    ),
+    Fault(
+        "concat_ws is concat",
+        "transpile/functions.py",
+        "        case exp.ConcatWs():\n            return _joined(expressions, node)\n",
+        "",
+    ),
 )

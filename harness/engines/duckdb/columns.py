@@ -215,7 +215,7 @@ def _timestamp(access: str, shown: str, target: TimestampType) -> str:
     return f"({local} AT TIME ZONE 'UTC')" if target.utc else local
 
 
-_OUT_OF_RANGE = "error('a date or timestamp is out of the range of the wider type (iceberg 5.12)')"
+_OUT_OF_RANGE = "error('a date or timestamp is out of the range of the wider type')"
 
 
 def _finite(access: str, converted: str) -> str:

@@ -84,7 +84,7 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         rows = pa.table(connection.sql(query))
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns])) if plan.columns else rows.select([])
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        raise engine_error(error, plan) from error
+        raise engine_error(error, plan).within(format=plan.format) from error
 
 
 def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str]:
@@ -102,10 +102,10 @@ def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str
 
 
 def _query(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, use: Use) -> str:
-    refuse_same_names(plan.columns, plan.table)
-    _check_time_zone(plan, connection)
-    _check_collation(plan, connection)
     with _about(plan):
+        refuse_same_names(plan.columns, plan.table)
+        _check_time_zone(plan, connection)
+        _check_collation(plan, connection)
         return named(lower(plan, connection, registrar(connection), use), plan)
 
 
@@ -115,7 +115,7 @@ def _about(plan: ScanPlan) -> Iterator[None]:
     try:
         yield
     except HarnessError as error:
-        error.within(table=plan.table, snapshot=plan.snapshot)
+        error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format)
         raise
 
 

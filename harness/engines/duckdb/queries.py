@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from harness.engines.duckdb.engine import connect, register
 from harness.engines.duckdb.lowering import Use
+from harness.engines.duckdb.unbound import better_told
 from harness.plan import ScanPlan
 from harness.schema import arrow_field
 
@@ -30,7 +31,10 @@ def query(
     own = connect() if connection is None else connection
     for name, plan in plans.items():
         register(plan, own, name, use=Use.ONCE)
-    return own.sql(text)
+    try:
+        return own.sql(text)
+    except duckdb.BinderException as error:
+        raise better_told(error, text, plans, own) from None
 
 
 def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str], ...]:
@@ -43,5 +47,8 @@ def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str
     for name, plan in plans.items():
         rows = pa.schema([arrow_field(f) for f in plan.columns] or [pa.field("NULL", pa.int32())]).empty_table()
         connection.register(name, rows)
-    result = connection.sql(text)
+    try:
+        result = connection.sql(text)
+    except duckdb.BinderException as error:
+        raise better_told(error, text, plans, connection) from None
     return tuple(zip(result.columns, map(str, result.types), strict=True))

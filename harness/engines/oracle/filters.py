@@ -54,16 +54,27 @@ def compile_filter(filter_: Filter) -> Condition:
     (tree,) = Dialect.get_or_raise("duckdb").parse_into(exp.Condition, filter_.sql)
     if tree is None:
         raise UnsupportedError("Cannot evaluate the filter: it is empty")
-    _refuse_options(tree)
+    _refuse_unknown(tree)
     return _Compiler(filter_.columns).condition(tree)
 
 
 _PARTS = {"this", "expression", "expressions", "low", "high", "to", "negate", "is_string", "quoted", "is_neg"}
 
 
-def _refuse_options(tree: exp.Expr) -> None:
-    """Refuses nodes with options that would be overlooked."""
+_KNOWN = {
+    *(exp.And, exp.Or, exp.Not, exp.Paren, exp.Null, exp.Boolean, exp.Literal, exp.Column, exp.Dot, exp.Identifier),
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+    *(exp.Between, exp.In, exp.Is, exp.Like, exp.Escape, exp.StartsWith, exp.IsNan, exp.IsInf, exp.Anonymous),
+    *(exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Cast, exp.DataType),
+}
+"""Exactly these: a subclass of one of them means something else, as TRY_CAST does."""
+
+
+def _refuse_unknown(tree: exp.Expr) -> None:
+    """Refuses nodes that would be taken for others, and nodes with options that would be overlooked."""
     for node in tree.walk(prune=lambda n: isinstance(n, exp.DataType)):
+        if type(node) not in _KNOWN or (type(node) is exp.In and not node.expressions):
+            raise _unsupported(node.sql("duckdb"))
         options = {name for name, value in node.args.items() if value} - _PARTS
         if options and not isinstance(node, exp.DataType):
             raise _unsupported(f"{', '.join(sorted(options))} of {node.sql('duckdb')}")
@@ -189,7 +200,7 @@ class _Compiler:
             case exp.Add() | exp.Sub() | exp.Mul():
                 sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
                 return arithmetic(sign, self.term(node.this), self.term(node.expression))
-            case exp.Cast() if not isinstance(node, exp.TryCast):
+            case exp.Cast():
                 return explicit_cast(self.term(node.this), _named_type(node.to))
             case exp.And() | exp.Or() | exp.Not() | exp.Predicate() | exp.IsNan() | exp.StartsWith():
                 return Term(BooleanType(), self.condition(node))

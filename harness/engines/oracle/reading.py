@@ -40,7 +40,7 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         rows = list(_rows(plan))
         return table_of(rows, plan.columns)
     except HarnessError as error:
-        error.within(table=plan.table, snapshot=plan.snapshot)
+        error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format)
         raise
     except (pa.ArrowException, OverflowError) as error:
         raise EngineError(f"The oracle failed: {error}", table=plan.table) from error

@@ -42,6 +42,7 @@ def arrow_frame(
     constants: pa.Table,
     storage: Storage,
     table: str,
+    table_format: str,
 ) -> DataFrame:
     """The rows of files of one physical schema, read on executors.
 
@@ -75,6 +76,7 @@ def arrow_frame(
         constants=constants,
         storage=replace(storage, options=dict(storage.options)),  # without the file systems that it has open
         table=table,
+        table_format=table_format,
     )
     shown = [*columns, *(StructField(f.name, from_arrow_type(f.type, True)) for f in constants.schema)]
     shown += [StructField("pos", LongType()), StructField("deleted", BooleanType())]

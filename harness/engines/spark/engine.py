@@ -35,9 +35,9 @@ def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
         HarnessError: as `harness.engines.spark.lowering.lower` says.
     """
     own = spark_session() if spark is None else spark
-    refuse_same_names(plan.columns, plan.table)
     reader = reader_of(own)
     with _about(plan):
+        refuse_same_names(plan.columns, plan.table)
         rows = lower(plan, reader)
         fields = [(functions.col(f"c{i}"), shown(f)) for i, f in enumerate(plan.columns)]
         named = rows.select(*[column.alias(field.name, metadata=field.metadata) for column, field in fields])
@@ -60,7 +60,7 @@ def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
         rows = frame.toArrow()
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))
     except (PySparkException, Py4JError, pa.ArrowException) as error:
-        raise engine_error(error, plan.table) from error
+        raise engine_error(error, plan.table).within(format=plan.format) from error
 
 
 def engine_error(error: Exception, table: str | None) -> HarnessError:
@@ -82,5 +82,5 @@ def _about(plan: ScanPlan) -> Iterator[None]:
     try:
         yield
     except HarnessError as error:
-        error.within(table=plan.table, snapshot=plan.snapshot)
+        error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format)
         raise

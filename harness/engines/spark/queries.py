@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession, functions
+from pyspark.sql.types import StructType
 
 from harness.engines.spark.engine import dataframe, engine_error
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import shown
+from harness.errors import HarnessError
 from harness.plan import ScanPlan
 from harness.schema import Field
 
@@ -61,8 +63,27 @@ def query(
             gateway.moved(dataframe(plan, own), session).createOrReplaceTempView(_quoted(name))
         result = session.sql(text)
         return gateway.expose(result if columns is None else _as_columns(result, columns))
-    except (AnalysisException, ParseException) as error:
+    except ParseException as error:
         raise engine_error(error, None) from error
+    except AnalysisException as error:
+        raise engine_error(_better_told(error, text, plans, session), None) from error
+
+
+def _better_told(
+    error: AnalysisException, text: str, plans: Mapping[str, ScanPlan], session: SparkSession
+) -> AnalysisException:
+    """The error where the tables have all their columns: Spark suggests among those that it sees."""
+    try:
+        for name, plan in plans.items():
+            fields = {f.name.casefold(): f for f in (*plan.columns, *plan.schema.fields)}
+            empty = session.createDataFrame([], StructType([shown(f) for f in fields.values()]))
+            empty.createOrReplaceTempView(_quoted(name))
+        session.sql(text)
+    except AnalysisException as better:
+        return better
+    except HarnessError:  # a type that Spark has nothing for
+        return error
+    return error
 
 
 def _quoted(name: str) -> str:

@@ -198,6 +198,7 @@ class GroupScan:
             constants=self.constants.table(),
             storage=self.plan.storage,
             table=self.plan.table,
+            table_format=self.plan.format,
         )
 
     def _rows(self) -> list[int]:

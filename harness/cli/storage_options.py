@@ -1,0 +1,73 @@
+"""`--storage-option KEY=VALUE`: texts of the command line as the typed, nested arguments that file systems want.
+
+    true, false, null         as in JSON; `anon=false` as text would count as true
+    12, 1.5                   a number
+    {"a": 1}, ["a"]           JSON
+    "12"                      in double quotes, a JSON string: text, whatever is in it
+    anything else             text, as it is
+
+A dot in the key goes one level down: `client_kwargs.endpoint_url=URL` is `client_kwargs={"endpoint_url": "URL"}`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import typer
+
+_OPTION = "--storage-option"
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+"""Without an exponent: `12e34` is more likely a part of a key than a number."""
+
+
+def storage_options(values: Sequence[str] | None) -> dict[str, Any]:
+    """What fsspec gets, by key.
+
+    Raises:
+        typer.BadParameter: a text that is not of the form KEY=VALUE, JSON that is not closed or wrong, or a key that is
+            given twice, or both as a value and with keys below it. The message shows no value: it may be a secret.
+    """
+    options: dict[str, Any] = {}
+    for number, text in enumerate(values or (), 1):
+        key, separator, value = text.partition("=")
+        names = key.split(".")
+        if not separator or not all(names):
+            raise typer.BadParameter(f"{_OPTION} number {number} is not of the form NAME=VALUE")
+        _put(options, names, _typed(value, key), key)
+    return options
+
+
+def _typed(text: str, key: str) -> Any:
+    is_json = text in ("true", "false", "null") or _NUMBER.fullmatch(text) or text[:1] in ("{", "[", '"')
+    if not is_json:
+        return text
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise typer.BadParameter(
+            f"{_OPTION} {key!r}: a value that begins with {text[0]} must be JSON; put text that does in double quotes"
+        ) from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _put(options: dict[str, Any], names: Sequence[str], value: Any, key: str) -> None:
+    """Sets the value, beside others under the same keys."""
+    *above, last = names
+    level = options
+    for name in above:
+        level = level.setdefault(name, {})
+        if not isinstance(level, dict):
+            raise typer.BadParameter(f"{_OPTION} {key!r}: {name!r} already has a value, so nothing can be below it")
+    if isinstance(value, dict) and isinstance(level.get(last), dict):
+        for name, inner in value.items():
+            _put(level[last], [name], inner, f"{key}.{name}")
+    elif last in level:
+        raise typer.BadParameter(f"{_OPTION} {key!r} is given twice")
+    else:
+        level[last] = value

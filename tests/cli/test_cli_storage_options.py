@@ -1,0 +1,89 @@
+"""`--storage-option`: what the file system gets for a text of the command line."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+
+import harness
+from harness.cli import main
+from harness.cli.storage_options import storage_options
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        pytest.param(["anon=false"], {"anon": False}, id="false"),
+        pytest.param(["anon=true", "token=null"], {"anon": True, "token": None}, id="true-and-null"),
+        pytest.param(["n=12", "m=-1", "x=1.5", "z=0"], {"n": 12, "m": -1, "x": 1.5, "z": 0}, id="number"),
+        pytest.param(['secret="123"', 'x="a\\"b"', 'e=""'], {"secret": "123", "x": 'a"b', "e": ""}, id="quoted"),
+        pytest.param(
+            ["n=012", "e=12e34", "f=.5", "p=+1", "v=1.2.3", "d=12a"],
+            {"n": "012", "e": "12e34", "f": ".5", "p": "+1", "v": "1.2.3", "d": "12a"},
+            id="no-number",
+        ),
+        pytest.param(
+            ["a=False", "b=TRUE", "c=None", "d=NaN", "e= true", "f="],
+            {"a": "False", "b": "TRUE", "c": "None", "d": "NaN", "e": " true", "f": ""},
+            id="text",
+        ),
+        pytest.param(
+            ["a=b=c", "url=https://h:9000/?x=1"], {"a": "b=c", "url": "https://h:9000/?x=1"}, id="later-equals-signs"
+        ),
+        pytest.param(
+            ['c={"endpoint_url": "u", "n": [1, null]}', "l=[1]"],
+            {"c": {"endpoint_url": "u", "n": [1, None]}, "l": [1]},
+            id="json",
+        ),
+        pytest.param(
+            ["c.endpoint_url=http://h", "c.verify=false", "c.d.e=1"],
+            {"c": {"endpoint_url": "http://h", "verify": False, "d": {"e": 1}}},
+            id="nested",
+        ),
+        pytest.param(['c={"a": 1}', "c.b=2", 'c={"d": 3}'], {"c": {"a": 1, "b": 2, "d": 3}}, id="object-and-dots"),
+        pytest.param(['extra_conf={"dfs.x": "y"}'], {"extra_conf": {"dfs.x": "y"}}, id="key-with-a-dot"),
+        pytest.param(None, {}, id="none"),
+    ],
+)
+def test_values_are_typed(texts, expected) -> None:
+    found = storage_options(texts)
+    assert found == expected
+    assert repr(found) == repr(expected)  # False is no 0
+
+
+NO_JSON = "must be JSON; put text that does in double quotes"
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["anon"], "--storage-option number 1 is not of the form NAME=VALUE"),
+        (["a=1", "=x"], "--storage-option number 2 is not of the form NAME=VALUE"),
+        (["a..b=1"], "--storage-option number 1 is not of the form NAME=VALUE"),
+        (["a=1", "a=2"], "--storage-option 'a' is given twice"),
+        (["a.b=1", "a.b=2"], "--storage-option 'a.b' is given twice"),
+        (["a.b=1", 'a={"b": 2}'], "--storage-option 'a.b' is given twice"),
+        (["a.b=1", "a=2"], "--storage-option 'a' is given twice"),
+        (["a=1", "a.b=2"], "--storage-option 'a.b': 'a' already has a value, so nothing can be below it"),
+        (["a={secret"], f"--storage-option 'a': a value that begins with {{ {NO_JSON}"),
+        (['a="secret'], f"--storage-option 'a': a value that begins with \" {NO_JSON}"),
+        (["a=[NaN]"], f"--storage-option 'a': a value that begins with [ {NO_JSON}"),
+    ],
+)
+def test_what_is_wrong_is_told_without_the_value(texts, message) -> None:
+    with pytest.raises(typer.BadParameter) as caught:
+        storage_options(texts)
+    assert caught.value.message == message
+
+
+def test_the_file_system_gets_them_typed(monkeypatch) -> None:
+    given = {}
+
+    def open_table(location, **options):
+        given.update(options)
+        raise harness.TableNotFoundError("Cannot find it")
+
+    monkeypatch.setitem(vars(harness), "open_table", open_table)
+    arguments = ["--storage-option", "anon=false", "--storage-option", "client_kwargs.endpoint_url=http://localhost:1"]
+    assert main(["info", "s3://bucket/t", *arguments]) == 2
+    assert given["storage_options"] == {"anon": False, "client_kwargs": {"endpoint_url": "http://localhost:1"}}

@@ -1,0 +1,133 @@
+"""No node of parsed SQL is taken for another one, whatever classes sqlglot has."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlglot import exp, parse_one
+
+import harness
+from harness import transpile
+from harness.engines.oracle.filters import compile_filter
+from harness.errors import RequestError, UnsupportedError
+from harness.filter_sql import filter_of
+from harness.literals import literal_of
+from harness.predicate import Filter, Undecided
+from harness.query_sql import rewrite
+from harness.schema import Field, IntegerType, Schema, StringType
+from harness.sql_nodes import GROUPS, general_form
+from harness.transpile.nodes import check
+
+FIELDS = (Field(id=1, name="s", type=StringType()), Field(id=2, name="i", type=IntegerType(32)))
+SCHEMA = Schema(fields=FIELDS)
+# Of each class that harness looks for and that has special forms: a condition with such a node. None: no condition
+# has one.
+CONDITIONS = {
+    exp.Cast: "CAST(s AS INT) = 1",
+    exp.Column: "s = 'a'",
+    exp.Concat: "concat('a', s) = 'aa'",
+    exp.DataType: "CAST(i AS BIGINT) = 1",
+    exp.Alias: None,  # of a projection; special ones stand in PIVOT, which is not lowered
+    exp.Order: None,  # of a query; special ones are Spark's SORT BY and DISTRIBUTE BY
+}
+# What DuckDB's own dialect has, and harness knows by its own name.
+KNOWN = {exp.ConcatWs, exp.TryCast}
+
+
+def looked_for() -> set[type[exp.Expr]]:
+    """The classes of nodes that the code of harness names."""
+    found = set()
+    for file in Path(harness.__file__).parent.rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        if "sqlglot" not in text or file.name == "sql_nodes.py":
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "exp":
+                kind = getattr(exp, node.attr)
+                if isinstance(kind, type) and issubclass(kind, exp.Expr):
+                    found.add(kind)
+    return found
+
+
+def special_forms(kind: type[exp.Expr]) -> Iterator[type[exp.Expr]]:
+    for inner in kind.__subclasses__():
+        yield inner
+        yield from special_forms(inner)
+
+
+SPECIAL = [
+    pytest.param(general, special, condition, id=special.__name__)
+    for general, condition in CONDITIONS.items()
+    for special in special_forms(general)
+    if condition is not None
+]
+
+
+def test_every_class_with_special_forms_is_tried_here() -> None:
+    ambiguous = {kind for kind in looked_for() if kind.__subclasses__()} - GROUPS
+    assert ambiguous == set(CONDITIONS), "write a condition with a node of the class, and see the tests below"
+
+
+def test_groups_have_no_meaning_of_their_own() -> None:
+    # A class that groups others is made by no text; one that is would lose its special forms here.
+    texts = ("a + b = c AND NOT f(a) OR EXISTS (SELECT 1)", "SELECT max(a) FROM t UNION SELECT 1 ORDER BY 1")
+    kinds = {type(node) for text in texts for node in parse_one(text, dialect="duckdb").walk()}
+    assert not kinds & GROUPS
+
+
+@pytest.mark.parametrize(("general", "special", "condition"), SPECIAL)
+class TestASpecialForm:
+    """The node of a condition, changed into a special form of it with the same parts."""
+
+    def test_is_told_from_the_general_one(self, general, special, condition):
+        assert general_form(special) is not None
+        assert general_form(general) is None
+
+    def test_decides_nothing_in_planning(self, general, special, condition):
+        changed = changed_into(special, general, condition)
+        assert literal_of(next(changed.find_all(special))) is None
+        try:
+            found = filter_of(changed, SCHEMA).predicate
+        except RequestError:
+            return
+        assert found == Undecided()
+
+    def test_is_not_pushed_to_planning(self, general, special, condition, monkeypatch):
+        query = parse_one(f"SELECT 1 FROM t WHERE {condition} AND i = 1", dialect="duckdb")
+        changed = changed_into(special, general, query)
+        monkeypatch.setattr("harness.query_sql._parse", lambda text, dialect: (changed, text))
+        (reference,) = rewrite(query.sql("duckdb"), {"t": SCHEMA}, into="spark").references
+        assert reference.where in (None, '("i" = 1)')
+
+    def test_is_not_lowered_for_spark_as_the_general_one(self, general, special, condition):
+        changed = changed_into(special, general, condition)
+        if special not in KNOWN:
+            with pytest.raises(UnsupportedError):
+                check(changed)
+            return
+        lowered = {lowered_or_none(text) for text in (condition, changed.sql("duckdb"))}
+        assert len(lowered) == 2 or lowered == {None}
+
+    def test_is_refused_by_the_oracle(self, general, special, condition, monkeypatch):
+        changed = changed_into(special, general, condition)
+        monkeypatch.setattr("sqlglot.dialects.duckdb.DuckDB.parse_into", lambda *_: [changed])
+        with pytest.raises(UnsupportedError):
+            compile_filter(Filter(sql=condition, predicate=Undecided(), columns=FIELDS))
+
+
+def changed_into(special: type[exp.Expr], general: type[exp.Expr], condition: str | exp.Expr) -> exp.Expr:
+    tree = parse_one(condition, dialect="duckdb") if isinstance(condition, str) else condition.copy()
+    node = next(node for node in tree.walk() if type(node) is general)
+    parts = {name: exp.var(v.name) if isinstance(v, exp.DType) else v for name, v in node.args.items()}
+    node.replace(special(**{name: part for name, part in parts.items() if name in special.arg_types}))
+    return tree
+
+
+def lowered_or_none(condition: str) -> str | None:
+    try:
+        return transpile.query(f"SELECT {condition} FROM t", {"t": {f.name: f.type for f in FIELDS}}).sql
+    except UnsupportedError:
+        return None

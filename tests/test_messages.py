@@ -1,0 +1,416 @@
+"""What errors and warnings say: whole lines, the rule of the table's own format, and the names of options."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import gzip
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import harness
+from harness import storage
+from harness.cli import main, options
+from harness.errors import HarnessError
+from harness.rule_numbers import in_format
+from harness.testing.delta import DeltaTable
+from harness.testing.iceberg import IcebergTable
+
+PACKAGE = Path(harness.__file__).parent
+NOT_SHARED = ("iceberg", "testing", "conformance", "rules.py")
+
+
+def sources(*without: str) -> Iterator[tuple[Path, ast.Module]]:
+    for file in sorted(PACKAGE.rglob("*.py")):
+        if file.relative_to(PACKAGE).parts[0] not in without:
+            yield file, ast.parse(file.read_text(encoding="utf-8"))
+
+
+# The rule that an error cites.
+
+
+def test_every_rule_that_shared_code_cites_is_known_for_delta() -> None:
+    cited = {
+        node.value
+        for _, tree in sources(*NOT_SHARED)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("iceberg ")
+    }
+    known = {rule for rule in cited if in_format(rule, "delta") is not None}
+    # Encryption, Avro's codecs, and delete files: Delta has no rule, and all but the first not the thing.
+    assert cited - known == {"iceberg 2.14", "iceberg 2.19", "iceberg 4.11", "iceberg 4.25"}
+    assert all((in_format(rule, "delta") or "delta").startswith("delta") for rule in cited)
+
+
+@pytest.mark.parametrize(
+    ("rule", "table_format", "expected"),
+    [
+        ("iceberg 7.6", "delta", "delta L45"),
+        ("iceberg 7.6", "iceberg", "iceberg 7.6"),
+        ("iceberg 7.6", None, "iceberg 7.6"),
+        ("iceberg 2.19", "delta", None),
+        ("delta T23", "delta", "delta T23"),
+        (None, "delta", None),
+    ],
+)
+def test_an_error_within_a_table_cites_a_rule_of_its_format(rule, table_format, expected) -> None:
+    assert HarnessError("x", rule=rule).within(format=table_format).rule == expected
+
+
+@pytest.fixture
+def delta(tmp_path: Path) -> DeltaTable:
+    t = DeltaTable.create(tmp_path / "t", {"id": "long", "s": "string"})
+    t.append(t.write_data([{"id": 1, "s": "a"}, {"id": 2, "s": "b"}]))
+    return t
+
+
+def error_of(location: object, engine: str = "duckdb", **how: object) -> HarnessError:
+    with pytest.raises(HarnessError) as caught:
+        harness.open_table(str(location)).snapshot().to_arrow(engine=engine, **how)
+    return caught.value
+
+
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def damage(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def encrypt(file: Path) -> None:
+    file.write_bytes(b"PARE" + file.read_bytes()[4:-4] + b"PARE")
+
+
+def other_type(file: Path) -> None:
+    pa.parquet.write_table(pa.table({"id": ["text", "more"], "s": ["a", "b"]}), file)
+
+
+def same_names(file: Path) -> None:
+    pa.parquet.write_table(pa.table({"ID": [1, 2], "Id": [1, 2], "s": ["a", "b"]}), file)
+
+
+BREAKS = [
+    pytest.param(remove, "delta L45", id="missing"),
+    pytest.param(damage, "delta L45", id="damaged"),
+    pytest.param(encrypt, None, id="encrypted"),
+    pytest.param(other_type, "delta T23", id="other-type"),
+    pytest.param(same_names, "delta T10", id="same-names"),
+]
+
+
+@pytest.mark.parametrize(("how", "rule"), BREAKS)
+@pytest.mark.parametrize("engine", ["duckdb", "oracle"])
+def test_errors_about_files_of_a_delta_table_cite_delta(delta, how, rule, engine) -> None:
+    how(delta.live_files[0].file)
+    caught = error_of(delta.directory, engine)
+    assert caught.rule == rule or (engine == "oracle" and caught.rule is None)
+    assert "iceberg" not in str(caught)
+
+
+@pytest.mark.parametrize(("how", "rule"), BREAKS)
+def test_errors_about_files_of_a_delta_table_cite_delta_on_spark(delta, how, rule, spark) -> None:
+    how(delta.live_files[0].file)
+    caught = error_of(delta.directory, "spark")
+    assert caught.rule == rule
+    assert "iceberg" not in str(caught)
+
+
+def test_a_wrong_count_of_a_delta_file_cites_delta(delta) -> None:
+    file = delta.live_files[0]
+    delta.delete(file, [0])
+    pa.parquet.write_table(pa.table({"id": [1, 2, 3], "s": ["a", "b", "c"]}), file.file)
+    for engine in ("duckdb", "oracle"):
+        assert error_of(delta.directory, engine).rule == "delta E9"
+
+
+def test_a_missing_file_of_a_delta_table_is_told_in_one_line(delta) -> None:
+    delta.live_files[0].file.unlink()
+    t, path = delta.directory, delta.live_files[0].path
+    assert str(error_of(t)) == (
+        "Cannot read a data file: it is missing or empty; restore it, or map its path with path_map "
+        f"[MissingFile; table {t}, snapshot 1, file {path} ({t}/{path}), rule delta L45]"
+    )
+
+
+def test_an_ambiguous_name_in_a_filter_cites_delta(tmp_path) -> None:
+    from harness.filter_sql import parse_filter
+    from harness.schema import Field, IntegerType, Schema
+
+    fields = tuple(Field(id=i, name=name, type=IntegerType(32)) for i, name in enumerate(("A", "a"), 1))
+    with pytest.raises(HarnessError) as caught:
+        parse_filter("a = 1", Schema(fields=fields), case_sensitive=False)
+    assert caught.value.rule == "iceberg 5.21"
+    assert caught.value.within(format="delta").rule == "delta T2"
+
+
+# The names of options.
+
+
+ARGUMENTS = {
+    name
+    for function in (
+        harness.open_table,
+        harness.sql,
+        harness.Table.snapshot,
+        harness.Table.changes,
+        harness.Snapshot.plan,
+        harness.Snapshot.to_arrow,
+    )
+    for name in inspect.signature(function).parameters
+}
+
+
+def test_an_error_that_names_an_argument_carries_it() -> None:
+    # So the command can say its own option. A word with an underscore, or with `=` behind it, is no English.
+    lacking = []
+    for file, tree in sources("testing", "conformance", "cli"):
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef) and any(map(raises, ast.walk(function))):
+                body = function.body[1:] if ast.get_docstring(function) else function.body
+                nodes = [node for part in body for node in ast.walk(part)]
+                said = " ".join(text for text in texts(nodes) if " " in text)
+                words = re.findall(r"(?<![\w.'])(\w+_\w+)(?![\w.'(])|\b(\w+)=", said)
+                named = {word for pair in words for word in pair} & ARGUMENTS
+                carried = [n for k in nodes if is_options(k) for n in texts(ast.walk(k))]
+                lacking += [f"{file.name}:{function.lineno} {name}" for name in named - set(carried)]
+    assert lacking == []
+
+
+def texts(nodes: Iterable[ast.AST]) -> list[str]:
+    return [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+
+
+def is_options(node: ast.AST) -> bool:
+    return (isinstance(node, ast.keyword) and node.arg == "options") or (
+        isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "options"
+    )
+
+
+def raises(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error")
+
+
+@pytest.mark.parametrize(
+    ("message", "names", "expected"),
+    [
+        ("or set allow_version_guess", ["allow_version_guess"], "or set --allow-version-guess"),
+        ("Say format_hint='delta' or so", ["format_hint"], "Say --format-hint delta or so"),
+        ("choose one with columns=, or", ["columns"], "choose one with --columns, or"),
+        ("by snapshot_id and timestamp", ["snapshot_id", "timestamp"], "by --snapshot and --timestamp"),
+        ("my_path_map, a.path_map", ["path_map"], "my_path_map, a.path_map"),
+        ("say engine='spark'", ["engine"], "say engine='spark'"),
+        ("a path_map of yours", [], "a path_map of yours"),
+    ],
+)
+def test_the_command_spells_the_options_of_an_error(message, names, expected) -> None:
+    assert HarnessError(message, options=names).respelled(options.spelled).message == expected
+
+
+def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
+    ours = [f.name for group in (options.Opening, options.Reading) for f in dataclasses.fields(group)]
+    assert {options.spelled(name, None) for name in ours if name != "storage_option"} == {
+        f"--{name.replace('_', '-')}" for name in ours if name != "storage_option"
+    }
+
+
+def test_a_guess_is_asked_for_by_the_commands_option(tmp_path, capfd) -> None:
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"}, metadata_names="uuid")
+    directory = t.metadata_path.parent
+    assert main(["info", str(tmp_path / "t")]) == 2
+    assert capfd.readouterr().err == (
+        f"error: Cannot tell the current metadata file: there is no version hint, and '{t.metadata_path.name}' is only "
+        "the highest number; name the metadata file itself, or set --allow-version-guess "
+        f"[AmbiguousMetadata; table {tmp_path / 't'}, file {directory}, rule iceberg 1.5]\n"
+    )
+
+
+def test_a_checkpoint_alone_is_read_by_the_commands_option(delta, capfd) -> None:
+    delta.checkpoint()
+    for commit in (delta.directory / "_delta_log").glob("*.json"):
+        commit.unlink()
+    assert main(["info", str(delta.directory)]) == 2
+    assert "so it may be a partial copy; --allow-checkpoint-only reads it all the same" in capfd.readouterr().err
+    assert main(["info", str(delta.directory), "--allow-checkpoint-only"]) == 0
+
+
+def test_a_side_that_failed_is_told_with_the_commands_options(delta, capfd) -> None:
+    delta.live_files[0].file.unlink()
+    assert main(["diff", str(delta.directory), "--engines", "duckdb"]) == 2
+    shown = capfd.readouterr()
+    assert "map its path with --path-map" in shown.err
+    assert "path_map" not in shown.out + shown.err
+
+
+# Warnings.
+
+
+@pytest.fixture
+def positional(tmp_path) -> str:
+    """A table whose files have no field ids, and no name mapping."""
+    t = IcebergTable.create(tmp_path / "p", {"id": "long", "s": "string"})
+    t.append(t.write_data([{"id": 1, "s": "a"}], field_ids=False))
+    return str(tmp_path / "p")
+
+
+def test_a_warning_points_to_the_line_that_called_harness(positional) -> None:
+    snapshot = harness.open_table(positional).snapshot()
+    for read in (lambda: [snapshot.to_arrow()], lambda: [pa.table(snapshot)], lambda: [snapshot.to_duckdb()]):
+        with pytest.warns(harness.HarnessWarning) as caught:
+            read()
+        assert {(w.filename, w.lineno) for w in caught} == {(__file__, read.__code__.co_firstlineno)}
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_command_shows_a_warning_as_one_line(positional, capfd) -> None:
+    tables = [argument for name in "tu" for argument in ("--table", f"{name}={positional}")]
+    assert main(["sql", "SELECT t.s, u.id FROM t JOIN u USING (id)", *tables, "--format", "csv"]) == 0
+    shown = capfd.readouterr()
+    assert shown.out == "s,id\na,1\n"
+    file = next(iter(Path(positional, "data").rglob("*.parquet")))
+    assert shown.err == (
+        f"warning: Columns of files without field ids, such as {file}, are taken by their positions, because table "
+        f"{positional} has no name mapping [iceberg 5.6]\n"
+    )
+
+
+# What tables are called.
+
+
+def test_tables_show_where_and_what_they_are(delta, positional) -> None:
+    delta.append(delta.write_data([{"id": 3, "s": "c"}]))
+    t = harness.open_table(str(delta.directory))
+    assert repr(t) == f"Table({t.location!r}, format='delta', version=2)"
+    assert repr(t.snapshot(version=1)) == f"Snapshot({t.location!r}, format='delta', version=1)"
+    plan = t.snapshot().plan(where="id = 3")
+    assert repr(plan) == f"ScanPlan({t.location!r}, format='delta', version=2, files=1, skipped=1)"
+    i = harness.open_table(positional)
+    assert repr(i) == f"Table({positional!r}, format='iceberg', snapshot={i.snapshot().id})"
+    assert repr(i.snapshot()) == f"Snapshot({positional!r}, format='iceberg', snapshot={i.snapshot().id})"
+
+
+def test_a_table_without_a_snapshot_says_so(tmp_path) -> None:
+    IcebergTable.create(tmp_path / "t", {"id": "long"})
+    assert repr(harness.open_table(str(tmp_path / "t"))) == f"Table('{tmp_path}/t', format='iceberg', snapshot=None)"
+
+
+def test_changes_show_the_last_version(tmp_path) -> None:
+    t = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.enableChangeDataFeed": "true"})
+    t.append(t.write_data([{"id": 1}]))
+    t.append(t.write_data([{"id": 2}]))
+    changes = harness.open_table(str(tmp_path / "t")).changes(1, 1)
+    assert repr(changes) == f"Changes('{tmp_path}/t', format='delta', version=1, files=1, skipped=0)"
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("s3://key:secret@bucket/a/t?X-Amz-Signature=abc", "s3://bucket/a/t"),
+        ("https://host/t.metadata.json?sig=abc", "https://host/t.metadata.json"),
+        ("abfss://container@account.dfs.core.windows.net/t", "abfss://container@account.dfs.core.windows.net/t"),
+        ("/a/what?/t@home", "/a/what?/t@home"),
+        ("s3://bucket/day=1/a@b", "s3://bucket/day=1/a@b"),
+    ],
+)
+def test_locations_are_shown_without_secrets(location, expected) -> None:
+    assert storage.shown(location) == expected
+
+
+# Files that are no table.
+
+OTHER_FILES = [
+    pytest.param("orders.parquet", b"PAR1rest", "a Parquet file", id="parquet"),
+    pytest.param("orders.csv", b"id,name\n1,a\n", "a CSV file", id="csv"),
+    pytest.param("README.md", "# Größe\n".encode(), "a text file", id="readme"),
+    pytest.param("package.json", b'{"name": "x"}', "a JSON file", id="json"),
+    pytest.param("cut.json", b'{"format-version": 2, "tab', "a JSON file", id="cut-json"),
+    pytest.param("x.avro", b"Obj\x01rest", "an Avro file", id="avro"),
+    pytest.param("README.gz", gzip.compress(b"text"), "a gzip file", id="gzip"),
+    pytest.param("my.duckdb", b"12345678DUCK\0\0", "a DuckDB database", id="duckdb"),
+    pytest.param("image.bin", b"\x89\0\xff", "a binary file", id="binary"),
+    pytest.param("nothing", b"", "an empty file", id="empty"),
+    pytest.param("long.txt", b"a" * 4095 + "ä".encode(), "a text file", id="cut-character"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "kind"), OTHER_FILES)
+def test_a_file_that_is_no_table_is_told_by_its_kind(tmp_path, name, content, kind) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(harness.TableNotFoundError) as caught:
+        harness.open_table(str(file))
+    assert str(caught.value) == (
+        f"Cannot find a table: {name} is {kind}; give the directory of a table, or a metadata file of an Iceberg table "
+        f"(*.metadata.json) [MetadataNotFound; table {file}, rule iceberg 1.1]"
+    )
+    with pytest.raises(harness.TableNotFoundError) as caught:
+        harness.open_table(str(file), format_hint="delta")
+    assert str(caught.value) == (
+        f"Cannot find a Delta table: it is {kind}; give the directory that contains _delta_log "
+        f"[TableNotFound; table {file}, rule delta L4]"
+    )
+
+
+def test_a_file_of_a_delta_log_names_the_table(delta) -> None:
+    commit = delta.directory / "_delta_log" / f"{1:020}.json"
+    with pytest.raises(harness.TableNotFoundError) as caught:
+        harness.open_table(str(commit))
+    assert str(caught.value) == (
+        f"Cannot find a table: {commit.name} is a file of a Delta table's log; give the table's directory, "
+        f"{delta.directory} [MetadataNotFound; table {commit}, rule iceberg 1.1]"
+    )
+
+
+def test_metadata_is_read_whatever_its_file_is_called_and_damage_stays_damage(tmp_path) -> None:
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    t.append(t.write_data([{"id": 1}]))
+    content = t.metadata_path.read_bytes()
+    for name, data in (("odd.json", content), ("odd", b"\n" + content), ("odd.gz", gzip.compress(content))):
+        file = t.metadata_path.parent / name
+        file.write_bytes(data)
+        assert harness.open_table(str(file)).snapshot().to_arrow().num_rows == 1
+    t.metadata_path.write_bytes(content[:50])
+    with pytest.raises(harness.CorruptFileError):
+        harness.open_table(str(t.metadata_path))
+
+
+# Columns that are not there.
+
+
+def test_a_misspelt_column_of_a_query_brings_the_tables_nearest_names(tmp_path, capfd) -> None:
+    t = IcebergTable.create(tmp_path / "t", {"id": "long", "region": "string", "total": "double"})
+    t.append(t.write_data([{"id": 1, "region": "eu", "total": 1.0}]))
+    table = f"t={tmp_path / 't'}"
+    assert main(["sql", "SELECT totl FROM t", "--table", table]) == 2
+    assert capfd.readouterr().err == (
+        'error: DuckDB cannot run the query: Binder Error: Referenced column "totl" not found in FROM clause! '
+        'Candidate bindings: "total" [Engine]\n'
+    )
+    assert main(["sql", "SELECT id FROM t WHERE regoin = 'eu'", "--table", table]) == 2
+    assert 'Candidate bindings: "region"' in capfd.readouterr().err
+    assert main(["sql", "SELECT x.regoin FROM t AS x", "--table", table]) == 2
+    assert '"region"' in capfd.readouterr().err
+
+
+def test_a_refused_query_leaves_nothing_on_the_users_connection(delta) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE own (x INT)")
+        with pytest.raises(duckdb.BinderException, match='Candidate bindings: "id"'):
+            harness.sql("SELECT ids, x FROM t, own", connection=connection, t=str(delta.directory))
+        with pytest.raises(duckdb.BinderException, match='Candidate bindings: "x"'):
+            harness.sql("SELECT id, xx FROM t, own", connection=connection, t=str(delta.directory))
+        assert connection.execute("SHOW TABLES").fetchall() == [("own",)]
+
+
+def test_spark_suggests_among_all_columns(delta, spark) -> None:
+    pytest.importorskip("pyspark")
+    with pytest.raises(duckdb.BinderException, match='Candidate bindings: "id"'):
+        harness.sql("SELECT idd FROM t", engine="spark", spark=spark, t=str(delta.directory))
+    with pytest.raises(harness.EngineError, match="`id`"):
+        harness.sql("SELECT idd FROM t", engine="spark", dialect="spark", spark=spark, t=str(delta.directory))
