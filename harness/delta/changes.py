@@ -72,7 +72,6 @@ class _Feed:
         schema = replace(shown.schema, fields=fields)
         chosen = fields if columns is None else _bound(columns, schema)
         files = [file for commit in self._commits for file in changed_files(commit, partial(self._before, commit))]
-        files = [file for file in files if file.shown is None or file.shown.cardinality > 0]
         partitions, indexes = self._partitions(files, shown.partition_columns)
         return ScanPlan(
             table=self.source.location,

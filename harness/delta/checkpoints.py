@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.delta.action_lines import Body, ParsedActions, collect, parse_actions
+from harness.delta.action_lines import VECTOR_KEYS, Body, ParsedActions, collect, parse_actions
 from harness.delta.actions import ADDS, DomainMetadata, Metadata, Protocol, Transaction
 from harness.delta.commits import FIELDS, REMOVED, Locator, check_vectors, file_actions, ids_of
 from harness.delta.log_files import Checkpoint, CheckpointKind, LogFile
@@ -132,6 +132,7 @@ class _Reader:
         try:
             with pq.ParquetFile(pa.BufferReader(data)) as parquet:
                 _require_paths(parquet.schema_arrow, file)
+                _refuse_unknown_vectors(parquet, file)
                 for name, body in _actions(parquet, once):
                     collect(self.few, name, body, place="of the checkpoint")
                 self.adds += self._read_adds(parquet, file)
@@ -236,6 +237,30 @@ def _require_paths(schema: pa.Schema, file: str) -> None:
                 file=file,
                 rule="delta L17",
             )
+
+
+def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
+    """Descriptors without a column that they must have cannot be read, and are not none (delta D1)."""
+    for name in ("add", "remove"):
+        if "deletionVector" not in _children(parquet.schema_arrow, name):
+            continue
+        type_ = parquet.schema_arrow.field(name).type.field("deletionVector").type
+        missing = [key for key in VECTOR_KEYS if not pa.types.is_struct(type_) or type_.get_field_index(key) < 0]
+        if missing and _holds_anything(parquet, f"{name}.deletionVector"):
+            raise CorruptFileError(
+                f"Cannot read the checkpoint: deletionVector of its column {name} has no {missing[0]}",
+                cause="LogCorrupt",
+                file=file,
+                rule="delta D1",
+            )
+
+
+def _holds_anything(parquet: pq.ParquetFile, column: str) -> bool:
+    """Whether a leaf of the struct's field `column` has a value."""
+    read = parquet.read(columns=[column]).flatten()  # the struct's fields, of which one was read
+    while any(pa.types.is_struct(f.type) for f in read.schema):
+        read = read.flatten()
+    return any(values.null_count < len(values) for values in read.columns)
 
 
 def _children(schema: pa.Schema, name: str) -> frozenset[str]:

@@ -44,7 +44,14 @@ TYPES = {
             "writerFeatures": pa.list_(pa.string()),
         }
     ),
-    "metaData": pa.struct({"id": pa.string(), "schemaString": pa.string(), "partitionColumns": pa.list_(pa.string())}),
+    "metaData": pa.struct(
+        {
+            "id": pa.string(),
+            "schemaString": pa.string(),
+            "partitionColumns": pa.list_(pa.string()),
+            "configuration": TEXT_MAP,
+        }
+    ),
     "add": pa.struct(
         {
             "path": pa.string(),
@@ -115,9 +122,7 @@ class Log:
 def _body(body):
     if body is None:
         return None
-    return {
-        key: list(v.items()) if key == "partitionValues" else v for key, v in body.items() if key != "configuration"
-    }
+    return {key: list(v.items()) if key in ("partitionValues", "configuration") else v for key, v in body.items()}
 
 
 @pytest.fixture
@@ -196,10 +201,10 @@ def test_state_at_an_older_version(log):
 
 def test_latest_of_everything_else(log):
     newer = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
-    renamed = {"metaData": {"id": "i", "schemaString": "{}", "name": "n", "configuration": {"b": "2"}}}
+    renamed = {"metaData": {**METADATA["metaData"], "name": "n", "configuration": {"b": "2"}}}
     domain = {"domain": "d", "configuration": "1", "removed": False}
     log.commits(
-        [PROTOCOL, {"metaData": {"id": "i", "schemaString": "{}", "configuration": {"a": "1"}}}],
+        [PROTOCOL, {"metaData": {**METADATA["metaData"], "configuration": {"a": "1"}}}],
         [
             {"txn": {"appId": "x", "version": 9}},
             {"domainMetadata": domain},
@@ -357,7 +362,7 @@ def test_parts_are_not_used_with_v2_checkpoints(log):
 
 
 def test_partitioned_table_needs_partition_values(log):
-    partitioned = {"metaData": {"id": "i", "schemaString": "{}", "partitionColumns": ["p"]}}
+    partitioned = {"metaData": {**METADATA["metaData"], "partitionColumns": ["p"]}}
     log.commits([PROTOCOL, partitioned])
     log.checkpoint(0, PROTOCOL, partitioned, add("a", partitionValues={}), {"add": {"path": "b", "size": 1}})
     with pytest.raises(InvalidTableError, match="no partition values for b"):

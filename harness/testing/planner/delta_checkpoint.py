@@ -87,9 +87,15 @@ def _read(path: str, storage: Storage) -> list[Action]:
 def _action(row: dict[str, Any]) -> dict[str, Any]:
     return {
         name: {key: dict(value) if key in _MAPS and value is not None else value for key, value in body.items()}
+        | ({"deletionVector": _vector(body["deletionVector"])} if "deletionVector" in body else {})
         for name, body in row.items()
         if body is not None
     }
+
+
+def _vector(descriptor: dict[str, Any] | None) -> dict[str, Any] | None:
+    """None also for a struct of nothing but nulls, which is how some writers of Parquet spell a null struct."""
+    return None if descriptor is None or all(value is None for value in descriptor.values()) else descriptor
 
 
 def _invalid(reason: str, file: str, rule: str) -> InvalidTableError:
