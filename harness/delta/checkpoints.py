@@ -36,6 +36,7 @@ class CheckpointContent:
     """What a checkpoint says.
 
     adds: tables of schema `ADDS`, some perhaps with `stats_parsed`; keys are unique over all of them.
+    actions: how many there are, tombstones too; None in a V2 checkpoint, whose writers count them differently.
     """
 
     protocol: Protocol | None
@@ -43,6 +44,12 @@ class CheckpointContent:
     adds: tuple[pa.Table, ...]
     transactions: tuple[Transaction, ...] = ()
     domains: tuple[DomainMetadata, ...] = ()
+    actions: int | None = None
+
+    @property
+    def files(self) -> int:
+        """How many live files there are."""
+        return sum(table.num_rows for table in self.adds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,8 @@ class _Reader:
     few: ParsedActions
     adds: list[pa.Table] = field(default_factory=list)
     remove_ids: list[pa.Array] = field(default_factory=list)
+    rows: int = 0
+    without_adds: list[str] = field(default_factory=list)
 
     def read_top(self, file: LogFile) -> None:
         data = self.storage.read(file.path)
@@ -96,6 +105,8 @@ class _Reader:
     def read_sidecars(self, checkpoint: Checkpoint) -> None:
         top = checkpoint.files[0].path
         self._check_layout(checkpoint, top)
+        if self.few.sidecars:
+            self.without_adds.clear()  # the files are in the sidecars
         for sidecar in self.few.sidecars:
             path, size = sidecar.get("path"), sidecar.get("sizeInBytes")
             if type(path) is not str:
@@ -113,13 +124,16 @@ class _Reader:
 
     def content(self, checkpoint: Checkpoint) -> CheckpointContent:
         self._refuse_repeats(checkpoint.files[0].path)
-        return CheckpointContent(
+        content = CheckpointContent(
             protocol=self.few.protocol,
             metadata=self.few.only_metadata,
             adds=tuple(self.adds),
             transactions=tuple(self.few.transactions),
             domains=tuple(self.few.domains),
+            actions=None if self.few.checkpoint_metadata else self.rows,
         )
+        self._require_adds()
+        return content
 
     def _read_json(self, data: bytes, file: str) -> None:
         parsed = self.few = parse_actions(data, file=file)
@@ -133,10 +147,17 @@ class _Reader:
             with pq.ParquetFile(pa.BufferReader(data)) as parquet:
                 _require_paths(parquet.schema_arrow, file)
                 _refuse_unknown_vectors(parquet, file)
-                for name, body in _actions(parquet, once):
+                few = list(_actions(parquet, once))
+                for name, body in few:
                     collect(self.few, name, body, place="of the checkpoint")
-                self.adds += self._read_adds(parquet, file)
-                self.remove_ids += self._read_remove_ids(parquet, file)
+                adds, removes = self._read_adds(parquet, file), list(self._read_remove_ids(parquet, file))
+                found = len(few) + sum(table.num_rows for table in adds) + sum(map(len, removes))
+                _require_actions(parquet, found, file, read={"add", "remove", *once})
+                self.adds += adds
+                self.remove_ids += removes
+                self.rows += parquet.metadata.num_rows
+                if "add" not in parquet.schema_arrow.names:
+                    self.without_adds.append(file)
         except (pa.ArrowException, OSError, UnicodeError) as error:
             raise CorruptFileError(
                 f"Cannot read the checkpoint: {error}", cause="LogCorrupt", file=file, rule="delta L19"
@@ -195,6 +216,19 @@ class _Reader:
             version = marks[0].get("version")
             raise _malformed(f"it says that it is of version {version}, its name says {checkpoint.version}", top)
 
+    def _require_adds(self) -> None:
+        """Against delta L17, the column `add` may not be missing from a file that could list live files.
+
+        Every writer makes it, and without it the table would have no rows, as if none were meant.
+        """
+        if self.without_adds:
+            raise CorruptFileError(
+                "Cannot read the checkpoint: it has no column add, so the files that it lists are lost",
+                cause="LogCorrupt",
+                file=self.without_adds[0],
+                rule="delta L17",
+            )
+
     def _refuse_repeats(self, top: str) -> None:
         """delta L18."""
         keys = pa.chunked_array([chunk for table in self.adds for chunk in table.column("key").chunks], pa.string())
@@ -226,6 +260,22 @@ def _plain(row: Body) -> Body:
     """`row` as it would be in JSON: maps as objects."""
     configuration = row.get("configuration")
     return {**row, "configuration": dict(configuration)} if isinstance(configuration, list) else row
+
+
+def _require_actions(parquet: pq.ParquetFile, found: int, file: str, *, read: set[str]) -> None:
+    """Each row must hold an action, if only an unknown one: else the column that held it is lost (delta L17)."""
+    lost = parquet.metadata.num_rows - found
+    others = [name for name in parquet.schema_arrow.names if name not in read]
+    if lost > 0 and others:
+        lost -= sum(len(values) - values.null_count for values in parquet.read(columns=others).columns)
+    if lost > 0:
+        raise CorruptFileError(
+            f"Cannot read the checkpoint: {lost} of its {parquet.metadata.num_rows} rows hold no action, so columns of "
+            "it are lost",
+            cause="LogCorrupt",
+            file=file,
+            rule="delta L17",
+        )
 
 
 def _require_paths(schema: pa.Schema, file: str) -> None:

@@ -32,7 +32,7 @@ from harness.delta.actions import (
 from harness.delta.checkpoints import CheckpointContent, Statistics, UnreadableCheckpoint, read_checkpoint
 from harness.delta.checksum import cross_check
 from harness.delta.commits import REMOVED, Locator, file_actions, ids_of, read_log_file, refuse_repeats
-from harness.delta.log_files import CheckpointKind, Compaction, LogFile
+from harness.delta.log_files import CheckpointKind, Compaction, Hint, LogFile
 from harness.delta.paths import TableRoot, first_repeated, require_readable
 from harness.delta.segment import LogSegment
 from harness.delta.stats_structs import concat_files
@@ -97,6 +97,8 @@ def _read_base(
         if isinstance(read, CheckpointContent) and segment.checkpoint.kind is CheckpointKind.MULTI_PART:
             read = _refuse_parts_of_v2(read, segment.checkpoint.files[0])
         if isinstance(read, CheckpointContent):
+            read = _refuse_other_counts(read, segment.hint, segment.checkpoint.files[0])
+        if isinstance(read, CheckpointContent):
             return segment, read
         first = first or read
         following = segment.fallback()
@@ -113,6 +115,28 @@ def _refuse_parts_of_v2(content: CheckpointContent, part: LogFile) -> Checkpoint
         return content
     message = "Cannot use a checkpoint in parts: the table has the feature v2Checkpoint, which forbids them"
     return UnreadableCheckpoint(CorruptFileError(message, cause="LogCorrupt", file=part.path, rule="delta L13"))
+
+
+def _refuse_other_counts(
+    content: CheckpointContent, hint: Hint | None, file: LogFile
+) -> CheckpointContent | UnreadableCheckpoint:
+    """A checkpoint that lost actions still reads well, and only the counts in the hint tell.
+
+    delta L6 and L10 do not trust them either. So they refuse nothing where another base gives the version; where there
+    is none, one of the two is wrong, and which one only the user can say.
+    """
+    if hint is None:
+        return content
+    said, found, what = (
+        (hint.actions, content.actions, "actions") if hint.files is None else (hint.files, content.files, "live files")
+    )
+    if said is None or found is None or said == found:
+        return content
+    message = (
+        f"Cannot use the checkpoint: it holds {found} {what}, _last_checkpoint says {said}. If the checkpoint is "
+        "right, delete _last_checkpoint"
+    )
+    return UnreadableCheckpoint(CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L10"))
 
 
 def _read_steps(segment: LogSegment, storage: Storage, root: TableRoot) -> Iterator[tuple[str, int, bytes]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -206,8 +206,8 @@ def load(
     )
 
     def opened(listing: LogListing) -> DeltaTable:
-        hint = read_hint(storage, root.path)
-        segment = choose_segment(listing, hint=hint, allow_checkpoint_only=allow_checkpoint_only)
+        listing = replace(listing, hint=read_hint(storage, root.path))
+        segment = choose_segment(listing, allow_checkpoint_only=allow_checkpoint_only)
         return DeltaTable(location, source, listing, read_snapshot(source, segment), allow_checkpoint_only)
 
     try:

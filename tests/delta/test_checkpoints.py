@@ -169,7 +169,55 @@ def test_missing_extra_and_reordered_columns(tmp_path):
 
 
 def test_checkpoint_without_files(tmp_path):
-    assert content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", [PROTOCOL, METADATA]))).adds == ()
+    rows = table([PROTOCOL, METADATA]).append_column("add", pa.nulls(2, ADD_TYPE))
+    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
+    assert (got.files, got.actions) == (0, 2)
+
+
+def _reason(got) -> str:
+    assert isinstance(got, UnreadableCheckpoint)
+    return got.error.message
+
+
+def test_checkpoint_without_the_column_add_is_refused(tmp_path):
+    got = read(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", [PROTOCOL, METADATA])))
+    assert "has no column add" in _reason(got)
+
+
+def test_part_without_the_column_add_is_refused(tmp_path):
+    names = [f"5.checkpoint.000000000{number}.0000000002.parquet" for number in (1, 2)]
+    files = [
+        write(tmp_path, names[0], [PROTOCOL, METADATA, add("a")]),
+        write(tmp_path, names[1], [{"remove": {"path": "b"}}]),
+    ]
+    got = read(tmp_path, classic(*files))
+    assert "has no column add" in _reason(got)
+    assert got.error.file == files[1].path
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_v2_checkpoint_without_the_column_add(tmp_path, inline):
+    rows = [VERSION, PROTOCOL, METADATA]
+    if not inline:
+        write(tmp_path, "_sidecars/s.parquet", [{"remove": {"path": "b"}}])
+        rows.append({"sidecar": {"path": "s.parquet", "sizeInBytes": 1}})
+    top = write(tmp_path, f"5.{UUID_NAME}.parquet", rows)
+    got = read(tmp_path, Checkpoint(5, CheckpointKind.UUID, (top,)))
+    assert "has no column add" in _reason(got)
+    assert got.error.file == (top.path if inline else str(tmp_path / "_delta_log/_sidecars/s.parquet"))
+
+
+def test_rows_without_an_action_are_refused(tmp_path):
+    lost = table([PROTOCOL, METADATA, add("a"), {"remove": {"path": "b"}}]).drop_columns(["remove"])
+    got = read(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", lost)))
+    assert "1 of its 4 rows hold no action" in _reason(got)
+
+
+def test_rows_with_unknown_actions_are_passed_over(tmp_path):
+    types = TYPES | {"future": pa.struct({"x": pa.int64()}), "commitInfo": pa.struct({"y": pa.int64()})}
+    rows = [PROTOCOL, METADATA, add("a"), {"future": {"x": 1}}, {"commitInfo": {"y": 1}}]
+    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows, types)))
+    assert (paths(got), got.actions) == (["a"], 5)
 
 
 @pytest.mark.parametrize("action", ["add", "remove"])

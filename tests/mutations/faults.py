@@ -329,4 +329,16 @@ FAULTS = (
         "        files = [file for file in files if file.shown is None or file.shown.cardinality > 0]\n"
         "        partitions, indexes = self._partitions(",
     ),
+    Fault(
+        "a checkpoint without the column add is of an empty table",
+        "delta/checkpoints.py",
+        "        if self.without_adds:\n",
+        "        if False:\n",
+    ),
+    Fault(
+        "a checkpoint that lost files is believed against the hint",
+        "delta/replay.py",
+        "    if said is None or found is None or said == found:\n",
+        "    if said is None or found is None or True:\n",
+    ),
 )

@@ -21,6 +21,7 @@ TOPICS = {
     "delta/action_lines.py": ["delta/deletion-vectors", "delta/log"],
     "delta/bounds.py": ["delta/skipping"],
     "delta/changes.py": ["delta/change-feed"],
+    "delta/checkpoints.py": ["delta/checkpoints"],
     "delta/commit_times.py": ["delta/time-travel"],
     "delta/deletion_vectors.py": ["delta/deletion-vectors"],
     "delta/partition_values.py": ["delta/partitions"],
