@@ -112,7 +112,7 @@ class _Feed:
                 changed = commit.protocol is not None or commit.metadata is not None
                 protocol, metadata = commit.protocol or protocol, commit.metadata or metadata
             if changed:
-                check_protocol(protocol, metadata)
+                check_protocol(protocol, metadata, table=self.source.location)
                 check_enabled(metadata, version=version)
                 schemas.append((version, table_schema(protocol, metadata)))
                 check_names(schemas[-1][1], version=version)

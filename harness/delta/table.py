@@ -17,6 +17,7 @@ from harness.delta.last_checkpoint import read_hint
 from harness.delta.log_files import LogListing
 from harness.delta.paths import TableRoot
 from harness.delta.protocol import check_protocol, protocol_warnings
+from harness.delta.redirect import redirect_warnings
 from harness.delta.replay import load_state
 from harness.delta.scan import plan_scan
 from harness.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
@@ -64,7 +65,12 @@ class DeltaTable:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the log but harmless to a reader, one sentence each."""
-        return (*self.latest.state.warnings, *protocol_warnings(self.latest.state.protocol))
+        state = self.latest.state
+        return (
+            *state.warnings,
+            *protocol_warnings(state.protocol),
+            *redirect_warnings(state.metadata.configuration, table=self.location),
+        )
 
     def select(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
         """The asked version (delta L32 to L36); the latest one without a selector.

@@ -341,4 +341,10 @@ FAULTS = (
         "    if said is None or found is None or said == found:\n",
         "    if said is None or found is None or True:\n",
     ),
+    Fault(
+        "a redirected table is read where its data was",
+        "delta/redirect.py",
+        "        if state == _READY and not _is_at(table, document):\n            raise",
+        "        if False:\n            raise",
+    ),
 )
