@@ -257,7 +257,7 @@ def _widens(old: PrimitiveType, new: PrimitiveType) -> bool:
         case IntegerType(bits=a), FloatType(bits=64):
             return a <= 32
         case IntegerType(bits=a), DecimalType(precision=p, scale=s):
-            return p - s >= (20 if a == 64 else 10)
+            return p - s >= {8: 3, 16: 5, 32: 10, 64: 20}[a]
         case DecimalType(precision=p, scale=s), DecimalType(precision=q, scale=t):
             return t >= s and q - p >= t - s
         case DateType(), TimestampType(utc=False):
