@@ -30,7 +30,6 @@ from harness.schema import (
     VariantType,
 )
 
-
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 """Digits before the point that a decimal needs for all integers of so many bits.
 

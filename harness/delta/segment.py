@@ -9,7 +9,7 @@ There is no catalog here: commits that only a catalog knows are never read (delt
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypeVar
 
@@ -96,6 +96,24 @@ class LogSegment:
             commits=commits,
             compactions=compactions,
             alternatives=tuple(rest),
+            warnings=(*self.warnings, note),
+        )
+
+    def without(self, compactions: Iterable[Compaction], reason: str) -> LogSegment:
+        """The same version with the commits, or other compactions, in place of these, which no one must have (L27).
+
+        reason: what is wrong with them, for a warning.
+        """
+        dropped = tuple(compactions)
+        left = tuple(c for c in self.listing.compactions if c not in dropped)
+        first = 0 if self.checkpoint is None else self.checkpoint.version + 1
+        listing = replace(self.listing, compactions=left)
+        names = ", ".join(compaction.file.name for compaction in dropped)
+        note = f"Cannot use the compacted log file {names}: {reason}. The commits that it stands for are read"
+        return replace(
+            self,
+            listing=listing,
+            compactions=_pick(listing, first, self.version),
             warnings=(*self.warnings, note),
         )
 

@@ -347,4 +347,10 @@ FAULTS = (
         "        if state == _READY and not _is_at(table, document):\n            raise",
         "        if False:\n            raise",
     ),
+    Fault(
+        "a compacted log file is believed against the checksum of its version",
+        "delta/replay.py",
+        "    if doubts and segment.compactions:\n",
+        "    if False:\n",
+    ),
 )
