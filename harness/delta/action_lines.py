@@ -21,6 +21,9 @@ T = TypeVar("T")
 _KNOWN = frozenset(
     "add remove cdc metaData protocol txn domainMetadata commitInfo checkpointMetadata sidecar".split()  # noqa: SIM905
 )
+VECTOR_KEYS = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
+"""What every descriptor of a deletion vector has (delta D1)."""
+
 _HELD = 16_384  # file actions
 _TYPE_NAMES = {str: "text", int: "an integer", bool: "true or false", dict: "an object", list: "a list"}
 
@@ -173,7 +176,19 @@ def _file_action(body: Body, *required: str) -> Body:
     values = body.get("partitionValues")
     if values is not None:
         _text_map(values, "partitionValues")
+    _check_vector(body.get("deletionVector"))
     return body
+
+
+def _check_vector(vector: Any) -> None:
+    """A descriptor that lacks a key must not be taken for none: its rows would come back (delta D1)."""
+    if vector is None:
+        return
+    if not isinstance(vector, dict):
+        raise _FieldError(f"has {vector!r} as deletionVector, expected an object or null")
+    for name in VECTOR_KEYS:
+        if vector.get(name) is None:
+            raise _FieldError(f"has a deletionVector without {name}; write null where there is none")
 
 
 def _text_map(value: Any, name: str) -> Mapping[str, str | None]:
@@ -212,17 +227,27 @@ def _protocol(body: Body) -> Protocol:
 
 def _metadata(body: Body) -> Metadata:
     format_ = _optional(body, "format", dict) or {}
-    configuration = _text_map(body.get("configuration") or {}, "configuration")
+    # Both decide where values are read from: what lacks them by accident is not told from what has none.
+    if body.get("configuration") is None:
+        raise _FieldError("has no configuration")
+    configuration = _text_map(body["configuration"], "configuration")
     return Metadata(
         id=_optional(body, "id", str) or "",
         schema_string=_optional(body, "schemaString", str) or "",
-        partition_columns=_names(body, "partitionColumns") or (),
+        partition_columns=_partition_columns(body),
         configuration={key: value for key, value in configuration.items() if value is not None},
         provider=_optional(format_, "provider", str) or "parquet",
         name=_optional(body, "name", str),
         description=_optional(body, "description", str),
         created_time_ms=_optional(body, "createdTime", int),
     )
+
+
+def _partition_columns(body: Body) -> tuple[str, ...]:
+    names = _names(body, "partitionColumns")
+    if names is None:
+        raise _FieldError("has no partitionColumns")
+    return names
 
 
 def _transaction(body: Body) -> Transaction:

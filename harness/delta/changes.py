@@ -72,7 +72,6 @@ class _Feed:
         schema = replace(shown.schema, fields=fields)
         chosen = fields if columns is None else _bound(columns, schema)
         files = [file for commit in self._commits for file in changed_files(commit, partial(self._before, commit))]
-        files = [file for file in files if file.shown is None or file.shown.cardinality > 0]
         partitions, indexes = self._partitions(files, shown.partition_columns)
         return ScanPlan(
             table=self.source.location,
@@ -113,7 +112,7 @@ class _Feed:
                 changed = commit.protocol is not None or commit.metadata is not None
                 protocol, metadata = commit.protocol or protocol, commit.metadata or metadata
             if changed:
-                check_protocol(protocol, metadata)
+                check_protocol(protocol, metadata, table=self.source.location)
                 check_enabled(metadata, version=version)
                 schemas.append((version, table_schema(protocol, metadata)))
                 check_names(schemas[-1][1], version=version)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.delta.action_lines import Body, ParsedActions, collect, parse_actions
+from harness.delta.action_lines import VECTOR_KEYS, Body, ParsedActions, collect, parse_actions
 from harness.delta.actions import ADDS, DomainMetadata, Metadata, Protocol, Transaction
 from harness.delta.commits import FIELDS, REMOVED, Locator, check_vectors, file_actions, ids_of
 from harness.delta.log_files import Checkpoint, CheckpointKind, LogFile
@@ -36,6 +36,7 @@ class CheckpointContent:
     """What a checkpoint says.
 
     adds: tables of schema `ADDS`, some perhaps with `stats_parsed`; keys are unique over all of them.
+    actions: how many there are, tombstones too; None in a V2 checkpoint, whose writers count them differently.
     """
 
     protocol: Protocol | None
@@ -43,6 +44,12 @@ class CheckpointContent:
     adds: tuple[pa.Table, ...]
     transactions: tuple[Transaction, ...] = ()
     domains: tuple[DomainMetadata, ...] = ()
+    actions: int | None = None
+
+    @property
+    def files(self) -> int:
+        """How many live files there are."""
+        return sum(table.num_rows for table in self.adds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,8 @@ class _Reader:
     few: ParsedActions
     adds: list[pa.Table] = field(default_factory=list)
     remove_ids: list[pa.Array] = field(default_factory=list)
+    rows: int = 0
+    without_adds: list[str] = field(default_factory=list)
 
     def read_top(self, file: LogFile) -> None:
         data = self.storage.read(file.path)
@@ -96,6 +105,8 @@ class _Reader:
     def read_sidecars(self, checkpoint: Checkpoint) -> None:
         top = checkpoint.files[0].path
         self._check_layout(checkpoint, top)
+        if self.few.sidecars:
+            self.without_adds.clear()  # the files are in the sidecars
         for sidecar in self.few.sidecars:
             path, size = sidecar.get("path"), sidecar.get("sizeInBytes")
             if type(path) is not str:
@@ -113,13 +124,16 @@ class _Reader:
 
     def content(self, checkpoint: Checkpoint) -> CheckpointContent:
         self._refuse_repeats(checkpoint.files[0].path)
-        return CheckpointContent(
+        content = CheckpointContent(
             protocol=self.few.protocol,
             metadata=self.few.only_metadata,
             adds=tuple(self.adds),
             transactions=tuple(self.few.transactions),
             domains=tuple(self.few.domains),
+            actions=None if self.few.checkpoint_metadata else self.rows,
         )
+        self._require_adds()
+        return content
 
     def _read_json(self, data: bytes, file: str) -> None:
         parsed = self.few = parse_actions(data, file=file)
@@ -132,10 +146,18 @@ class _Reader:
         try:
             with pq.ParquetFile(pa.BufferReader(data)) as parquet:
                 _require_paths(parquet.schema_arrow, file)
-                for name, body in _actions(parquet, once):
+                _refuse_unknown_vectors(parquet, file)
+                few = list(_actions(parquet, once))
+                for name, body in few:
                     collect(self.few, name, body, place="of the checkpoint")
-                self.adds += self._read_adds(parquet, file)
-                self.remove_ids += self._read_remove_ids(parquet, file)
+                adds, removes = self._read_adds(parquet, file), list(self._read_remove_ids(parquet, file))
+                found = len(few) + sum(table.num_rows for table in adds) + sum(map(len, removes))
+                _require_actions(parquet, found, file, read={"add", "remove", *once})
+                self.adds += adds
+                self.remove_ids += removes
+                self.rows += parquet.metadata.num_rows
+                if "add" not in parquet.schema_arrow.names:
+                    self.without_adds.append(file)
         except (pa.ArrowException, OSError, UnicodeError) as error:
             raise CorruptFileError(
                 f"Cannot read the checkpoint: {error}", cause="LogCorrupt", file=file, rule="delta L19"
@@ -194,6 +216,19 @@ class _Reader:
             version = marks[0].get("version")
             raise _malformed(f"it says that it is of version {version}, its name says {checkpoint.version}", top)
 
+    def _require_adds(self) -> None:
+        """Against delta L17, the column `add` may not be missing from a file that could list live files.
+
+        Every writer makes it, and without it the table would have no rows, as if none were meant.
+        """
+        if self.without_adds:
+            raise CorruptFileError(
+                "Cannot read the checkpoint: it has no column add, so the files that it lists are lost",
+                cause="LogCorrupt",
+                file=self.without_adds[0],
+                rule="delta L17",
+            )
+
     def _refuse_repeats(self, top: str) -> None:
         """delta L18."""
         keys = pa.chunked_array([chunk for table in self.adds for chunk in table.column("key").chunks], pa.string())
@@ -227,6 +262,22 @@ def _plain(row: Body) -> Body:
     return {**row, "configuration": dict(configuration)} if isinstance(configuration, list) else row
 
 
+def _require_actions(parquet: pq.ParquetFile, found: int, file: str, *, read: set[str]) -> None:
+    """Each row must hold an action, if only an unknown one: else the column that held it is lost (delta L17)."""
+    lost = parquet.metadata.num_rows - found
+    others = [name for name in parquet.schema_arrow.names if name not in read]
+    if lost > 0 and others:
+        lost -= sum(len(values) - values.null_count for values in parquet.read(columns=others).columns)
+    if lost > 0:
+        raise CorruptFileError(
+            f"Cannot read the checkpoint: {lost} of its {parquet.metadata.num_rows} rows hold no action, so columns of "
+            "it are lost",
+            cause="LogCorrupt",
+            file=file,
+            rule="delta L17",
+        )
+
+
 def _require_paths(schema: pa.Schema, file: str) -> None:
     for name in ("add", "remove"):
         if name in schema.names and "path" not in _children(schema, name):
@@ -236,6 +287,30 @@ def _require_paths(schema: pa.Schema, file: str) -> None:
                 file=file,
                 rule="delta L17",
             )
+
+
+def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
+    """Descriptors without a column that they must have cannot be read, and are not none (delta D1)."""
+    for name in ("add", "remove"):
+        if "deletionVector" not in _children(parquet.schema_arrow, name):
+            continue
+        type_ = parquet.schema_arrow.field(name).type.field("deletionVector").type
+        missing = [key for key in VECTOR_KEYS if not pa.types.is_struct(type_) or type_.get_field_index(key) < 0]
+        if missing and _holds_anything(parquet, f"{name}.deletionVector"):
+            raise CorruptFileError(
+                f"Cannot read the checkpoint: deletionVector of its column {name} has no {missing[0]}",
+                cause="LogCorrupt",
+                file=file,
+                rule="delta D1",
+            )
+
+
+def _holds_anything(parquet: pq.ParquetFile, column: str) -> bool:
+    """Whether a leaf of the struct's field `column` has a value."""
+    read = parquet.read(columns=[column]).flatten()  # the struct's fields, of which one was read
+    while any(pa.types.is_struct(f.type) for f in read.schema):
+        read = read.flatten()
+    return any(values.null_count < len(values) for values in read.columns)
 
 
 def _children(schema: pa.Schema, name: str) -> frozenset[str]:

@@ -199,9 +199,11 @@ def check_vectors(files: pa.Table, *, file: str | None) -> None:
     Raises:
         CorruptFileError: names `file`.
     """
-    type_ = files.column("dv_storage_type")
-    for name in ("dv_path_or_inline", "dv_size", "dv_cardinality"):
-        wrong = pc.xor(pc.is_null(type_), pc.is_null(files.column(name)))
+    is_absent = pc.is_null(files.column("dv_storage_type"))
+    for name in ("dv_path_or_inline", "dv_size", "dv_cardinality", "dv_offset"):
+        given = pc.is_valid(files.column(name))
+        # An offset may be missing, but not stand alone.
+        wrong = pc.and_(is_absent, given) if name == "dv_offset" else pc.equal(is_absent, given)
         if pc.any(wrong).as_py():
             path = files.column("path").filter(wrong)[0].as_py()
             raise CorruptFileError(

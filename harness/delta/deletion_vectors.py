@@ -1,7 +1,8 @@
 """Deleted row positions of a Delta table: from the descriptors in its log to bitmaps.
 
 A vector is inline in the log or lies in a `.bin` file with others. Every length, checksum and count is held against
-what the log says, because a vector that is read wrong gives deleted rows back, or takes live ones away.
+what the log says, because a vector that is read wrong gives deleted rows back, or takes live ones away. So a vector
+that says that it deletes no row is read too, although delta D9 would let it be: the bitmap may know better.
 
 Spec: Delta, "Deletion Vectors" and "Deletion Vector File Storage Format".
 """
@@ -97,6 +98,8 @@ def decode_inline(vector: DeletionVectorDescriptor) -> BitMap64:
     Raises:
         CorruptDeleteError: it is not Z85, shorter than it says, or no bitmap of as many positions as it says.
     """
+    if not vector.path_or_inline and vector.size == 0:
+        return _counted(BitMap64(), vector)  # how Delta on Spark spells a vector of no rows
     try:
         data = z85.decode(vector.path_or_inline)
     except ValueError as error:
@@ -194,6 +197,11 @@ def _little_endian(data: bytes) -> bytes:
     return b"".join((*parts, data[at:]))
 
 
+def _check_place(vector: DeletionVectorDescriptor) -> None:
+    if vector.size < 0 or (vector.offset or 0) < 0:
+        raise _broken(f"it is said to be {vector.size} bytes at {vector.offset}, expected none below 0", "delta D5")
+
+
 def _counted(positions: BitMap64, vector: DeletionVectorDescriptor) -> BitMap64:
     if len(positions) != vector.cardinality:
         raise _broken(f"it holds {len(positions)} positions, its descriptor says {vector.cardinality}", "delta D9")
@@ -225,12 +233,12 @@ class _Loader:
         for ordinal in ordinals:
             target = self.targets[ordinal]
             try:
-                path = None if target.vector.cardinality == 0 else vector_path(target.vector, self.root)
-                if path is not None:
-                    stored[self.path_map.physical(path)].append(ordinal)
+                path = vector_path(target.vector, self.root)
+                if path is None:
+                    self._keep(ordinal, decode_inline(target.vector))
                 else:
-                    empty = target.vector.cardinality == 0
-                    self._keep(ordinal, BitMap64() if empty else decode_inline(target.vector))
+                    _check_place(target.vector)
+                    stored[self.path_map.physical(path)].append(ordinal)
             except HarnessError as error:
                 raise error.within(file=target.path) from error.__cause__
         for path, members in stored.items():

@@ -1,7 +1,8 @@
 """The hint `_last_checkpoint`: where a checkpoint may be, if the hint is sound (delta L6 to L10).
 
-Only the version is taken from it. Its other fields (`parts`, `numOfAddFiles`, `checkpointSchema`, …) were wrong in
-real tables, and everything that they say can be read from the checkpoint itself.
+It chooses nothing: everything that it says can be read from the checkpoint itself. Its counts are held against the
+checkpoint, which is not believed where the two differ; its other fields (`parts`, `checkpointSchema`, …), which were
+wrong in real tables, are not looked at.
 """
 
 from __future__ import annotations
@@ -13,20 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from harness.delta.log_files import LOG_DIRECTORY
+from harness.delta.log_files import LOG_DIRECTORY, Hint
 from harness.errors import MissingFileError
 from harness.storage import Storage, join
 
 FILE_NAME = "_last_checkpoint"
 _CHECKSUM = "checksum"
 _TRIES = 3  # the file is overwritten in place, so one reading can meet half of it
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """What `_last_checkpoint` says: that there was a checkpoint of `version`."""
-
-    version: int
 
 
 def read_hint(storage: Storage, root: str) -> Hint | None:
@@ -51,9 +45,15 @@ def parse_hint(data: bytes) -> Hint | None:
             return None
         recorded = document.get(_CHECKSUM)
         sound = recorded is None or recorded == _digest(document)
-        return Hint(int(version.text)) if sound else None
+        if not sound:
+            return None
+        return Hint(int(version.text), _count(document.get("numOfAddFiles")), _count(document.get("size")))
     except (ValueError, RecursionError):  # a lone surrogate and a number of 5,000 digits are ValueErrors, too
         return None
+
+
+def _count(value: Any) -> int | None:
+    return int(value.text) if isinstance(value, _Number) and value.text.isdigit() else None
 
 
 def canonical_text(data: bytes) -> str:

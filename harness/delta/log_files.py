@@ -84,6 +84,18 @@ class Compaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Hint:
+    """What `_last_checkpoint` says: that there was a checkpoint of `version`.
+
+    files: live files in it; None: not recorded. actions: all actions in it, tombstones too; None: not recorded.
+    """
+
+    version: int
+    files: int | None = None
+    actions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LogListing:
     """The files of a log at one moment.
 
@@ -92,6 +104,7 @@ class LogListing:
     checkpoints: the complete ones, ascending by preference; without empty files (delta L3, L12).
     compactions: ascending; without empty files (delta L3).
     checksums: the .crc files by version.
+    hint: what `_last_checkpoint` said at that moment; None: nothing sound.
     """
 
     root: str
@@ -99,6 +112,7 @@ class LogListing:
     checkpoints: tuple[Checkpoint, ...] = ()
     compactions: tuple[Compaction, ...] = ()
     checksums: Mapping[int, LogFile] = field(default_factory=dict)
+    hint: Hint | None = None
 
     @property
     def directory(self) -> str:

@@ -40,7 +40,7 @@ def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: np
         "sequence_number": pa.nulls(size, pa.int64()),
         "first_row_id": files.column("base_row_id"),
         "equality_scope": zeros,
-        "has_positions": pc.fill_null(pc.greater(files.column("dv_cardinality"), 0), False),
+        "has_positions": pc.is_valid(files.column("dv_storage_type")),
     }
     return pa.table([columns[name] for name in FILES.names], schema=FILES)
 

@@ -12,6 +12,7 @@ import enum
 from collections.abc import Iterable, Mapping
 
 from harness.delta.actions import Metadata, Protocol
+from harness.delta.redirect import check_redirect
 from harness.errors import HarnessError, InvalidTableError, UnsupportedError
 
 COLUMN_MAPPING = "columnMapping"
@@ -68,7 +69,7 @@ def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None 
 
     Raises:
         UnsupportedError: the reader version is above 3 (delta P1), reader features that harness does not have, all of
-            them named (P2, P5), or data files that are not Parquet (R12).
+            them named (P2, P5), data files that are not Parquet (R12), or rows at another place (frontier F5.3).
         InvalidTableError: features and versions contradict each other (P1), or the mode of column mapping is none that
             exists (P4).
     """
@@ -76,6 +77,7 @@ def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None 
         _check_version(protocol)
         _check_features(protocol)
         _check_provider(metadata)
+        check_redirect(metadata.configuration, table=table)
         mapping_mode(metadata, protocol)
     except HarnessError as error:
         raise error.within(table=table) from None

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -32,7 +33,7 @@ from harness.delta.actions import (
 from harness.delta.checkpoints import CheckpointContent, Statistics, UnreadableCheckpoint, read_checkpoint
 from harness.delta.checksum import cross_check
 from harness.delta.commits import REMOVED, Locator, file_actions, ids_of, read_log_file, refuse_repeats
-from harness.delta.log_files import CheckpointKind, Compaction, LogFile
+from harness.delta.log_files import CheckpointKind, Compaction, Hint, LogFile
 from harness.delta.paths import TableRoot, first_repeated, require_readable
 from harness.delta.segment import LogSegment
 from harness.delta.stats_structs import concat_files
@@ -66,12 +67,35 @@ def load_state(
         path_map: where files with absolute paths are, for tables that were copied.
 
     Raises:
-        CorruptFileError: a commit or, with no other base, the checkpoint cannot be read. Rules: delta L19, L24.
+        CorruptFileError: a commit or, with no other base, the checkpoint cannot be read. Rules: delta L19, L24. A
+            compacted file that cannot is passed over with a warning, as is one that the checksum file gives the lie.
         InvalidTableError: the log contradicts itself, or has no protocol or metadata. Rules: delta L14, L18, L20, L25,
             R3, R13.
         MissingFileError: a file of the log is gone.
         UnsupportedError: a live file is in a store that cannot be opened. Rule: delta L41.
     """
+    load = partial(_load, storage=storage, root=root, statistics=statistics, path_map=path_map)
+    while True:
+        try:
+            state = load(segment)
+            break
+        except (CorruptFileError, InvalidTableError, MissingFileError) as error:
+            if not segment.compactions:
+                raise
+            named = [compaction for compaction in segment.compactions if compaction.file.path == error.file]
+            segment = segment.without(named or segment.compactions, error.message)
+    doubts = _doubts(state, segment, storage)
+    if doubts and segment.compactions:
+        plain = segment.without(segment.listing.compactions, doubts[0])
+        certain = load(plain)
+        settled = _doubts(certain, plain, storage)
+        state, doubts = (state, doubts) if settled == doubts else (certain, settled)
+    return replace(state, warnings=(*state.warnings, *doubts))
+
+
+def _load(
+    segment: LogSegment, *, storage: Storage, root: str, statistics: Statistics, path_map: PathMap | None
+) -> State:
     locator = Locator(TableRoot.of(root), path_map or PathMap())
     segment, base = _read_base(segment, storage, locator, statistics)
     replay = _Replay(
@@ -84,7 +108,7 @@ def load_state(
         replay.step(data, file=file, version=version, number=number)
     state = replay.state(segment.version, segment.warnings, root)
     require_readable(state.files.column("physical"), locator.root, storage)
-    return _cross_checked(state, segment, storage)
+    return state
 
 
 def _read_base(
@@ -96,6 +120,8 @@ def _read_base(
         read = read_checkpoint(segment.checkpoint, storage, locator, statistics=statistics)
         if isinstance(read, CheckpointContent) and segment.checkpoint.kind is CheckpointKind.MULTI_PART:
             read = _refuse_parts_of_v2(read, segment.checkpoint.files[0])
+        if isinstance(read, CheckpointContent):
+            read = _refuse_other_counts(read, segment.hint, segment.checkpoint.files[0])
         if isinstance(read, CheckpointContent):
             return segment, read
         first = first or read
@@ -113,6 +139,28 @@ def _refuse_parts_of_v2(content: CheckpointContent, part: LogFile) -> Checkpoint
         return content
     message = "Cannot use a checkpoint in parts: the table has the feature v2Checkpoint, which forbids them"
     return UnreadableCheckpoint(CorruptFileError(message, cause="LogCorrupt", file=part.path, rule="delta L13"))
+
+
+def _refuse_other_counts(
+    content: CheckpointContent, hint: Hint | None, file: LogFile
+) -> CheckpointContent | UnreadableCheckpoint:
+    """A checkpoint that lost actions still reads well, and only the counts in the hint tell.
+
+    delta L6 and L10 do not trust them either. So they refuse nothing where another base gives the version; where there
+    is none, one of the two is wrong, and which one only the user can say.
+    """
+    if hint is None:
+        return content
+    said, found, what = (
+        (hint.actions, content.actions, "actions") if hint.files is None else (hint.files, content.files, "live files")
+    )
+    if said is None or found is None or said == found:
+        return content
+    message = (
+        f"Cannot use the checkpoint: it holds {found} {what}, _last_checkpoint says {said}. If the checkpoint is "
+        "right, delete _last_checkpoint"
+    )
+    return UnreadableCheckpoint(CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L10"))
 
 
 def _read_steps(segment: LogSegment, storage: Storage, root: TableRoot) -> Iterator[tuple[str, int, bytes]]:
@@ -307,12 +355,12 @@ def _checked(files: pa.Table, metadata: Metadata) -> pa.Table:
     return files.set_column(index, FILES_STATE.field("partition_values"), empty)
 
 
-def _cross_checked(state: State, segment: LogSegment, storage: Storage) -> State:
-    """`state`, with warnings where the checksum file of its version says otherwise (delta L28)."""
+def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, ...]:
+    """What the checksum file of the version says otherwise (delta L28)."""
     if segment.checksum is None:
-        return state
+        return ()
     try:
         data = storage.read(segment.checksum.path)
     except MissingFileError:
-        return state
-    return replace(state, warnings=(*state.warnings, *cross_check(state, data, file=segment.checksum.path)))
+        return ()
+    return cross_check(state, data, file=segment.checksum.path)

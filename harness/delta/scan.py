@@ -65,7 +65,7 @@ class _Scan:
         used = {f.name for f in (*chosen, *(condition.columns if condition is not None else ())) if _is_metadata(f)}
         self._check_metadata_columns(used)
         counts = record_counts(state.files)
-        verdicts = self._verdicts(condition, counts, shows_deleted="_deleted" in used)
+        verdicts = self._verdicts(condition, counts)
         kept, left_out = np.flatnonzero(verdicts == KEPT), np.flatnonzero(verdicts != KEPT)
         files = state.files.drop_columns([name for name in _STATISTICS if name in state.files.column_names])
         files = files if len(kept) == files.num_rows else files.take(kept)
@@ -103,15 +103,16 @@ class _Scan:
             row_commit_versions=files.column("default_row_commit_version").combine_chunks(),
         )
 
-    def _verdicts(self, condition: Filter | None, counts: npt.NDArray[np.int64], *, shows_deleted: bool) -> Verdicts:
+    def _verdicts(self, condition: Filter | None, counts: npt.NDArray[np.int64]) -> Verdicts:
         files = self.snapshot.state.files
         verdicts: Verdicts = np.zeros(files.num_rows, dtype=np.int8)
         if condition is not None and self.source.prune is not Prune.OFF:
             schema = self.snapshot.columns.schema
             verdicts = skip_files(files, self.snapshot.partitions, schema, condition.predicate)
-        gone = pc.fill_null(files.column("dv_cardinality"), 0).to_numpy()
-        empty = (counts == 0) | ((gone == counts) & (counts > 0) & (not shows_deleted))
-        verdicts[empty & (verdicts == KEPT)] = EMPTY  # delta F13
+        # Against delta F13, a file is not left out because its vector says that it deletes every row: neither count is
+        # known to be true before the vector is read.
+        empty = (counts == 0) & pc.is_null(files.column("dv_storage_type")).to_numpy()
+        verdicts[empty & (verdicts == KEPT)] = EMPTY
         return verdicts
 
     def _check_metadata_columns(self, used: set[str]) -> None:

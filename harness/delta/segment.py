@@ -2,18 +2,18 @@
 
 Every choice of base gives the same state, if the log is sound. The newest one is the cheapest, so it is taken first;
 `LogSegment.fallback` gives the next one when a chosen checkpoint turns out to be unreadable (delta L9, L15, L19).
+The listing knows better than `_last_checkpoint`, so a hint at another version is only warned of (delta L6).
 There is no catalog here: commits that only a catalog knows are never read (delta L30).
 """
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypeVar
 
-from harness.delta.last_checkpoint import Hint
-from harness.delta.log_files import Checkpoint, Compaction, LogFile, LogListing, list_log
+from harness.delta.log_files import Checkpoint, Compaction, Hint, LogFile, LogListing, list_log
 from harness.errors import (
     CorruptFileError,
     HarnessError,
@@ -75,6 +75,12 @@ class LogSegment:
         """The .crc file of the version, which may only cross-check what the other files say (delta L28)."""
         return self.listing.checksums.get(self.version)
 
+    @property
+    def hint(self) -> Hint | None:
+        """What `_last_checkpoint` says of the base; None if it is about another checkpoint, or not there."""
+        hint = self.listing.hint
+        return hint if self.checkpoint is not None and hint and hint.version == self.checkpoint.version else None
+
     def fallback(self) -> LogSegment | None:
         """The same version on the next base; None if none is left (delta L9, L15, L19). Forced bases have none."""
         if not self.alternatives:
@@ -93,12 +99,29 @@ class LogSegment:
             warnings=(*self.warnings, note),
         )
 
+    def without(self, compactions: Iterable[Compaction], reason: str) -> LogSegment:
+        """The same version with the commits, or other compactions, in place of these, which no one must have (L27).
+
+        reason: what is wrong with them, for a warning.
+        """
+        dropped = tuple(compactions)
+        left = tuple(c for c in self.listing.compactions if c not in dropped)
+        first = 0 if self.checkpoint is None else self.checkpoint.version + 1
+        listing = replace(self.listing, compactions=left)
+        names = ", ".join(compaction.file.name for compaction in dropped)
+        note = f"Cannot use the compacted log file {names}: {reason}. The commits that it stands for are read"
+        return replace(
+            self,
+            listing=listing,
+            compactions=_pick(listing, first, self.version),
+            warnings=(*self.warnings, note),
+        )
+
 
 def choose_segment(
     listing: LogListing,
     version: int | None = None,
     *,
-    hint: Hint | None = None,
     base: Base = "newest",
     use_compactions: bool = True,
     allow_checkpoint_only: bool = False,
@@ -108,7 +131,6 @@ def choose_segment(
     Args:
         listing: the log.
         version: of the table.
-        hint: what `_last_checkpoint` says; the listing knows better, so a wrong hint is only warned of (delta L6).
         base: `newest` complete checkpoint up to the version; `none`, so that all commits are replayed; or this
             checkpoint. Bases other than `newest` have no fallback.
         use_compactions: read compacted files in place of the commits that they cover (delta L27).
@@ -143,7 +165,7 @@ def choose_segment(
             or_none=base == "newest" and checkpoint is not None,
             allow_checkpoint_only=allow_checkpoint_only,
         ),
-        warnings=_hint_warnings(hint, listing, target, checkpoint, newest=version is None),
+        warnings=_hint_warnings(listing.hint, listing, target, checkpoint, newest=version is None),
         listing=listing,
     )
 

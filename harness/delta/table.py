@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from harness.delta.last_checkpoint import read_hint
 from harness.delta.log_files import LogListing
 from harness.delta.paths import TableRoot
 from harness.delta.protocol import check_protocol, protocol_warnings
+from harness.delta.redirect import redirect_warnings
 from harness.delta.replay import load_state
 from harness.delta.scan import plan_scan
 from harness.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
@@ -69,7 +70,12 @@ class DeltaTable:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the log but harmless to a reader, one sentence each."""
-        return (*self.latest.state.warnings, *protocol_warnings(self.latest.state.protocol))
+        state = self.latest.state
+        return (
+            *state.warnings,
+            *protocol_warnings(state.protocol),
+            *redirect_warnings(state.metadata.configuration, table=self.location),
+        )
 
     def select(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
         """The asked version (delta L32 to L36); the latest one without a selector.
@@ -216,8 +222,8 @@ def load(
     )
 
     def opened(listing: LogListing) -> DeltaTable:
-        hint = read_hint(storage, root.path)
-        segment = choose_segment(listing, hint=hint, allow_checkpoint_only=allow_checkpoint_only)
+        listing = replace(listing, hint=read_hint(storage, root.path))
+        segment = choose_segment(listing, allow_checkpoint_only=allow_checkpoint_only)
         return DeltaTable(location, source, listing, read_snapshot(source, segment), allow_checkpoint_only)
 
     try:

@@ -149,9 +149,17 @@ def test_missing_extra_and_reordered_columns(tmp_path):
                 "partitionValues": pa.map_(pa.large_string(), pa.large_string()),
             }
         ),
-        "metaData": pa.struct({"schemaString": pa.string(), "future": pa.int64()}),
+        "metaData": pa.struct(
+            {
+                "configuration": TEXT_MAP,
+                "partitionColumns": pa.list_(pa.string()),
+                "schemaString": pa.string(),
+                "future": pa.int64(),
+            }
+        ),
     }
-    rows = [{"metaData": {"schemaString": "{}", "future": 1}, "surprise": 3}, add("x", partitionValues={"p": "1"})]
+    metadata = {"schemaString": "{}", "partitionColumns": [], "configuration": {}, "future": 1}
+    rows = [{"metaData": metadata, "surprise": 3}, add("x", partitionValues={"p": "1"})]
     got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows, odd)))
     assert got.protocol is None
     assert got.metadata is not None
@@ -161,7 +169,111 @@ def test_missing_extra_and_reordered_columns(tmp_path):
 
 
 def test_checkpoint_without_files(tmp_path):
-    assert content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", [PROTOCOL, METADATA]))).adds == ()
+    rows = table([PROTOCOL, METADATA]).append_column("add", pa.nulls(2, ADD_TYPE))
+    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
+    assert (got.files, got.actions) == (0, 2)
+
+
+def _reason(got) -> str:
+    assert isinstance(got, UnreadableCheckpoint)
+    return got.error.message
+
+
+def test_checkpoint_without_the_column_add_is_refused(tmp_path):
+    got = read(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", [PROTOCOL, METADATA])))
+    assert "has no column add" in _reason(got)
+
+
+def test_part_without_the_column_add_is_refused(tmp_path):
+    names = [f"5.checkpoint.000000000{number}.0000000002.parquet" for number in (1, 2)]
+    files = [
+        write(tmp_path, names[0], [PROTOCOL, METADATA, add("a")]),
+        write(tmp_path, names[1], [{"remove": {"path": "b"}}]),
+    ]
+    got = read(tmp_path, classic(*files))
+    assert "has no column add" in _reason(got)
+    assert got.error.file == files[1].path
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_v2_checkpoint_without_the_column_add(tmp_path, inline):
+    rows = [VERSION, PROTOCOL, METADATA]
+    if not inline:
+        write(tmp_path, "_sidecars/s.parquet", [{"remove": {"path": "b"}}])
+        rows.append({"sidecar": {"path": "s.parquet", "sizeInBytes": 1}})
+    top = write(tmp_path, f"5.{UUID_NAME}.parquet", rows)
+    got = read(tmp_path, Checkpoint(5, CheckpointKind.UUID, (top,)))
+    assert "has no column add" in _reason(got)
+    assert got.error.file == (top.path if inline else str(tmp_path / "_delta_log/_sidecars/s.parquet"))
+
+
+def test_rows_without_an_action_are_refused(tmp_path):
+    lost = table([PROTOCOL, METADATA, add("a"), {"remove": {"path": "b"}}]).drop_columns(["remove"])
+    got = read(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", lost)))
+    assert "1 of its 4 rows hold no action" in _reason(got)
+
+
+def test_rows_with_unknown_actions_are_passed_over(tmp_path):
+    types = TYPES | {"future": pa.struct({"x": pa.int64()}), "commitInfo": pa.struct({"y": pa.int64()})}
+    rows = [PROTOCOL, METADATA, add("a"), {"future": {"x": 1}}, {"commitInfo": {"y": 1}}]
+    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows, types)))
+    assert (paths(got), got.actions) == (["a"], 5)
+
+
+@pytest.mark.parametrize("action", ["add", "remove"])
+@pytest.mark.parametrize(
+    "given",
+    [dict.fromkeys(vector("d")), None],
+    ids=["nothing but nulls", "null"],
+)
+def test_a_struct_without_values_is_no_vector(tmp_path, action, given):
+    row = (
+        {action: {**add("x")["add"], "deletionVector": given}}
+        if action == "add"
+        else {"remove": {"path": "y", "deletionVector": given}}
+    )
+    rows = [row, add("z", deletionVector=vector("d"))]
+    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
+    found = {r["path"]: r["dv_storage_type"] for part in got.adds for r in part.to_pylist()}
+    assert found == ({"x": None, "z": "u"} if action == "add" else {"z": "u"})
+
+
+@pytest.mark.parametrize("action", ["add", "remove"])
+@pytest.mark.parametrize("key", ["storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"])
+def test_half_a_vector_is_refused(tmp_path, action, key):
+    rows = [add("x"), {action: {"path": "y", "size": 1, "deletionVector": {**vector("d"), key: None}}}]
+    got = read(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
+    assert isinstance(got, UnreadableCheckpoint)
+    assert "deletion vector of y is incomplete" in got.error.message
+
+
+def test_an_offset_alone_is_no_vector(tmp_path):
+    rows = [add("x", deletionVector={**dict.fromkeys(vector("d")), "offset": 1})]
+    got = read(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
+    assert isinstance(got, UnreadableCheckpoint)
+    assert "deletion vector of x is incomplete" in got.error.message
+
+
+@pytest.mark.parametrize("action", ["add", "remove"])
+@pytest.mark.parametrize("all_of_them", [True, False])
+def test_misspelt_columns_of_vectors_are_refused(tmp_path, action, all_of_them):
+    names = {"storageType": "storage_type", **({key: f"{key}_" for key in vector("d")} if all_of_them else {})}
+    misspelt = pa.struct([f.with_name(names.get(f.name, f.name)) for f in VECTOR_TYPE])
+    types = TYPES | {action: pa.struct({"path": pa.string(), "size": pa.int64(), "deletionVector": misspelt})}
+    body = {"path": "y", "size": 1, "deletionVector": {names.get(k, k): v for k, v in vector("d").items()}}
+    got = read(
+        tmp_path,
+        classic(write(tmp_path, "5.checkpoint.parquet", [{"add": {"path": "x", "size": 1}}, {action: body}], types)),
+    )
+    assert isinstance(got, UnreadableCheckpoint)
+    assert f"deletionVector of its column {action} has no storageType" in got.error.message
+    unused = write(
+        tmp_path,
+        "6.checkpoint.parquet",
+        [{"add": {"path": "x", "size": 1}}, {action: {**body, "deletionVector": None}}],
+        types,
+    )
+    assert "x" in paths(content(tmp_path, classic(unused)))
 
 
 def test_dictionary_encoded_and_many_row_groups(tmp_path):

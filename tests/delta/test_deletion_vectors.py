@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -255,9 +256,32 @@ def test_without_offset_the_vector_is_the_first(tmp_path, offset):
     assert list(loader(tmp_path, moved)([3])[3]) == [7]  # delta D6
 
 
-def test_a_vector_of_no_rows_needs_no_file(tmp_path):
-    empty = descriptor("p", (tmp_path / "gone.bin").as_uri(), size=8, cardinality=0, offset=1)
-    assert loader(tmp_path, empty)([3]) == {}  # delta D9
+def test_a_vector_of_no_rows_is_read(tmp_path):
+    (empty,) = vectors_file(tmp_path / "v.bin", [])
+    assert loader(tmp_path, empty)([3]) == {}
+    gone = descriptor("p", (tmp_path / "gone.bin").as_uri(), size=8, cardinality=0, offset=1)
+    with pytest.raises(MissingFileError):
+        loader(tmp_path, gone)([3])
+
+
+@pytest.mark.parametrize("cardinality", [0, -1])
+def test_a_vector_that_denies_its_rows(tmp_path, cardinality):
+    (vector,) = vectors_file(tmp_path / "v.bin", [7])
+    with pytest.raises(CorruptDeleteError, match=f"holds 1 positions, its descriptor says {cardinality}"):
+        loader(tmp_path, replace(vector, cardinality=cardinality))([3])
+
+
+@pytest.mark.parametrize("wrong", [{"size": -8}, {"offset": -5}], ids=str)
+def test_a_vector_at_no_place(tmp_path, wrong):
+    (vector,) = vectors_file(tmp_path / "v.bin", [7])
+    with pytest.raises(CorruptDeleteError, match="expected none below 0"):
+        loader(tmp_path, replace(vector, **wrong))([3])
+
+
+def test_inline_text_of_nothing_is_a_vector_of_no_rows():
+    assert decode_inline(descriptor("i", "", size=0, cardinality=0)) == BitMap64()
+    with pytest.raises(CorruptDeleteError, match="holds 0 positions, its descriptor says 1"):
+        decode_inline(descriptor("i", "", size=0, cardinality=1))
 
 
 def test_a_position_beyond_the_file(tmp_path):

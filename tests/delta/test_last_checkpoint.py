@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from harness.delta.last_checkpoint import Hint, canonical_text, checksum, parse_hint, read_hint
+from harness.delta.last_checkpoint import canonical_text, checksum, parse_hint, read_hint
+from harness.delta.log_files import Hint
 from harness.storage import Storage
 
 # The example of the protocol's section on JSON checksums.
@@ -76,7 +78,21 @@ GOOD = b'{"version":10,"size":3,"parts":2}'
     ],
 )
 def test_parse_hint(data: bytes, version: int | None) -> None:
-    assert parse_hint(data) == (None if version is None else Hint(version))
+    hint = parse_hint(data)
+    assert (None if hint is None else hint.version) == version
+
+
+@pytest.mark.parametrize(
+    ("fields", "counts"),
+    [
+        pytest.param({}, (None, None), id="none"),
+        pytest.param({"numOfAddFiles": 2, "size": 5}, (2, 5), id="both"),
+        pytest.param({"numOfAddFiles": "2", "size": -1}, (None, None), id="no counts"),
+        pytest.param({"numOfAddFiles": True, "size": 5.0}, (None, None), id="other types"),
+    ],
+)
+def test_counts_of_a_hint(fields: dict[str, object], counts: tuple[int | None, int | None]) -> None:
+    assert parse_hint(json.dumps({"version": 3, **fields}).encode()) == Hint(3, *counts)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +108,8 @@ def test_an_unsound_hint_is_read_again(
 ) -> None:
     left = list(contents)
     monkeypatch.setattr(Storage, "read", lambda self, path: left.pop(0))
-    assert read_hint(Storage(), "/t") == (None if version is None else Hint(version))
+    hint = read_hint(Storage(), "/t")
+    assert (None if hint is None else hint.version) == version
     assert len(contents) - len(left) == reads
 
 
@@ -100,4 +117,6 @@ def test_a_missing_hint_is_none(tmp_path: Path) -> None:
     assert read_hint(Storage(), str(tmp_path)) is None
     (tmp_path / "_delta_log").mkdir()
     (tmp_path / "_delta_log" / "_last_checkpoint").write_bytes(GOOD)
-    assert read_hint(Storage(), str(tmp_path)) == Hint(10)
+    hint = read_hint(Storage(), str(tmp_path))
+    assert hint is not None
+    assert hint.version == 10

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from harness.delta.actions import Metadata, Protocol
@@ -12,6 +14,7 @@ from harness.delta.protocol import (
     mapping_mode,
     protocol_warnings,
 )
+from harness.delta.redirect import redirect_warnings
 from harness.errors import InvalidTableError, UnsupportedError
 
 
@@ -259,3 +262,55 @@ def test_coordinated_commits_are_warned_of():
     (warning,) = protocol_warnings(given)
     assert "delta P6" in warning
     assert protocol_warnings(protocol(1, writers=["appendOnly"])) == ()
+
+
+def redirected(state, name="delta.redirectReaderWriter-preview", place="s3://b/new"):
+    spec = json.dumps({"sourcePath": "s3://b/old", "destPath": place})
+    return {name: json.dumps({"type": "PathBasedRedirect", "state": state, "spec": spec, "noRedirectRules": []})}
+
+
+def with_properties(configuration):
+    return Metadata(id="m", schema_string="", configuration=configuration)
+
+
+@pytest.mark.parametrize("name", ["delta.redirectReaderWriter-preview", "delta.redirectReaderWriter"])
+def test_a_ready_redirection_is_refused_without_its_feature(name):
+    with pytest.raises(UnsupportedError) as caught:
+        check_protocol(protocol(1), with_properties(redirected("REDIRECT-READY", name)), table="s3://b/old")
+    assert str(caught.value) == (
+        "Cannot read a redirected table: its data is at s3://b/new; read the table there "
+        f"[UnsupportedFeature; table s3://b/old, field {name}, rule frontier F5.3]"
+    )
+
+
+def test_the_place_that_a_redirection_leads_to_is_read():
+    ready = redirected("REDIRECT-READY")
+    check_protocol(protocol(1), with_properties(ready), table="s3://b/new/")
+    assert redirect_warnings(ready, table="s3://b/new/") == ()
+
+
+@pytest.mark.parametrize("state", ["ENABLE-REDIRECT-IN-PROGRESS", "DROP-REDIRECT-IN-PROGRESS"])
+def test_a_redirection_in_progress_is_warned_of(state):
+    check_protocol(protocol(1), with_properties(redirected(state)), table="s3://b/old")
+    (warning,) = redirect_warnings(redirected(state), table="s3://b/old")
+    assert state in warning
+
+
+def test_a_redirection_of_writers_leaves_the_table_to_readers():
+    ready = redirected("REDIRECT-READY", "delta.redirectWriterOnly-preview")
+    check_protocol(protocol(1), with_properties(ready), table="s3://b/old")
+    (warning,) = redirect_warnings(ready, table="s3://b/old")
+    assert warning == "Writers of the table write to s3://b/new: this may be an older version of it"
+    assert redirect_warnings({"delta.redirectWriterOnly-preview": "?"}, table="s3://b/old") == ()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"state": null}', '{"state": "READY"}', '{"state": ["a"]}'])
+def test_a_redirection_that_cannot_be_understood_is_refused(text):
+    with pytest.raises(InvalidTableError, match="expected a JSON object with the state REDIRECT-READY"):
+        check_protocol(protocol(1), with_properties({"delta.redirectReaderWriter-preview": text}))
+
+
+def test_a_redirection_to_nowhere_is_refused():
+    text = '{"state": "REDIRECT-READY", "spec": "?"}'
+    with pytest.raises(UnsupportedError, match="at a place that its property does not name"):
+        check_protocol(protocol(1), with_properties({"delta.redirectReaderWriter-preview": text}), table="s3://b/old")

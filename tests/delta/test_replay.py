@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.delta.log_files import list_log
+from harness.delta.log_files import Hint, list_log
 from harness.delta.replay import load_state
 from harness.delta.segment import choose_segment
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
@@ -44,7 +45,14 @@ TYPES = {
             "writerFeatures": pa.list_(pa.string()),
         }
     ),
-    "metaData": pa.struct({"id": pa.string(), "schemaString": pa.string(), "partitionColumns": pa.list_(pa.string())}),
+    "metaData": pa.struct(
+        {
+            "id": pa.string(),
+            "schemaString": pa.string(),
+            "partitionColumns": pa.list_(pa.string()),
+            "configuration": TEXT_MAP,
+        }
+    ),
     "add": pa.struct(
         {
             "path": pa.string(),
@@ -115,9 +123,7 @@ class Log:
 def _body(body):
     if body is None:
         return None
-    return {
-        key: list(v.items()) if key == "partitionValues" else v for key, v in body.items() if key != "configuration"
-    }
+    return {key: list(v.items()) if key in ("partitionValues", "configuration") else v for key, v in body.items()}
 
 
 @pytest.fixture
@@ -196,10 +202,10 @@ def test_state_at_an_older_version(log):
 
 def test_latest_of_everything_else(log):
     newer = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
-    renamed = {"metaData": {"id": "i", "schemaString": "{}", "name": "n", "configuration": {"b": "2"}}}
+    renamed = {"metaData": {**METADATA["metaData"], "name": "n", "configuration": {"b": "2"}}}
     domain = {"domain": "d", "configuration": "1", "removed": False}
     log.commits(
-        [PROTOCOL, {"metaData": {"id": "i", "schemaString": "{}", "configuration": {"a": "1"}}}],
+        [PROTOCOL, {"metaData": {**METADATA["metaData"], "configuration": {"a": "1"}}}],
         [
             {"txn": {"appId": "x", "version": 9}},
             {"domainMetadata": domain},
@@ -357,7 +363,7 @@ def test_parts_are_not_used_with_v2_checkpoints(log):
 
 
 def test_partitioned_table_needs_partition_values(log):
-    partitioned = {"metaData": {"id": "i", "schemaString": "{}", "partitionColumns": ["p"]}}
+    partitioned = {"metaData": {**METADATA["metaData"], "partitionColumns": ["p"]}}
     log.commits([PROTOCOL, partitioned])
     log.checkpoint(0, PROTOCOL, partitioned, add("a", partitionValues={}), {"add": {"path": "b", "size": 1}})
     with pytest.raises(InvalidTableError, match="no partition values for b"):
@@ -421,6 +427,72 @@ def test_malformed_checksum_is_a_warning(log, text):
     log.commits([*START, add("a")])
     log.checksum(0, text)
     assert log.state().warnings == ("The checksum file 00000000000000000000.crc is malformed and was not used",)
+
+
+@pytest.mark.parametrize(
+    ("actions", "reason"),
+    [
+        pytest.param([add("z"), remove("z")], "both adds and removes the same file", id="not reconciled"),
+        pytest.param([PROTOCOL, PROTOCOL], "holds 2 protocol actions", id="two protocols"),
+        pytest.param([{"add": {"path": "z"}}], "has no partitionValues", id="incomplete action"),
+        pytest.param(
+            [add("a", deletionVector=vector("v"))], "live with two deletion vectors", id="wrong only as a whole"
+        ),
+    ],
+)
+def test_damaged_compaction_is_passed_over_with_a_warning(log, actions, reason):
+    log.commits([*START, add("a")], [add("b")], [remove("b")], [add("c")])
+    log.compact(1, 2, *actions)
+    state = log.state()
+    assert sorted(state.files.column("path").to_pylist()) == ["a", "c"]
+    (warning,) = state.warnings
+    assert f"{1:020d}.{2:020d}.compacted.json" in warning
+    assert reason in warning
+    assert log.state(use_compactions=False).warnings == ()
+
+
+def test_a_damaged_commit_is_an_error_beside_a_compaction(log):
+    log.commits([*START, add("a")], [add("b")], [remove("b")], [add("c"), remove("c")])
+    log.compact(1, 2, add("b"))
+    with pytest.raises(InvalidTableError, match="both adds and removes") as caught:
+        log.state()
+    assert caught.value.file == str(log.directory / f"{3:020d}.json")
+
+
+def test_compaction_that_the_checksum_contradicts_is_passed_over(log):
+    log.commits([*START, add("a")], [add("b")], [add("c")])
+    log.compact(1, 2, add("c"))
+    log.checksum(2, json.dumps({"numFiles": 3}))
+    state = log.state()
+    assert sorted(state.files.column("path").to_pylist()) == ["a", "b", "c"]
+    (warning,) = state.warnings
+    assert f"{1:020d}.{2:020d}.compacted.json" in warning
+
+
+@pytest.mark.parametrize("text", ['{"numFiles": 9}', "{"], ids=["wrong", "malformed"])
+def test_compaction_is_read_beside_a_bad_checksum(log, text):
+    log.commits([*START, add("a")], [add("b")], [add("c")])
+    log.compact(1, 2, add("b"), add("c"))
+    log.checksum(2, text)
+    state = log.state()
+    assert sorted(state.files.column("path").to_pylist()) == ["a", "b", "c"]
+    (warning,) = state.warnings
+    assert "checksum file" in warning
+    assert "compacted" not in warning
+
+
+def test_sound_hint_with_other_counts_takes_the_next_base(log):
+    log.commits(*CHECKPOINTED)
+    log.checkpoint(1, *START, add("a"))
+    storage = Storage()
+    listing = dataclasses.replace(list_log(storage, str(log.root)), hint=Hint(1, files=2))
+    state = load_state(choose_segment(listing), storage, str(log.root))
+    assert sorted(state.files.column("path").to_pylist()) == ["a", "b", "c", "d"]
+    assert len(state.warnings) == 1
+    (log.directory / f"{0:020d}.json").unlink()
+    listing = dataclasses.replace(list_log(storage, str(log.root)), hint=Hint(1, files=2))
+    with pytest.raises(CorruptFileError, match="it holds 1 live files, _last_checkpoint says 2"):
+        load_state(choose_segment(listing), storage, str(log.root))
 
 
 def test_many_actions_are_reconciled_in_pieces(log, monkeypatch):

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.delta.last_checkpoint import Hint
-from harness.delta.log_files import Checkpoint, Compaction, LogListing, arrange
+from harness.delta.log_files import Checkpoint, Compaction, Hint, LogListing, arrange
 from harness.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
 from harness.errors import (
     CorruptFileError,
@@ -392,7 +392,7 @@ LAGGING = log(range(21), classic=[10, 20])
 def test_the_hint_changes_nothing_but_warnings(
     listing: LogListing, version: int | None, hint: int, warning: str | None
 ) -> None:
-    segment = choose_segment(listing, version, hint=Hint(hint))
+    segment = choose_segment(replace(listing, hint=Hint(hint)), version)
     plain = choose_segment(listing, version)
     assert (segment.checkpoint, segment.commits) == (plain.checkpoint, plain.commits)
     assert segment.warnings == (() if warning is None else (warning,))
@@ -400,7 +400,7 @@ def test_the_hint_changes_nothing_but_warnings(
 
 def test_a_dangling_hint_without_a_chain_is_an_error() -> None:
     with pytest.raises(InvalidTableError, match="no complete checkpoint up to it"):
-        choose_segment(log([8, 9]), hint=Hint(7))
+        choose_segment(replace(log([8, 9]), hint=Hint(7)))
 
 
 def test_the_checksum_is_that_of_the_version() -> None:

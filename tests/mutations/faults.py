@@ -310,4 +310,60 @@ FAULTS = (
         "        case exp.ConcatWs():\n            return _joined(expressions, node)\n",
         "",
     ),
+    # Optional parts of Delta's log that are there and wrong.
+    Fault(
+        "a deletion vector that says that it deletes no row is not read",
+        "delta/planned_files.py",
+        'pc.is_valid(files.column("dv_storage_type"))',
+        'pc.fill_null(pc.greater(files.column("dv_cardinality"), 0), False)',
+    ),
+    Fault(
+        "a file whose deletion vector says that all rows are dead is left out unread",
+        "delta/scan.py",
+        'empty = (counts == 0) & pc.is_null(files.column("dv_storage_type")).to_numpy()',
+        'empty = (counts >= 0) & (pc.fill_null(files.column("dv_cardinality"), 0).to_numpy() == counts)',
+    ),
+    Fault(
+        "a deletion vector without its keys is none",
+        "delta/action_lines.py",
+        '    _check_vector(body.get("deletionVector"))\n',
+        "",
+    ),
+    Fault(
+        "a metaData without partition columns is of an unpartitioned table",
+        "delta/action_lines.py",
+        '    if names is None:\n        raise _FieldError("has no partitionColumns")\n    return names\n',
+        "    return names or ()\n",
+    ),
+    Fault(
+        "change feeds leave out files by what a deletion vector says of itself",
+        "delta/changes.py",
+        "        partitions, indexes = self._partitions(",
+        "        files = [file for file in files if file.shown is None or file.shown.cardinality > 0]\n"
+        "        partitions, indexes = self._partitions(",
+    ),
+    Fault(
+        "a checkpoint without the column add is of an empty table",
+        "delta/checkpoints.py",
+        "        if self.without_adds:\n",
+        "        if False:\n",
+    ),
+    Fault(
+        "a checkpoint that lost files is believed against the hint",
+        "delta/replay.py",
+        "    if said is None or found is None or said == found:\n",
+        "    if said is None or found is None or True:\n",
+    ),
+    Fault(
+        "a redirected table is read where its data was",
+        "delta/redirect.py",
+        "        if state == _READY and not _is_at(table, document):\n            raise",
+        "        if False:\n            raise",
+    ),
+    Fault(
+        "a compacted log file is believed against the checksum of its version",
+        "delta/replay.py",
+        "    if doubts and segment.compactions:\n",
+        "    if False:\n",
+    ),
 )

@@ -18,11 +18,16 @@ ROOT = Path(__file__).parents[2]
 COPIED = ("harness", "tests", "conftest.py", "pyproject.toml")
 PROPERTIES = "tests/properties"
 TOPICS = {
+    "delta/action_lines.py": ["delta/deletion-vectors", "delta/log"],
     "delta/bounds.py": ["delta/skipping"],
+    "delta/changes.py": ["delta/change-feed"],
+    "delta/checkpoints.py": ["delta/checkpoints"],
     "delta/commit_times.py": ["delta/time-travel"],
     "delta/deletion_vectors.py": ["delta/deletion-vectors"],
     "delta/partition_values.py": ["delta/partitions"],
+    "delta/planned_files.py": ["delta/deletion-vectors"],
     "delta/replay.py": ["delta/log", "delta/checkpoints"],
+    "delta/scan.py": ["delta/deletion-vectors"],
     "delta/segment.py": ["delta/checkpoints", "delta/log"],
     "delta/skipping.py": ["delta/skipping"],
     "engines/duckdb/branch.py": ["row-"],

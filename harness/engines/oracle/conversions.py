@@ -34,6 +34,7 @@ Conversion: TypeAlias = Callable[[Any], Any]
 """From a stored value that is not null to the table's; raises ValueError for one that does not fit."""
 
 _DAY_MICROS = 86_400_000_000
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # before the point, for all integers of so many bits
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 _EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
 
@@ -82,7 +83,7 @@ def delta_conversion(stored: Type, wanted: Type) -> Conversion | None:
             return _same
         case DecimalType(), DecimalType() if stored.scale == wanted.scale or _holds(wanted, stored):
             return lambda value: _decimal(value, wanted)
-        case DecimalType(), IntegerType(bits=width) if wanted.precision - wanted.scale >= (20 if width == 64 else 10):
+        case DecimalType(), IntegerType(bits=width) if wanted.precision - wanted.scale >= _DIGITS[width]:
             return lambda value: _decimal(Decimal(value), wanted)
         case FloatType(bits=64), IntegerType(bits=width) if width <= 32:
             return float

@@ -47,8 +47,6 @@ def _positions(plan: ScanPlan, source: PositionDelete) -> Iterator[tuple[int, se
     if source.kind == "position delete file":
         yield from _of_file(plan, source, source.physical)
         return
-    if plan.format == "delta" and source.record_count == 0:  # its file need not be there (delta D9)
-        return
     vector = _of_vector(plan, source, source.physical)
     for ordinal in source.files:
         _check_within(plan, source, ordinal, vector)

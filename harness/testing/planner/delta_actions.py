@@ -36,6 +36,7 @@ _NEEDED = {
     "remove": ("path",),
     "cdc": ("path", "partitionValues", "size"),
     "protocol": ("minReaderVersion", "minWriterVersion"),
+    "metaData": ("partitionColumns", "configuration"),
     "txn": ("appId", "version"),
     "domainMetadata": ("domain",),
 }

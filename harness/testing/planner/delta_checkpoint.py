@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.errors import CorruptFileError, InvalidTableError
+from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
 from harness.storage import Storage
+from harness.testing.delta_checkpoint import hint_checksum
 from harness.testing.planner.delta_actions import Action, checked_actions, commit_actions
 from harness.testing.planner.delta_paths import canonical
 
@@ -54,6 +56,10 @@ def checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> 
         raise _invalid("it has files of its own beside sidecars", paths[0], "delta L16")
     for sidecar in sidecars:
         actions += _read_sidecar(sidecar, paths[0], storage)
+    if not sidecars:
+        for path in paths:
+            _check_column(path, storage)
+    _check_counts(actions, paths[0], version, storage, is_v2=bool(heads))
     removed = {(body["path"], str(body.get("deletionVector"))) for name, body in actions if name == "remove"}
     added = [(body["path"], str(body.get("deletionVector"))) for name, body in actions if name == "add"]
     if removed & set(added):
@@ -68,6 +74,7 @@ def _read_sidecar(sidecar: dict[str, Any], top: str, storage: Storage) -> Iterat
     if storage.size(path) < (sidecar.get("sizeInBytes") or 0):
         message = "A sidecar is cut short"
         raise CorruptFileError(message, cause="LogCorrupt", file=path, rule="delta L15")
+    _check_column(path, storage)
     yield from (action for action in _read(path, storage) if action[0] in ("add", "remove"))
 
 
@@ -77,19 +84,61 @@ def _read(path: str, storage: Storage) -> list[Action]:
         return commit_actions(data, file=path)
     wanted = [f"{name}.{field}" for name, fields in _COLUMNS.items() for field in fields]
     try:
-        rows = pq.ParquetFile(io.BytesIO(data)).read(columns=wanted).to_pylist()
+        parquet = pq.ParquetFile(io.BytesIO(data))
+        others = [name for name in parquet.schema_arrow.names if name not in _COLUMNS]
+        rows = parquet.read(columns=wanted + others).to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:
         message = f"Cannot read checkpoint: {error}"
         raise CorruptFileError(message, cause="LogCorrupt", file=path, rule="delta L19") from error
-    return [action for row in rows for action in checked_actions(_action(row), file=path)]
+    if any(all(body is None for body in row.values()) for row in rows):
+        raise _lost("a row of the checkpoint holds no action", path, "delta L17")
+    known = [{name: body for name, body in row.items() if name not in others} for row in rows]
+    return [action for row in known for action in checked_actions(_action(row), file=path)]
+
+
+def _check_column(path: str, storage: Storage) -> None:
+    """The files of a checkpoint that may list live files have the column for them."""
+    if not path.endswith(".json") and "add" not in pq.read_schema(io.BytesIO(storage.read(path))).names:
+        raise _lost("the checkpoint has no column add", path, "delta L17")
+
+
+def _check_counts(actions: list[Action], top: str, version: int, storage: Storage, *, is_v2: bool) -> None:
+    """Holds the checkpoint against what a sound `_last_checkpoint` says of it."""
+    try:
+        text = storage.read(f"{top.rpartition('/')[0]}/_last_checkpoint").decode()
+        hint = json.loads(text)
+        if hint["version"] != version or hint.get("checksum") not in (None, hint_checksum(text)):
+            return
+    except (MissingFileError, ValueError, TypeError, KeyError, AttributeError):
+        return
+    files, size = hint.get("numOfAddFiles"), hint.get("size")
+    adds = sum(name == "add" for name, _ in actions)
+    if type(files) is int and files >= 0:
+        is_right = files == adds
+    else:
+        is_right = type(size) is not int or size < 0 or is_v2 or size == len(actions)
+    if not is_right:
+        raise _lost(
+            f"_last_checkpoint says {files} files, {size} actions; found {adds}, {len(actions)}", top, "delta L10"
+        )
 
 
 def _action(row: dict[str, Any]) -> dict[str, Any]:
     return {
         name: {key: dict(value) if key in _MAPS and value is not None else value for key, value in body.items()}
+        | ({"deletionVector": _vector(body["deletionVector"])} if "deletionVector" in body else {})
         for name, body in row.items()
         if body is not None
     }
+
+
+def _vector(descriptor: dict[str, Any] | None) -> dict[str, Any] | None:
+    """None also for a struct of nothing but nulls, which is how some writers of Parquet spell a null struct."""
+    return None if descriptor is None or all(value is None for value in descriptor.values()) else descriptor
+
+
+def _lost(reason: str, file: str, rule: str) -> CorruptFileError:
+    return CorruptFileError(f"Cannot read checkpoint: {reason}", cause="LogCorrupt", file=file, rule=rule)
 
 
 def _invalid(reason: str, file: str, rule: str) -> InvalidTableError:

@@ -31,7 +31,8 @@ from harness.schema import (
     VariantType,
 )
 from harness.testing.planner.delta_log import State
-from harness.testing.planner.documents import needed, optional, parse_json
+from harness.testing.planner.delta_paths import table_root
+from harness.testing.planner.documents import mapping, needed, optional, parse_json
 
 _READ = frozenset(
     {
@@ -94,6 +95,7 @@ def columns_of(state: State, *, table: str) -> Columns:
     provider = (metadata.get("format") or {}).get("provider") or "parquet"
     if provider.lower() != "parquet":
         raise UnsupportedError(f"Cannot read data files of format {provider!r}", rule="delta R12")
+    _check_redirect(metadata.get("configuration") or {}, table)
     features = {name.lower() for name in protocol.get("readerFeatures") or ()}
     text = (metadata.get("configuration") or {}).get("delta.columnMapping.mode") or "none"
     if text.lower() not in ("none", "name", "id"):
@@ -145,6 +147,27 @@ def _check_protocol(protocol: dict[str, Any], table: str) -> None:
     if not {name.lower() for name in readers or ()} <= writers:
         message = "A reader feature is no writer feature"
         raise InvalidTableError(message, cause="LogCorrupt", table=table, rule="delta P1")
+
+
+def _check_redirect(properties: dict[str, Any], table: str) -> None:
+    """frontier F5.3."""
+    for name in ("delta.redirectReaderWriter", "delta.redirectReaderWriter-preview"):
+        if properties.get(name) is None:
+            continue
+        try:
+            redirect = mapping(parse_json(properties[name], file=table), file=table)
+        except InvalidTableError:
+            redirect = {}
+        state, spec = redirect.get("state"), redirect.get("spec")
+        place = re.search(r'"destPath"\s*:\s*"([^"]+)"', spec) if isinstance(spec, str) else None
+        if state == "REDIRECT-READY" and place and table_root(place[1]) == table_root(table):
+            continue  # the copy that the redirection leads to
+        if state == "REDIRECT-READY":
+            message = f"Cannot read a redirected table: {properties[name]}"
+            raise UnsupportedError(message, cause="UnsupportedFeature", table=table, rule="frontier F5.3")
+        if state not in ("ENABLE-REDIRECT-IN-PROGRESS", "DROP-REDIRECT-IN-PROGRESS", "NO-REDIRECT"):
+            message = f"Property {name} is {properties[name]!r}"
+            raise InvalidTableError(message, cause="InvalidProperty", table=table, rule="frontier F5.3")
 
 
 class _Parser:
@@ -234,7 +257,7 @@ def _widens(old: PrimitiveType, new: PrimitiveType) -> bool:
         case IntegerType(bits=a), FloatType(bits=64):
             return a <= 32
         case IntegerType(bits=a), DecimalType(precision=p, scale=s):
-            return p - s >= (20 if a == 64 else 10)
+            return p - s >= {8: 3, 16: 5, 32: 10, 64: 20}[a]
         case DecimalType(precision=p, scale=s), DecimalType(precision=q, scale=t):
             return t >= s and q - p >= t - s
         case DateType(), TimestampType(utc=False):

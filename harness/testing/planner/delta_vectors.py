@@ -53,15 +53,14 @@ class Vectors:
         return {ordinal: positions for ordinal, positions in found.items() if positions}
 
     def _positions(self, target: Target) -> BitMap64:
-        if target.vector["cardinality"] == 0:
-            return BitMap64()  # delta D9
         try:
-            positions = _decoded(self._blob(target.vector))
+            positions = BitMap64() if _is_bare(target.vector) else _decoded(self._blob(target.vector))
             if len(positions) != target.vector["cardinality"]:
                 raise _broken(f"{len(positions)} positions, declared are {target.vector['cardinality']}", "delta D9")
-            rows = self._rows(target) if target.rows is None else target.rows
-            if positions.max() >= rows:
-                raise _broken(f"position {positions.max()} of {rows} rows", "delta D9")
+            if positions:
+                rows = self._rows(target) if target.rows is None else target.rows
+                if positions.max() >= rows:
+                    raise _broken(f"position {positions.max()} of {rows} rows", "delta D9")
         except HarnessError as error:
             raise error.within(table=self.table, file=target.path) from error.__cause__
         return positions
@@ -110,6 +109,11 @@ def vector_path(vector: Mapping[str, Any], root: str) -> str | None:
             return canonical(text, root)
         case other:
             raise _broken(f"storage type {other!r}, path {text!r}", "delta D1")
+
+
+def _is_bare(vector: Mapping[str, Any]) -> bool:
+    """Whether it has no bitmap at all, as Delta on Spark spells a vector of no rows."""
+    return (vector["storageType"], vector["pathOrInlineDv"], vector["sizeInBytes"]) == ("i", "", 0)
 
 
 def z85(text: str) -> bytes:
