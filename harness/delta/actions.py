@@ -119,6 +119,14 @@ class DeletionVectorDescriptor:
     cardinality: int
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it surely deletes nothing. Where there is a bitmap, the bitmap decides, whatever it is said to hold.
+
+        This overrules delta D9, by which the file of a vector of cardinality 0 need not be opened.
+        """
+        return self.cardinality == 0 and self.size == 0
+
+    @property
     def unique_id(self) -> str:
         """What tells one deletion vector of a file from another (delta R1)."""
         unique = self.storage_type + self.path_or_inline

@@ -72,7 +72,6 @@ class _Feed:
         schema = replace(shown.schema, fields=fields)
         chosen = fields if columns is None else _bound(columns, schema)
         files = [file for commit in self._commits for file in changed_files(commit, partial(self._before, commit))]
-        files = [file for file in files if file.shown is None or file.shown.cardinality > 0]
         partitions, indexes = self._partitions(files, shown.partition_columns)
         return ScanPlan(
             table=self.source.location,
@@ -256,8 +255,7 @@ class _Loader:
         return everything - changed
 
     def _row_count(self, file: ChangedFile) -> int:
-        if file.record_count is not None:
-            return file.record_count
+        """As the footer says: rows beyond a recorded count that is too small would all be shown as changed."""
         if file.physical not in self.rows:
             self.rows[file.physical] = footer_rows(file.path, file.physical, self.source.storage)
         return self.rows[file.physical]

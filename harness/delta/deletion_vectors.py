@@ -225,12 +225,11 @@ class _Loader:
         for ordinal in ordinals:
             target = self.targets[ordinal]
             try:
-                path = None if target.vector.cardinality == 0 else vector_path(target.vector, self.root)
+                path = None if target.vector.is_empty else vector_path(target.vector, self.root)
                 if path is not None:
                     stored[self.path_map.physical(path)].append(ordinal)
                 else:
-                    empty = target.vector.cardinality == 0
-                    self._keep(ordinal, BitMap64() if empty else decode_inline(target.vector))
+                    self._keep(ordinal, BitMap64() if target.vector.is_empty else decode_inline(target.vector))
             except HarnessError as error:
                 raise error.within(file=target.path) from error.__cause__
         for path, members in stored.items():

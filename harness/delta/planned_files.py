@@ -11,12 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.delta.skipping import BY_PARTITION, BY_STATISTICS, EMPTY, Verdicts
+from harness.delta.skipping import BY_PARTITION, BY_STATISTICS, Verdicts
 from harness.plan import FILES, SkippedFile
 
-Reason = Literal["partition", "statistics", "empty"]
+Reason = Literal["partition", "statistics"]
 
-_REASONS: dict[int, Reason] = {BY_PARTITION: "partition", BY_STATISTICS: "statistics", EMPTY: "empty"}
+_VECTOR_SIZES = ("dv_cardinality", "dv_size")
+_REASONS: dict[int, Reason] = {BY_PARTITION: "partition", BY_STATISTICS: "statistics"}
 
 
 def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: npt.NDArray[np.int32]) -> pa.Table:
@@ -40,7 +41,8 @@ def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: np
         "sequence_number": pa.nulls(size, pa.int64()),
         "first_row_id": files.column("base_row_id"),
         "equality_scope": zeros,
-        "has_positions": pc.fill_null(pc.greater(files.column("dv_cardinality"), 0), False),
+        # A cardinality of 0 may be as wrong as any count; only a vector without bytes surely deletes nothing.
+        "has_positions": pc.fill_null(pc.or_(*(pc.not_equal(files.column(f), 0) for f in _VECTOR_SIZES)), False),
     }
     return pa.table([columns[name] for name in FILES.names], schema=FILES)
 

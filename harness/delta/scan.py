@@ -16,7 +16,7 @@ from harness.delta.column_mapping import materialized_columns
 from harness.delta.deletion_vectors import DeletedFile, make_loader, vector_path
 from harness.delta.planned_files import SkippedFiles, planned_files
 from harness.delta.protocol import is_enabled
-from harness.delta.skipping import EMPTY, KEPT, Verdicts, skip_files
+from harness.delta.skipping import KEPT, Verdicts, skip_files
 from harness.delta.source import DeltaSnapshot, DeltaSource, Prune
 from harness.delta.statistics import record_counts
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError
@@ -65,7 +65,7 @@ class _Scan:
         used = {f.name for f in (*chosen, *(condition.columns if condition is not None else ())) if _is_metadata(f)}
         self._check_metadata_columns(used)
         counts = record_counts(state.files)
-        verdicts = self._verdicts(condition, counts, shows_deleted="_deleted" in used)
+        verdicts = self._verdicts(condition)
         kept, left_out = np.flatnonzero(verdicts == KEPT), np.flatnonzero(verdicts != KEPT)
         files = state.files.drop_columns([name for name in _STATISTICS if name in state.files.column_names])
         files = files if len(kept) == files.num_rows else files.take(kept)
@@ -103,16 +103,16 @@ class _Scan:
             row_commit_versions=files.column("default_row_commit_version").combine_chunks(),
         )
 
-    def _verdicts(self, condition: Filter | None, counts: npt.NDArray[np.int64], *, shows_deleted: bool) -> Verdicts:
+    def _verdicts(self, condition: Filter | None) -> Verdicts:
+        """What the filter says of each file.
+
+        Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
+        because a wrong count must not drop rows. This overrules delta F13, which lets such files be skipped.
+        """
         files = self.snapshot.state.files
-        verdicts: Verdicts = np.zeros(files.num_rows, dtype=np.int8)
-        if condition is not None and self.source.prune is not Prune.OFF:
-            schema = self.snapshot.columns.schema
-            verdicts = skip_files(files, self.snapshot.partitions, schema, condition.predicate)
-        gone = pc.fill_null(files.column("dv_cardinality"), 0).to_numpy()
-        empty = (counts == 0) | ((gone == counts) & (counts > 0) & (not shows_deleted))
-        verdicts[empty & (verdicts == KEPT)] = EMPTY  # delta F13
-        return verdicts
+        if condition is None or self.source.prune is Prune.OFF:
+            return np.zeros(files.num_rows, dtype=np.int8)
+        return skip_files(files, self.snapshot.partitions, self.snapshot.columns.schema, condition.predicate)
 
     def _check_metadata_columns(self, used: set[str]) -> None:
         if "_last_updated_sequence_number" in used:

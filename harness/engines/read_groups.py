@@ -60,12 +60,13 @@ class PlannedFiles:
 
         A file cut between two Avro blocks looks whole, so files that are not Parquet must always have their count.
         """
-        count = self.record_count[ordinal] if exact or self.format[ordinal] != "parquet" else None
+        count = self.record_count[ordinal]
         return ScanFile(
             name=FileName(self.path[ordinal], self.physical[ordinal]),
             format=self.format[ordinal],
             constants=self.partition(ordinal).constants,
-            exact_rows=count,
+            exact_rows=count if exact or self.format[ordinal] != "parquet" else None,
+            recorded_rows=count,
             split=split,
         )
 
@@ -76,6 +77,7 @@ class ScanFile:
 
     constants: by source field id, the partition values (stored form) that stand in for columns that the file lacks.
     exact_rows: the row count that the file must have, because positions or row ids depend on it; None: any.
+    recorded_rows: the row count that the metadata says, which is only warned of where it is wrong; None: unknown.
     split: files with different values never share a group.
     """
 
@@ -83,6 +85,7 @@ class ScanFile:
     format: str
     constants: Mapping[int, Any] = field(default_factory=dict, hash=False)
     exact_rows: int | None = None
+    recorded_rows: int | None = None
     split: Split = (None, False)
 
 
@@ -157,6 +160,7 @@ class Inspector:
             legacy = self._legacy.get(file.name.physical)
             alike = (file.format, id(found.schema), frozenset(file.constants), file.split, legacy)
             split.setdefault(alike, []).append(index)
+        self._warn_of_counts(files, opened)
         return [self._group(files, members, opened, fields) for members in split.values()]
 
     def check_partition_values(self, file: ScanFile, group: ReadGroup, fields: tuple[Field, ...]) -> None:
@@ -209,6 +213,20 @@ class Inspector:
             warnings.warn(
                 f"Columns of files without field ids, such as {file.name}, are taken by their positions, because table "
                 f"{self.plan.table} has no name mapping [iceberg 5.6]",
+                HarnessWarning,
+                stacklevel=2,
+            )
+
+    def _warn_of_counts(self, files: Sequence[ScanFile], opened: Sequence[Opened]) -> None:
+        """Where rows do not depend on a recorded count, all are read; whoever made the plan trusts no count alone."""
+        pairs = [(file, found.rows) for file, found in zip(files, opened, strict=True) if found.rows is not None]
+        wrong = [(file, rows) for file, rows in pairs if file.recorded_rows not in (None, rows)]
+        if wrong:
+            file, rows = wrong[0]
+            others = f", and those of {len(wrong) - 1} more files" if len(wrong) > 1 else ""
+            warnings.warn(
+                f"Recorded row counts of table {self.plan.table} are wrong: {file.name} has {rows} rows, the metadata "
+                f"says {file.recorded_rows}{others} [{'delta E9' if self.plan.lookup.is_delta else 'iceberg 7.2'}]",
                 HarnessWarning,
                 stacklevel=2,
             )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -255,9 +256,21 @@ def test_without_offset_the_vector_is_the_first(tmp_path, offset):
     assert list(loader(tmp_path, moved)([3])[3]) == [7]  # delta D6
 
 
-def test_a_vector_of_no_rows_needs_no_file(tmp_path):
-    empty = descriptor("p", (tmp_path / "gone.bin").as_uri(), size=8, cardinality=0, offset=1)
+@pytest.mark.parametrize("kind", ["p", "i"])
+def test_a_vector_without_bytes_needs_no_file(tmp_path, kind):
+    text = (tmp_path / "gone.bin").as_uri() if kind == "p" else ""
+    empty = descriptor(kind, text, size=0, cardinality=0, offset=None if kind == "i" else 1)
     assert loader(tmp_path, empty)([3]) == {}  # delta D9
+
+
+def test_a_vector_that_is_said_to_be_of_no_rows_is_read(tmp_path):
+    """A count alone proves nothing, and a delete that cannot be read is never passed over (delta D14)."""
+    (vector,) = vectors_file(tmp_path / "v.bin", [1])
+    with pytest.raises(CorruptDeleteError, match="it holds 1 positions, its descriptor says 0"):
+        loader(tmp_path, replace(vector, cardinality=0))([3])
+    gone = descriptor("p", (tmp_path / "gone.bin").as_uri(), size=8, cardinality=0, offset=1)
+    with pytest.raises(MissingFileError):
+        loader(tmp_path, gone)([3])
 
 
 def test_a_position_beyond_the_file(tmp_path):

@@ -15,6 +15,7 @@ from harness.delta.protocol import MappingMode
 from harness.errors import (
     CorruptDeleteError,
     CorruptFileError,
+    HarnessWarning,
     InvalidTableError,
     MissingFileError,
     RequestError,
@@ -96,12 +97,17 @@ def test_pruning_can_be_off(table):
     assert rows(table, where=where) == []
 
 
-def test_empty_files_are_skipped(table):
+@pytest.mark.parametrize("prune", ["files", "off"])
+def test_a_count_alone_skips_no_file(table, prune):
+    """Whether it is right, as the first file's, or wrong, as the second's; delta F13 would let both be skipped."""
     empty = table.write_data([], partition={"region": "eu"})
-    table.append(empty)
-    plan = snapshot(table).plan()
-    assert [(s.path, s.reason) for s in plan.skipped] == [(empty.path, "empty")]
-    assert len(rows(table)) == 30
+    full = table.write_data([{"id": 99}], partition={"region": "eu"})
+    full.add["stats"] = json.dumps(json.loads(full.add["stats"]) | {"numRecords": 0})
+    table.append(empty, full)
+    found = snapshot(table, prune=prune)
+    assert found.plan().files.num_rows == 5
+    with pytest.warns(HarnessWarning, match=r"part-00005.parquet \S+ has 1 rows, the metadata says 0 \[delta E9\]"):
+        assert found.to_arrow(where="id = 99").num_rows == 1
 
 
 def test_unknown_columns_are_refused_even_where_no_file_could_match(table):
@@ -185,10 +191,13 @@ def test_deletion_vectors(table, storage, form):
         [*range(1, 9), *range(10, 20)], key=lambda i: repr((i,))
     )
     plan = snapshot(table).plan()
-    assert [s.reason for s in plan.skipped] == ["empty"]  # F13
-    assert [(d.kind, d.record_count, d.files) for d in plan.position_deletes] == [("deletion vector", 2, (1,))]
+    assert len(plan.skipped) == 0  # F13 would leave out the file whose rows are all deleted, if counts were right
+    assert [(d.kind, d.record_count, d.files) for d in plan.position_deletes] == [
+        ("deletion vector", 2, (1,)),
+        ("deletion vector", 10, (2,)),
+    ]
     assert (plan.position_deletes[0].path == "inline") is (storage == "i")
-    assert {k: list(v) for k, v in plan.load_positions([0, 1]).items()} == {1: [0, 9]}
+    assert {k: list(v) for k, v in plan.load_positions([0, 1, 2]).items()} == {1: [0, 9], 2: [*range(10)]}
 
 
 def test_each_file_has_its_own_vector(table):

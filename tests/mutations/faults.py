@@ -297,4 +297,56 @@ FAULTS = (
         "times.append(CommitTime(version, max(least, file.modified_ms)))",
         "times.append(CommitTime(version, file.modified_ms))",
     ),
+    # Counts and bounds of writers that err.
+    Fault(
+        "files whose record count is 0 are dropped",
+        "iceberg/file_list.py",
+        "        if self.condition is None:\n            return None\n",
+        '        if file.record_count == 0:\n            return "statistics"\n'
+        "        if self.condition is None:\n            return None\n",
+    ),
+    Fault(
+        "manifests of data whose counts say that they have no live files are dropped",
+        "iceberg/scan.py",
+        "opened = self._open(data, condition, statistics)",
+        "opened = self._open([m for m in data if m.added_files_count], condition, statistics)",
+    ),
+    Fault(
+        "manifests of deletes whose counts say that they have no live files are dropped",
+        "iceberg/scan.py",
+        "return tuple(entry for m in manifests for entry",
+        "return tuple(entry for m in manifests if m.added_files_count for entry",
+    ),
+    Fault(
+        "counts of no values say that a key is always null",
+        "iceberg/equality_bounds.py",
+        "if counts is None or (file.value_counts or {}).get(key.id) == 0:",
+        "if counts is None:",
+    ),
+    Fault(
+        "files whose numRecords is 0 are dropped",
+        "delta/scan.py",
+        "verdicts = self._verdicts(condition)\n",
+        "verdicts = self._verdicts(condition)\n        verdicts[counts == 0] = 2\n",
+    ),
+    Fault(
+        "files that have as many deleted rows as they are said to have rows are dropped",
+        "delta/scan.py",
+        "verdicts = self._verdicts(condition)\n",
+        "verdicts = self._verdicts(condition)\n"
+        '        gone = pc.fill_null(state.files.column("dv_cardinality"), -2).to_numpy()\n'
+        "        verdicts[gone == counts] = 2\n",
+    ),
+    Fault(
+        "vectors whose cardinality is 0 are not read",
+        "delta/actions.py",
+        "return self.cardinality == 0 and self.size == 0",
+        "return self.cardinality == 0",
+    ),
+    Fault(
+        "a change shows all rows beyond the recorded count",
+        "delta/changes.py",
+        "everything.add_range(0, self._row_count(file))",
+        "everything.add_range(0, file.record_count or self._row_count(file))",
+    ),
 )

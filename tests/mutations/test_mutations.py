@@ -18,16 +18,20 @@ ROOT = Path(__file__).parents[2]
 COPIED = ("harness", "tests", "conftest.py", "pyproject.toml")
 PROPERTIES = "tests/properties"
 TOPICS = {
+    "delta/actions.py": ["delta/deletion-vectors"],
     "delta/bounds.py": ["delta/skipping"],
+    "delta/changes.py": ["delta/change-feed"],
     "delta/commit_times.py": ["delta/time-travel"],
     "delta/deletion_vectors.py": ["delta/deletion-vectors"],
     "delta/partition_values.py": ["delta/partitions"],
     "delta/replay.py": ["delta/log", "delta/checkpoints"],
+    "delta/scan.py": ["delta/skipping", "delta/deletion-vectors"],
     "delta/segment.py": ["delta/checkpoints", "delta/log"],
     "delta/skipping.py": ["delta/skipping"],
     "engines/duckdb/branch.py": ["row-"],
     "engines/duckdb/columns.py": ["iceberg/schema", "iceberg/types"],
     "engines/duckdb/equality.py": ["deletes/stream", "deletes/null", "deletes/equality"],
+    "iceberg/file_list.py": ["iceberg/manifests"],
     "iceberg/manifest_entries.py": ["iceberg/manifests", "iceberg/metadata/row"],
     "iceberg/partition_predicates.py": ["iceberg/pruning"],
     "iceberg/pruning.py": ["iceberg/pruning", "unknown"],

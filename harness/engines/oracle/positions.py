@@ -47,7 +47,7 @@ def _positions(plan: ScanPlan, source: PositionDelete) -> Iterator[tuple[int, se
     if source.kind == "position delete file":
         yield from _of_file(plan, source, source.physical)
         return
-    if plan.format == "delta" and source.record_count == 0:  # its file need not be there (delta D9)
+    if plan.format == "delta" and source.record_count == source.length == 0:  # there is no bitmap (delta D9)
         return
     vector = _of_vector(plan, source, source.physical)
     for ordinal in source.files:

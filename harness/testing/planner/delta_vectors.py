@@ -53,14 +53,14 @@ class Vectors:
         return {ordinal: positions for ordinal, positions in found.items() if positions}
 
     def _positions(self, target: Target) -> BitMap64:
-        if target.vector["cardinality"] == 0:
+        if target.vector["cardinality"] == target.vector["sizeInBytes"] == 0:
             return BitMap64()  # delta D9
         try:
             positions = _decoded(self._blob(target.vector))
             if len(positions) != target.vector["cardinality"]:
                 raise _broken(f"{len(positions)} positions, declared are {target.vector['cardinality']}", "delta D9")
             rows = self._rows(target) if target.rows is None else target.rows
-            if positions.max() >= rows:
+            if positions and positions.max() >= rows:
                 raise _broken(f"position {positions.max()} of {rows} rows", "delta D9")
         except HarnessError as error:
             raise error.within(table=self.table, file=target.path) from error.__cause__
