@@ -349,4 +349,16 @@ FAULTS = (
         "everything.add_range(0, self._row_count(file))",
         "everything.add_range(0, file.record_count or self._row_count(file))",
     ),
+    Fault(
+        "bounds of decimals are taken for exact",
+        "delta/bounds.py",
+        "lost = _WIDE.multiply(_WIDE.abs(unscaled), _LOST_BY_DOUBLES)",
+        "lost = Decimal(0)",
+    ),
+    Fault(
+        "decimals that were cut to 64 bits are bounds",
+        "delta/bounds.py",
+        "return abs(_WIDE.subtract(_WIDE.abs(value), _SATURATED)) <= _SATURATED * _LOST_BY_DOUBLES",
+        "return False",
+    ),
 )
