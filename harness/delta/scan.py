@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from harness.delta.protocol import is_enabled
 from harness.delta.skipping import KEPT, Verdicts, skip_files
 from harness.delta.source import DeltaSnapshot, DeltaSource, Prune
 from harness.delta.statistics import record_counts
-from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError
+from harness.errors import HarnessError, HarnessWarning, InvalidTableError, RequestError, UnknownColumnError
 from harness.filter_sql import parse_filter
 from harness.plan import Counts, Partition, PositionDelete, ScanPlan
 from harness.predicate import Filter
@@ -64,6 +65,8 @@ class _Scan:
         condition = None if where is None else parse_filter(where, schema)
         used = {f.name for f in (*chosen, *(condition.columns if condition is not None else ())) if _is_metadata(f)}
         self._check_metadata_columns(used)
+        for text in self.snapshot.feature_warnings:
+            warnings.warn(f"Table {self.source.location}: {text}", HarnessWarning, stacklevel=2)
         counts = record_counts(state.files)
         verdicts = self._verdicts(condition)
         kept, left_out = np.flatnonzero(verdicts == KEPT), np.flatnonzero(verdicts != KEPT)
@@ -98,6 +101,7 @@ class _Scan:
             skipped=SkippedFiles(state.files, counts, left_out, verdicts[left_out]),
             counts=Counts(files=state.files.num_rows, files_skipped=len(left_out)),
             storage=self.source.storage,
+            warnings=self.snapshot.feature_warnings,
             lookup=self.snapshot.columns.lookup,
             materialized=self._materialized(used),
             row_commit_versions=files.column("default_row_commit_version").combine_chunks(),

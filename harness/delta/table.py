@@ -64,7 +64,8 @@ class DeltaTable:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the log but harmless to a reader, one sentence each."""
-        return (*self.latest.state.warnings, *protocol_warnings(self.latest.state.protocol))
+        state = self.latest.state
+        return (*state.warnings, *protocol_warnings(state.protocol), *self.latest.feature_warnings)
 
     def select(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
         """The asked version (delta L32 to L36); the latest one without a selector.

@@ -361,4 +361,17 @@ FAULTS = (
         "return abs(_WIDE.subtract(_WIDE.abs(value), _SATURATED)) <= _SATURATED * _LOST_BY_DOUBLES",
         "return False",
     ),
+    # Protocols that contradict themselves.
+    Fault(
+        "features that only writers are told of are not in force",
+        "delta/protocol.py",
+        "known = {_canonical(name) for name in protocol.writer_features or ()} & set(_READ)",
+        "known = set[str]()",
+    ),
+    Fault(
+        "a catalog that only writers are told of does not matter",
+        "delta/protocol.py",
+        "if _canonical(name) in _REFUSED and name not in unread]",
+        "if False]",
+    ),
 )

@@ -24,6 +24,7 @@ TOPICS = {
     "delta/commit_times.py": ["delta/time-travel"],
     "delta/deletion_vectors.py": ["delta/deletion-vectors"],
     "delta/partition_values.py": ["delta/partitions"],
+    "delta/protocol.py": ["delta/column-mapping", "delta/protocol"],
     "delta/replay.py": ["delta/log", "delta/checkpoints"],
     "delta/scan.py": ["delta/skipping", "delta/deletion-vectors"],
     "delta/segment.py": ["delta/checkpoints", "delta/log"],

@@ -146,6 +146,10 @@ def _read_under(earlier: Callable[[dict[str, Any]], bool]) -> Proof:
     return _log(lambda log: any(earlier(log.at("protocol", v)) for v in (*log.versions_read, log.latest)))
 
 
+def _named(protocol: dict[str, Any], who: str) -> set[str]:
+    return set(protocol.get(f"{who}Features", ()))
+
+
 def _stored_type(*names: str) -> Proof:
     """A planned file stores a column in one of these physical types (or units)."""
 
@@ -298,6 +302,10 @@ DELTA_FEATURES: dict[str, Feature] = {
     "unknown-writer-feature": Feature(
         "the protocol asks writers for a feature that the protocol does not define",
         _read_under(lambda p: bool(set(p.get("writerFeatures", ())) - READER_FEATURES - _WRITER_FEATURES)),
+    ),
+    "one-sided-feature": Feature(
+        "a feature of readers and writers is in one list of the protocol only",
+        _read_under(lambda p: bool(READER_FEATURES & (_named(p, "reader") ^ _named(p, "writer")))),
     ),
     "catalog-managed": Feature(
         "commits are ratified by a catalog", _read_under(lambda p: "catalogManaged" in p.get("readerFeatures", ()))
