@@ -87,15 +87,13 @@ class FileIndex:
 
     @property
     def input_files(self) -> tuple[str, ...]:
-        """URIs of all live files, sorted; also of those without rows, which no plan reads."""
-        without_rows = [skipped.physical or skipped.path for skipped in self.everything.skipped]
-        return tuple(sorted(map(file_uri, [*self.everything.files.column("physical").to_pylist(), *without_rows])))
+        """URIs of all live files, sorted."""
+        return tuple(sorted(map(file_uri, self.everything.files.column("physical").to_pylist())))
 
     @property
     def size_in_bytes(self) -> int:
         """The recorded sizes of all live files together; deleted rows count like others."""
-        without_rows = sum(skipped.size or 0 for skipped in self.everything.skipped)
-        return int(pc.sum(self.everything.files.column("size")).as_py() or 0) + without_rows
+        return int(pc.sum(self.everything.files.column("size")).as_py() or 0)
 
     def list_files(
         self, partition_filters: Sequence[str] = (), data_filters: Sequence[str] = ()

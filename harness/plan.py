@@ -5,8 +5,8 @@ A format makes a plan; an engine runs it and knows nothing of manifests, logs or
 
 An engine owes a plan, per data file and in this order: the physical row position from the unfiltered file; drop the
 rows whose position is deleted; drop the rows that an equality delete matches, on table-typed values; apply the whole
-residual filter; project. Planning only ever skips whole files; no count may be answered from metadata when a delete
-applies.
+residual filter; project. Planning only ever skips whole files, and none by its recorded row count alone; no count may
+be answered from metadata when a delete applies.
 """
 
 from __future__ import annotations
@@ -115,12 +115,12 @@ class PositionDelete:
 class SkippedFile:
     """A live data file that the plan leaves out.
 
-    reason: `partition` (the tuple excludes the filter), `statistics` (column bounds or counts do), `empty` (no rows).
+    reason: `partition` (the tuple excludes the filter) or `statistics` (bounds or null counts of columns do).
     physical: where the bytes are; None: the format did not say.
     """
 
     path: str
-    reason: Literal["partition", "statistics", "empty"]
+    reason: Literal["partition", "statistics"]
     record_count: int | None
     size: int | None
     physical: str | None = None

@@ -194,6 +194,29 @@ def is_positional(file: PhysicalSchema, *, name_mapping: NameMapping | None, fil
     return file_format == "parquet" and name_mapping is None and all(f.id is None for f in walk_stored(file))
 
 
+def shares_columns(
+    fields: tuple[Field, ...],
+    file: PhysicalSchema,
+    *,
+    name_mapping: NameMapping | None,
+    file_format: str = "parquet",
+    lookup: ColumnLookup = ColumnLookup.ICEBERG,
+) -> bool:
+    """Whether a file has any of the top-level `fields`, by the rules of `resolve`; true of a file without columns.
+
+    Arguments as there. If it has none, all that it gives are nulls, defaults and partition values.
+    """
+    if not file:
+        return True
+    if lookup is ColumnLookup.DELTA_NAME:
+        return any(by_name(stored_name(f), file) for f in fields)
+    if lookup is ColumnLookup.ICEBERG and all(f.id is None for f in walk_stored(file)):
+        if name_mapping is None and file_format == "parquet":
+            return True  # by position
+        file = with_mapped_ids(file, mapping_by_name(fields) if name_mapping is None else name_mapping)
+    return any(by_id(f.id, file) for f in fields)
+
+
 def find_stored(field_id: int, file: PhysicalSchema) -> Stored | None:
     """The top-level column with that id, such as a stored `_row_id`; None if the file has none (iceberg 5.18)."""
     return next((Stored(f, place=place) for place, f in enumerate(file) if f.id == field_id), None)

@@ -58,7 +58,7 @@ def open_table(
         allow_duplicate_files: read a data file twice that is listed twice (iceberg 2.13).
         allow_checkpoint_only: read a Delta table whose newest checkpoint has no commit of its version (delta L23).
         prune: `files` skips data files by partition and statistics; `all` also skips manifests by their summaries,
-            which some writers get wrong (iceberg 3.9); `off` reads all files.
+            which some writers get wrong (iceberg 3.9); `off` reads all files, and holds no delete back by statistics.
         format_hint: `iceberg` or `delta`; None: Delta where there is a `_delta_log`, else Iceberg.
 
     An option of one format is refused for a table of the other.

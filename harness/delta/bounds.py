@@ -1,7 +1,7 @@
 """Minimum and maximum of a column in a file, as the log records them, to bounds that every value certainly lies within.
 
-Writers shorten long strings, cut timestamps to milliseconds and leave NaN out; here each of these is undone outward
-(delta F5 to F8).
+Writers shorten long strings, cut timestamps to milliseconds, leave NaN out and count decimals in doubles; here each of
+these is undone outward (delta F5 to F8, F10).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,10 @@ _YEAR_1900_US = -2_208_988_800 * 10**6
 _ZONED = re.compile(r".*(?:Z|[+-][0-9]{2}:?[0-9]{2})", re.DOTALL)
 _SURROGATES = range(0xD800, 0xE000)
 _LAST_CHARACTER = 0x10FFFF
+_WIDE = Context(prec=120, traps=[])
+_LOST_BY_DOUBLES = Decimal(2) ** -49  # of a number: 8 units in the last place of a double, for a few operations on it
+_SATURATED = Decimal(2**63)
+_ABOVE_DECIMALS = Decimal(10) ** 39
 
 
 def has_bounds(type_: Type) -> bool:
@@ -91,6 +95,8 @@ def lower_bounds(values: Sequence[Any], type_: Type) -> Sequence[Any]:
             return [None if value is None else _earliest(value) for value in values]
         case FloatType(bits=64):
             return [None if value is None else _float32_neighbour(value, -math.inf) for value in values]
+        case DecimalType(scale=scale):
+            return [None if value is None else _decimal_bound(value, scale, ROUND_CEILING) for value in values]
         case _:
             return values
 
@@ -102,6 +108,8 @@ def upper_bounds(values: Sequence[Any], type_: Type) -> Sequence[Any]:
             return [None if value is None else _latest(value) for value in values]
         case FloatType(bits=64):
             return [None if value is None else _float32_neighbour(value, math.inf) for value in values]
+        case DecimalType(scale=scale):
+            return [None if value is None else _decimal_bound(value, scale, ROUND_FLOOR) for value in values]
         case StringType():
             return [
                 value if value is None or len(value) < PREFIX_LENGTH else _after_prefix(value[:PREFIX_LENGTH])
@@ -131,6 +139,29 @@ def _float32_neighbour(value: float, towards: float) -> float:
     if nearest is None or float(nearest) == value:
         return value
     return float(np.nextafter(nearest, np.float32(towards)))
+
+
+def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
+    """The outermost value of a column of this scale for which a writer may have recorded `value`; None: there is none.
+
+    Writers take decimals through doubles: min and max of 900719925474099.31 and .39 both come as 900719925474099.4, 0.5
+    as 0.49999999999999994. Integers of 64 bits, where they count in those, end at 2^63. Whoever copies such a text into
+    the struct of a checkpoint copies the error, so structs are no better.
+
+    inward: ROUND_CEILING for a lower bound, ROUND_FLOOR for an upper: no value lies between two steps of the scale, so
+        bounds of up to 14 digits stay as they are.
+    """
+    unscaled = _WIDE.scaleb(value, scale)
+    lost = _WIDE.multiply(_WIDE.abs(unscaled), _LOST_BY_DOUBLES)
+    if not abs(unscaled) < _ABOVE_DECIMALS or _is_saturated(value) or _is_saturated(unscaled):
+        return None
+    outer = _WIDE.subtract(unscaled, lost) if inward == ROUND_CEILING else _WIDE.add(unscaled, lost)
+    return _WIDE.scaleb(outer.to_integral_value(inward, _WIDE), -scale)
+
+
+def _is_saturated(value: Decimal) -> bool:
+    """Whether it is the largest or least integer of 64 bits, or a double for it."""
+    return abs(_WIDE.subtract(_WIDE.abs(value), _SATURATED)) <= _SATURATED * _LOST_BY_DOUBLES
 
 
 def _after_prefix(prefix: str) -> str | None:

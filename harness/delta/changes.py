@@ -255,8 +255,7 @@ class _Loader:
         return everything - changed
 
     def _row_count(self, file: ChangedFile) -> int:
-        if file.record_count is not None:
-            return file.record_count
+        """As the footer says: rows beyond a recorded count that is too small would all be shown as changed."""
         if file.physical not in self.rows:
             self.rows[file.physical] = footer_rows(file.path, file.physical, self.source.storage)
         return self.rows[file.physical]

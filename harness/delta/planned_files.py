@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.delta.skipping import BY_PARTITION, BY_STATISTICS, EMPTY, Verdicts
+from harness.delta.skipping import BY_PARTITION, BY_STATISTICS, Verdicts
 from harness.plan import FILES, SkippedFile
 
-Reason = Literal["partition", "statistics", "empty"]
+Reason = Literal["partition", "statistics"]
 
-_REASONS: dict[int, Reason] = {BY_PARTITION: "partition", BY_STATISTICS: "statistics", EMPTY: "empty"}
+_REASONS: dict[int, Reason] = {BY_PARTITION: "partition", BY_STATISTICS: "statistics"}
 
 
 def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: npt.NDArray[np.int32]) -> pa.Table:
@@ -40,6 +40,7 @@ def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: np
         "sequence_number": pa.nulls(size, pa.int64()),
         "first_row_id": files.column("base_row_id"),
         "equality_scope": zeros,
+        # Whatever its cardinality says: a count may be wrong, and the vector is read (against delta D9).
         "has_positions": pc.is_valid(files.column("dv_storage_type")),
     }
     return pa.table([columns[name] for name in FILES.names], schema=FILES)

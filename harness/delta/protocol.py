@@ -3,24 +3,30 @@
 A table names what its readers must know. Harness either does all of it or refuses the table by the names of what it
 does not do, before it looks at a single file. What only writers must know never stops a read.
 
+A feature of readers and writers belongs into both lists. Where a writer left it out of one, the table is read with it,
+and its reader is told: to go by the other list alone would give nulls for every mapped column. This overrules delta P1
+and P4, which refuse a feature that only the list of readers has and ignore one that only the list of writers has.
+
 Spec: Delta, "Table Features", "Protocol Evolution", "Valid Feature Names in Table Features".
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 
 from harness.delta.actions import Metadata, Protocol
 from harness.delta.redirect import check_redirect
 from harness.errors import HarnessError, InvalidTableError, UnsupportedError
 
 COLUMN_MAPPING = "columnMapping"
+DELETION_VECTORS = "deletionVectors"
 TYPE_WIDENING = "typeWidening"
 
 _READ: tuple[str, ...] = (
     COLUMN_MAPPING,
-    "deletionVectors",
+    DELETION_VECTORS,
     "timestampNtz",
     TYPE_WIDENING,
     "v2Checkpoint",
@@ -69,9 +75,10 @@ def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None 
 
     Raises:
         UnsupportedError: the reader version is above 3 (delta P1), reader features that harness does not have, all of
-            them named (P2, P5), data files that are not Parquet (R12), or rows at another place (frontier F5.3).
-        InvalidTableError: features and versions contradict each other (P1), or the mode of column mapping is none that
-            exists (P4).
+            them named (P2, P5), in whatever list they are, data files that are not Parquet (R12), or rows at another
+            place (frontier F5.3).
+        InvalidTableError: there is no list of reader features with version 3, or one with another version (P1), or the
+            mode of column mapping is none that exists (P4).
     """
     try:
         _check_version(protocol)
@@ -86,11 +93,18 @@ def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None 
 def features(protocol: Protocol) -> frozenset[str]:
     """The reader features of a table, in the newest spelling of their names; reader version 2 means column mapping.
 
+    A feature that readers must know counts too if it is among the writers' only. Not so column mapping under reader
+    version 1: writer version 5 means it as well, so a table that was upgraded from there names it and never used it.
     A feature says what may occur in the table, not that it does (delta P3).
     """
-    if protocol.min_reader_version == 2:
-        return frozenset({COLUMN_MAPPING})
-    return frozenset(_canonical(name) for name in protocol.reader_features or ())
+    known = {_canonical(name) for name in protocol.writer_features or ()} & set(_READ)
+    match protocol.min_reader_version:
+        case 1:
+            return frozenset(known - {COLUMN_MAPPING})
+        case 2:
+            return frozenset(known | {COLUMN_MAPPING})
+        case _:
+            return frozenset(known | {_canonical(name) for name in protocol.reader_features or ()})
 
 
 def has_writer_feature(protocol: Protocol, name: str) -> bool:
@@ -100,6 +114,8 @@ def has_writer_feature(protocol: Protocol, name: str) -> bool:
 
 def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
     """The mode of column mapping in force: NONE unless the protocol has column mapping, whatever properties say (P4).
+
+    See `features` for where the protocol must have it.
 
     Raises:
         InvalidTableError: the property has a mode that does not exist, in force or not.
@@ -146,6 +162,37 @@ def protocol_warnings(protocol: Protocol) -> tuple[str, ...]:
     )
 
 
+def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...]:
+    """Features that are not in the lists where they belong, one sentence each; the table is read with them.
+
+    has_vectors: whether a live file has a deletion vector, which is applied in any case (delta P3).
+    """
+    found = [
+        f"The protocol has feature {name!r} among {has} only, expected it among {lacks} too; the table is read with it "
+        "(delta P1)"
+        for name, has, lacks in _one_sided(protocol)
+    ]
+    if has_vectors and DELETION_VECTORS not in features(protocol):
+        found.append(
+            f"Data files have deletion vectors, and the protocol has feature {DELETION_VECTORS!r} neither among "
+            "readerFeatures nor among writerFeatures; the vectors are applied (delta P3)"
+        )
+    return tuple(found)
+
+
+def _one_sided(protocol: Protocol) -> Iterator[tuple[str, str, str]]:
+    """Features of readers and writers that only one list has: name, that list, the other one."""
+    lists = {"readerFeatures": protocol.reader_features or (), "writerFeatures": protocol.writer_features or ()}
+    names = {label: {_canonical(name) for name in listed} for label, listed in lists.items()}
+    if protocol.min_reader_version < _NEWEST_READER_VERSION:  # which means column mapping, or that it is not used
+        names["readerFeatures"].add(COLUMN_MAPPING)
+        names["writerFeatures"].add(COLUMN_MAPPING)
+    for has, lacks in itertools.permutations(lists):
+        for name in lists[has]:
+            if _canonical(name) in _READ and _canonical(name) not in names[lacks]:
+                yield name, has, lacks
+
+
 def _check_version(protocol: Protocol) -> None:
     version = protocol.min_reader_version
     if version > _NEWEST_READER_VERSION:
@@ -165,8 +212,8 @@ def _check_version(protocol: Protocol) -> None:
 
 
 def _check_features(protocol: Protocol) -> None:
-    named = protocol.reader_features or ()
-    unread = [name for name in named if _canonical(name) not in _READ]
+    unread = [name for name in protocol.reader_features or () if _canonical(name) not in _READ]
+    unread += [name for name in protocol.writer_features or () if _canonical(name) in _REFUSED and name not in unread]
     if unread:
         reasons = [f"{name!r} ({_REFUSED.get(_canonical(name), 'unknown')})" for name in unread]
         raise UnsupportedError(
@@ -174,10 +221,6 @@ def _check_features(protocol: Protocol) -> None:
             cause="UnsupportedFeature",
             rule="delta P2",
         )
-    writers = _lowered(protocol.writer_features or ())
-    missing = [name for name in named if name.lower() not in writers]
-    if missing:
-        raise _malformed(f"got {_listed(missing)} among readerFeatures only, expected each among writerFeatures too")
 
 
 def _check_provider(metadata: Metadata) -> None:

@@ -16,10 +16,10 @@ from harness.delta.column_mapping import materialized_columns
 from harness.delta.deletion_vectors import DeletedFile, make_loader, vector_path
 from harness.delta.planned_files import SkippedFiles, planned_files
 from harness.delta.protocol import is_enabled
-from harness.delta.skipping import EMPTY, KEPT, Verdicts, skip_files
+from harness.delta.skipping import KEPT, Verdicts, skip_files
 from harness.delta.source import DeltaSnapshot, DeltaSource, Prune
 from harness.delta.statistics import record_counts
-from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError
+from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
 from harness.filter_sql import parse_filter
 from harness.plan import Counts, Partition, PositionDelete, ScanPlan
 from harness.predicate import Filter
@@ -64,8 +64,10 @@ class _Scan:
         condition = None if where is None else parse_filter(where, schema)
         used = {f.name for f in (*chosen, *(condition.columns if condition is not None else ())) if _is_metadata(f)}
         self._check_metadata_columns(used)
+        for text in self.snapshot.feature_warnings:
+            warn(f"Table {self.source.location}: {text}")
         counts = record_counts(state.files)
-        verdicts = self._verdicts(condition, counts)
+        verdicts = self._verdicts(condition)
         kept, left_out = np.flatnonzero(verdicts == KEPT), np.flatnonzero(verdicts != KEPT)
         files = state.files.drop_columns([name for name in _STATISTICS if name in state.files.column_names])
         files = files if len(kept) == files.num_rows else files.take(kept)
@@ -98,22 +100,22 @@ class _Scan:
             skipped=SkippedFiles(state.files, counts, left_out, verdicts[left_out]),
             counts=Counts(files=state.files.num_rows, files_skipped=len(left_out)),
             storage=self.source.storage,
+            warnings=self.snapshot.feature_warnings,
             lookup=self.snapshot.columns.lookup,
             materialized=self._materialized(used),
             row_commit_versions=files.column("default_row_commit_version").combine_chunks(),
         )
 
-    def _verdicts(self, condition: Filter | None, counts: npt.NDArray[np.int64]) -> Verdicts:
+    def _verdicts(self, condition: Filter | None) -> Verdicts:
+        """What the filter says of each file.
+
+        Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
+        because a wrong count must not drop rows. This overrules delta F13, which lets such files be skipped.
+        """
         files = self.snapshot.state.files
-        verdicts: Verdicts = np.zeros(files.num_rows, dtype=np.int8)
-        if condition is not None and self.source.prune is not Prune.OFF:
-            schema = self.snapshot.columns.schema
-            verdicts = skip_files(files, self.snapshot.partitions, schema, condition.predicate)
-        # Against delta F13, a file is not left out because its vector says that it deletes every row: neither count is
-        # known to be true before the vector is read.
-        empty = (counts == 0) & pc.is_null(files.column("dv_storage_type")).to_numpy()
-        verdicts[empty & (verdicts == KEPT)] = EMPTY
-        return verdicts
+        if condition is None or self.source.prune is Prune.OFF:
+            return np.zeros(files.num_rows, dtype=np.int8)
+        return skip_files(files, self.snapshot.partitions, self.snapshot.columns.schema, condition.predicate)
 
     def _check_metadata_columns(self, used: set[str]) -> None:
         if "_last_updated_sequence_number" in used:

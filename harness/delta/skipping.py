@@ -31,7 +31,6 @@ from harness.schema import Schema
 KEPT: Final = 0
 BY_PARTITION: Final = 1
 BY_STATISTICS: Final = 2
-EMPTY: Final = 3
 """Verdicts on a file."""
 
 Verdicts = npt.NDArray[np.int8]

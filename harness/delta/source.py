@@ -9,6 +9,7 @@ from functools import cached_property
 from harness.delta.actions import State
 from harness.delta.partition_tuples import PartitionTuples, partition_tuples
 from harness.delta.paths import TableRoot
+from harness.delta.protocol import feature_warnings
 from harness.delta.types import DeltaSchema
 from harness.storage import PathMap, Storage
 
@@ -49,6 +50,12 @@ class DeltaSnapshot:
     def id(self) -> int:
         """The version."""
         return self.state.version
+
+    @cached_property
+    def feature_warnings(self) -> tuple[str, ...]:
+        """Features of the version that the protocol does not list as it should, one sentence each (delta P1, P3)."""
+        vectors = self.state.files.column("dv_storage_type")
+        return feature_warnings(self.state.protocol, has_vectors=vectors.null_count < len(vectors))
 
     @cached_property
     def partitions(self) -> PartitionTuples:

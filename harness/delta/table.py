@@ -75,6 +75,7 @@ class DeltaTable:
             *state.warnings,
             *protocol_warnings(state.protocol),
             *redirect_warnings(state.metadata.configuration, table=self.location),
+            *self.latest.feature_warnings,
         )
 
     def select(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:

@@ -55,7 +55,12 @@ def key_sets(plan: ScanPlan, members: Sequence[int]) -> dict[KeySet, list[int]]:
 def delete_files(plan: ScanPlan) -> tuple[ScanFile, ...]:
     """The plan's equality delete files, to be read."""
     return tuple(
-        ScanFile(name=FileName(d.path, d.physical), format=d.format, constants=delete_constants(plan, d))
+        ScanFile(
+            name=FileName(d.path, d.physical),
+            format=d.format,
+            constants=delete_constants(plan, d),
+            recorded_rows=d.record_count,
+        )
         for d in plan.equality_deletes
     )
 

@@ -6,7 +6,7 @@ alike that have the same physical schema and the same kinds of constants: one gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from harness.engines.footers import Footer, open_storage, read_footers
 from harness.engines.legacy_calendar import legacy_files
 from harness.errors import CorruptFileError, warn
 from harness.plan import Partition, ScanPlan
-from harness.projection import PartitionValue, PhysicalSchema, Source, Stored, is_positional, resolve
+from harness.projection import PartitionValue, PhysicalSchema, Source, Stored, is_positional, resolve, shares_columns
 from harness.schema import Field, Type, children
 
 Split: TypeAlias = tuple[Hashable, bool]
@@ -59,12 +59,14 @@ class PlannedFiles:
 
         A file cut between two Avro blocks looks whole, so files that are not Parquet must always have their count.
         """
-        count = self.record_count[ordinal] if exact or self.format[ordinal] != "parquet" else None
+        count = self.record_count[ordinal]
         return ScanFile(
             name=FileName(self.path[ordinal], self.physical[ordinal]),
             format=self.format[ordinal],
             constants=self.partition(ordinal).constants,
-            exact_rows=count,
+            exact_rows=count if exact or self.format[ordinal] != "parquet" else None,
+            recorded_rows=count,
+            is_data=True,
             split=split,
         )
 
@@ -75,6 +77,8 @@ class ScanFile:
 
     constants: by source field id, the partition values (stored form) that stand in for columns that the file lacks.
     exact_rows: the row count that the file must have, because positions or row ids depend on it; None: any.
+    recorded_rows: the row count that the metadata says, which is only warned of where it is wrong; None: unknown.
+    is_data: whether it holds rows of the table, and so should have columns of the table; deletes hold their keys.
     split: files with different values never share a group.
     """
 
@@ -82,6 +86,8 @@ class ScanFile:
     format: str
     constants: Mapping[int, Any] = field(default_factory=dict, hash=False)
     exact_rows: int | None = None
+    recorded_rows: int | None = None
+    is_data: bool = False
     split: Split = (None, False)
 
 
@@ -156,6 +162,8 @@ class Inspector:
             legacy = self._legacy.get(file.name.physical)
             alike = (file.format, id(found.schema), frozenset(file.constants), file.split, legacy)
             split.setdefault(alike, []).append(index)
+        self._warn_of_counts(files, opened)
+        self._warn_of_strangers(files, opened, split.values())
         return [self._group(files, members, opened, fields) for members in split.values()]
 
     def check_partition_values(self, file: ScanFile, group: ReadGroup, fields: tuple[Field, ...]) -> None:
@@ -208,6 +216,51 @@ class Inspector:
             warn(
                 f"Columns of files without field ids, such as {file.name}, are taken by their positions, because table "
                 f"{self.plan.table} has no name mapping [iceberg 5.6]"
+            )
+
+    def _warn_of_counts(self, files: Sequence[ScanFile], opened: Sequence[Opened]) -> None:
+        """Where rows do not depend on a recorded count, all are read; whoever made the plan trusts no count alone."""
+        pairs = [(file, found.rows) for file, found in zip(files, opened, strict=True) if found.rows is not None]
+        wrong = [(file, rows) for file, rows in pairs if file.recorded_rows not in (None, rows)]
+        if wrong:
+            file, rows = wrong[0]
+            others = f", and those of {len(wrong) - 1} more files" if len(wrong) > 1 else ""
+            warn(
+                f"Recorded row counts of table {self.plan.table} are wrong: {file.name} has {rows} rows, the metadata "
+                f"says {file.recorded_rows}{others} [{'delta E9' if self.plan.lookup.is_delta else 'iceberg 7.2'}]"
+            )
+
+    def _warn_of_strangers(
+        self, files: Sequence[ScanFile], opened: Sequence[Opened], groups: Iterable[Sequence[int]]
+    ) -> None:
+        """Tells of files that have no column of the table, once.
+
+        They may be right, if all of their columns were dropped, but mostly names or ids went astray.
+
+        The whole schema of the table is looked at, not what the read wants: a column that was added later is in no
+        older file. Partition columns count, because a table may have had no others at first; so do files without rows
+        or without columns, which give nothing to doubt.
+        """
+        strangers = [
+            number
+            for members in groups
+            if not shares_columns(
+                self.plan.schema.fields,
+                opened[members[0]].schema,
+                name_mapping=self.plan.name_mapping,
+                file_format=files[members[0]].format,
+                lookup=self.plan.lookup,
+            )
+            for number in members
+            if files[number].is_data and opened[number].rows != 0
+        ]
+        if strangers:
+            others = f", and {len(strangers) - 1} more files," if len(strangers) > 1 else ""
+            rule = "delta T10" if self.plan.lookup.is_delta else "iceberg 5.2"
+            warn(
+                f"Data file {files[min(strangers)].name}{others} of table {self.plan.table} has no column of the "
+                "table's schema, so all its values are null, a default or a partition value; unless its columns were "
+                f"all dropped since, compare its names and field ids with the schema [{rule}]"
             )
 
     def _check_rows(self, file: ScanFile, rows: int | None) -> None:

@@ -51,20 +51,23 @@ def _may_share(key: Field, delete: DataFile, data: DataFile) -> bool:
 
 
 def _may_hold_null(key: Field, file: DataFile) -> bool:
-    return _count(file.null_value_counts, key) != 0
+    return _count(file.null_value_counts, key, file) != 0
 
 
 def _may_hold_nan(key: Field, file: DataFile) -> bool:
-    return _count(file.nan_value_counts, key) != 0
+    return _count(file.nan_value_counts, key, file) != 0
 
 
 def _only_null(key: Field, file: DataFile) -> bool:
-    values, nulls = _count(file.value_counts, key), _count(file.null_value_counts, key)
+    values, nulls = (_count(counts, key, file) for counts in (file.value_counts, file.null_value_counts))
     return values is not None and values == nulls
 
 
-def _count(counts: Mapping[int, int] | None, key: Field) -> int | None:
-    return None if counts is None else counts.get(key.id)
+def _count(counts: Mapping[int, int] | None, key: Field, file: DataFile) -> int | None:
+    """None: not known. A count of no values comes from writers that left the column out, and says nothing (3.19)."""
+    if counts is None or (file.value_counts or {}).get(key.id) == 0:
+        return None
+    return counts.get(key.id)
 
 
 def _below(key: Field, low: DataFile, high: DataFile) -> bool:

@@ -15,7 +15,7 @@ from harness.iceberg.manifests import DataFile, ManifestEntry
 from harness.iceberg.partitions import Partitions
 from harness.iceberg.position_deletes import make_loader
 from harness.iceberg.pruning import metrics_filter, partition_filter
-from harness.iceberg.source import ScanSource
+from harness.iceberg.source import Prune, ScanSource
 from harness.plan import FILES, EqualityDelete, Partition, PositionDelete, PositionLoader, SkippedFile
 from harness.predicate import Filter
 from harness.schema import Field, Schema
@@ -23,7 +23,7 @@ from harness.schema import Field, Schema
 _BOUND_CHECKS = 200_000
 """Comparing key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
 
-Reason = Literal["partition", "statistics", "empty"]
+Reason = Literal["partition", "statistics"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ def list_files(
         deletes: the live delete files, with all statistics.
         source: the table.
         schema: the scan's.
-        condition: what files may be skipped by; None: skip only empty ones.
+        condition: what files may be skipped by; None: skip none.
 
     Raises:
         InvalidTableError, CorruptDeleteError, UnsupportedError: as for `DeleteIndex` and `key_columns`.
@@ -102,7 +102,11 @@ def list_files(
 
 @dataclass(frozen=True, slots=True)
 class _Skips:
-    """Decides which files cannot hold a matching row. Partition tuples are decided once each."""
+    """Decides which files cannot hold a matching row. Partition tuples are decided once each.
+
+    A record count of 0 decides nothing: counts are wrong in real tables, and opening an empty file costs little. This
+    overrules iceberg 2.21, which lets such files be skipped.
+    """
 
     source: ScanSource
     schema: Schema
@@ -112,8 +116,6 @@ class _Skips:
     _tests: dict[int | None, Callable[[DataFile], bool]] = field(default_factory=dict)
 
     def reason(self, file: DataFile) -> Reason | None:
-        if file.record_count == 0:
-            return "empty"
         if self.condition is None:
             return None
         if not self._partition_may_match(file):
@@ -183,6 +185,8 @@ class _Scopes:
 
     def _hits(self, deletes: FileDeletes) -> tuple[int, ...]:
         """The deletes in scope that may hit some row of the data file, by their key bounds (iceberg 4.9)."""
+        if self.source.options.prune is Prune.OFF:
+            return deletes.equality
         self._checks[0] += len(deletes.equality)
         if self._checks[0] > _BOUND_CHECKS:
             return deletes.equality

@@ -84,11 +84,6 @@ def manifest_filter(predicate: Predicate, spec: PartitionSpec, schema: Schema) -
     return may_hold
 
 
-def has_live_files(manifest: ManifestFile) -> bool:
-    """False if the counts say that all entries are deleted; an unknown count is taken as some (iceberg 3.5)."""
-    return manifest.added_files_count != 0 or manifest.existing_files_count != 0
-
-
 def summary_check(manifest: ManifestFile, spec: PartitionSpec, schema: Schema) -> Callable[[Mapping[int, Any]], bool]:
     """A test whether a partition tuple of an opened manifest is within the manifest's summaries (iceberg 3.9).
 

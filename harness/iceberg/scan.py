@@ -15,7 +15,7 @@ from harness.iceberg.manifests import ALL, ManifestEntry, Statistics, parse_mani
 from harness.iceberg.metadata import PartitionSpec, Snapshot
 from harness.iceberg.name_mapping import table_name_mapping
 from harness.iceberg.partitions import all_partition_fields
-from harness.iceberg.pruning import has_live_files, manifest_filter, summary_check
+from harness.iceberg.pruning import manifest_filter, summary_check
 from harness.iceberg.snapshots import Selection
 from harness.iceberg.source import Prune, ScanSource
 from harness.plan import Counts, ScanPlan
@@ -64,7 +64,7 @@ def _with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> Sca
     Partition values are constants and scopes of deletes; without their spec they would be lost.
     """
     specs = source.metadata.specs
-    unsure = [m for m in manifests if m.spec_id not in specs and has_live_files(m)]
+    unsure = [m for m in manifests if m.spec_id not in specs]
     found = {m.path: spec_of(source.read(m.path, "manifest"), m, specs=specs) for m in unsure}
     if not found:
         return source
@@ -91,7 +91,7 @@ class _Scan:
         keys = frozenset(id_ for entry in deletes for id_ in entry.file.equality_ids or ())
         data = [m for m in manifests if not m.is_deletes]
         statistics = keys | (fields_of(condition.predicate) if condition is not None else frozenset())
-        opened = self._open([m for m in data if has_live_files(m)], condition, statistics)
+        opened = self._open(data, condition, statistics)
         files = list_files(
             opened.entries,
             deletes,
@@ -125,7 +125,7 @@ class _Scan:
 
     def _delete_entries(self, manifests: Iterable[ManifestFile]) -> tuple[ManifestEntry, ...]:
         """Every live delete file of the snapshot, with all its statistics."""
-        return tuple(entry for m in manifests if has_live_files(m) for entry in self._entries(m, statistics=ALL))
+        return tuple(entry for m in manifests for entry in self._entries(m, statistics=ALL))
 
     def _entries(self, manifest: ManifestFile, *, statistics: Statistics) -> Iterator[ManifestEntry]:
         data = self.source.read(manifest.path, "manifest")
@@ -139,6 +139,9 @@ class _Scan:
 
     def _open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: Statistics) -> _Opened:
         """The live data files, without manifests whose partition summaries exclude the filter, if that is wanted.
+
+        No manifest is left out because its counts say that all of its files are gone: a wrong count would drop rows, or
+        deletes, and manifests without live files are few and small. This overrules iceberg 3.5.
 
         Some writers get summaries wrong. So every tuple that is read is held against its summary, and one that lies
         outside makes all manifests be read after all (iceberg 3.9).

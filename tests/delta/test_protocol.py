@@ -8,6 +8,7 @@ from harness.delta.actions import Metadata, Protocol
 from harness.delta.protocol import (
     MappingMode,
     check_protocol,
+    feature_warnings,
     features,
     has_writer_feature,
     is_enabled,
@@ -142,16 +143,6 @@ def test_letter_case_of_features_does_not_matter(name):
         pytest.param(protocol(2, ["columnMapping"]), "minReaderVersion 2", id="2-with-list"),
         pytest.param(protocol(0), "got minReaderVersion 0", id="0"),
         pytest.param(protocol(-1), "got minReaderVersion -1", id="negative"),
-        pytest.param(
-            Protocol(min_reader_version=3, min_writer_version=7, reader_features=("v2Checkpoint",), writer_features=()),
-            "'v2Checkpoint' among readerFeatures only",
-            id="not-among-writers",
-        ),
-        pytest.param(
-            Protocol(min_reader_version=3, min_writer_version=7, reader_features=("v2Checkpoint",)),
-            "'v2Checkpoint' among readerFeatures only",
-            id="no-writer-list",
-        ),
     ],
 )
 def test_contradictions_are_refused(given, message):
@@ -200,6 +191,64 @@ def test_features_have_their_newest_names(given, expected):
     assert features(given) == expected
 
 
+# Features that are not in both lists where they belong (P1, P3).
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("side", ["reader", "writer"])
+def test_a_feature_in_one_list_is_read_and_warned_of(name, side):
+    lists = {"reader_features": (), "writer_features": (), f"{side}_features": (name,)}
+    given = Protocol(min_reader_version=3, min_writer_version=7, **lists)
+    check_protocol(given, metadata())
+    assert features(given) == features(protocol(3, [name]))
+    (warning,) = feature_warnings(given, has_vectors=False)
+    assert f"feature {name!r} among {side}Features only" in warning
+
+
+@pytest.mark.parametrize("name", [name for name in REFUSED if name not in ("testReaderWriter", "fooBar")])
+@pytest.mark.parametrize("reader", [1, 2, 3])
+def test_what_readers_cannot_do_is_refused_in_the_writers_list_too(name, reader):
+    with pytest.raises(UnsupportedError, match=f"'{name}'"):
+        check_protocol(protocol(reader, [] if reader == 3 else None, [name]), metadata())
+
+
+@pytest.mark.parametrize(
+    ("given", "has_vectors", "warned"),
+    [
+        pytest.param(protocol(3, ["deletionVectors", "typeWidening-preview"]), True, [], id="as it should be"),
+        pytest.param(protocol(3, [], ["deletionVectors"]), True, ["among writerFeatures only"], id="writers only"),
+        pytest.param(protocol(3, []), True, ["neither among readerFeatures nor among writerFeatures"], id="nowhere"),
+        pytest.param(protocol(1, writers=None), True, ["neither"], id="before features had names"),
+        pytest.param(protocol(3, []), False, [], id="no vectors"),
+        pytest.param(protocol(1, writers=["columnMapping", "appendOnly"]), False, [], id="upgraded from writer 5"),
+        pytest.param(protocol(2, writers=["columnMapping"]), False, [], id="upgraded from reader 2"),
+        pytest.param(protocol(2, writers=[]), False, [], id="reader 2 means column mapping"),
+        pytest.param(protocol(3, ["fooBar"], ["rowTracking"]), False, [], id="no features of both"),
+        pytest.param(
+            Protocol(
+                min_reader_version=3,
+                min_writer_version=7,
+                reader_features=("typeWidening-preview",),
+                writer_features=("TYPEWIDENING",),
+            ),
+            False,
+            [],
+            id="two spellings",
+        ),
+        pytest.param(
+            Protocol(min_reader_version=3, min_writer_version=7, reader_features=("v2Checkpoint",)),
+            False,
+            ["'v2Checkpoint' among readerFeatures only"],
+            id="no list of writers",
+        ),
+    ],
+)
+def test_warnings_of_features(given, has_vectors, warned):
+    found = feature_warnings(given, has_vectors=has_vectors)
+    assert len(found) == len(warned)
+    assert all(words in text for words, text in zip(warned, found, strict=True))
+
+
 # Column mapping (P4).
 
 
@@ -212,6 +261,8 @@ def test_features_have_their_newest_names(given, expected):
         pytest.param(protocol(2), "none", MappingMode.NONE, id="2-none"),
         pytest.param(protocol(3, ["columnMapping"]), "id", MappingMode.ID, id="3-with-feature"),
         pytest.param(protocol(3, ["deletionVectors"]), "id", MappingMode.NONE, id="3-without-feature"),
+        pytest.param(protocol(3, [], ["columnMapping"]), "name", MappingMode.NAME, id="3-writer-feature-only"),
+        pytest.param(protocol(2, writers=["columnMapping"]), "name", MappingMode.NAME, id="2-writer-feature"),
         pytest.param(protocol(1), "name", MappingMode.NONE, id="1"),
         pytest.param(protocol(1, writers=["columnMapping"]), "name", MappingMode.NONE, id="1-writer-feature-only"),
     ],

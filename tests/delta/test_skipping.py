@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import math
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -203,8 +203,23 @@ CASES = [
     (only("f", 3.4), "f = 3.5::FLOAT", False),
     (only("d", 3.4), "d = 3.4000000953674316::DOUBLE", True),  # widened from float (T24)
     (only("d", 3.4), "d = 3.5", False),
-    # decimals, exactly
-    (decimals("123456789012345678.01", "123456789012345678.01"), "n = 123456789012345678.02", False),
+    # decimals, less what a double may have lost
+    (decimals("12345678.01", "12345678.01"), "n = 12345678.02", False),
+    (decimals("12345678.01", "12345678.01"), "n <> 12345678.01", False),
+    (decimals("123456789012345678.01", "123456789012345678.01"), "n = 123456789012345678.02", True),
+    (decimals("123456789012345678.01", "123456789012345678.01"), "n = 123456789012360000.00", False),
+    (decimals("900719925474099.4", "900719925474099.4"), "n = 900719925474099.31", True),
+    (decimals("900719925474099.4", "900719925474099.4"), "n <> 900719925474099.4", True),
+    (decimals("900719925474099.4", "900719925474099.4"), "n < 900719925474000", False),
+    (decimals("0.99999999999999989", "0.99999999999999989"), "n >= 1", True),
+    (decimals("1.0000000000000002", "1.0000000000000002"), "n <= 1", True),
+    (decimals("9223372036854775807", "9223372036854775807"), "n > 99999999999999999", True),
+    (decimals("-9.223372036854776E18", "-9223372036854775808"), "n < -99999999999999999", True),
+    (decimals("92233720368547758.07", "92233720368547758.07"), "n > 99999999999999999", True),
+    (decimals("1E40", "1E999999999"), "n = 1", True),
+    # longs are exact, or were no longs when they were written
+    (only("i", 1e18), "i = 5", True),
+    ('{"numRecords": 1, "minValues": {"i": 9.007199254740993E15}, "nullCount": {"i": 0}}', "i = 5", True),
     (decimals("1E+3", "1000"), "n = 1000.00", True),
     (decimals("1E+3", "1000"), "n > 1000.00", False),
 ]  # fmt: skip
@@ -225,6 +240,67 @@ def test_a_damaged_neighbour_changes_nothing(recorded, where, kept):
     first, second = verdicts(files(recorded, '{"numRecords": 10, "minValues": {"i": tru'), where)
     assert (first == KEPT) is kept
     assert second == KEPT
+
+
+def _divided(value: Decimal, type_: DecimalType) -> str:
+    """As the deltalake package has it: an integer of 64 bits without a scale, else a double, from two doubles."""
+    unscaled = int(value.scaleb(type_.scale, EXACT))
+    if type_.scale == 0:
+        return str(min(max(unscaled, -(2**63)), 2**63 - 1))
+    return repr(float(unscaled) / 10.0**type_.scale)
+
+
+def _below(value: Decimal, type_: DecimalType) -> str:
+    """As that package has it where the integer part looks too long."""
+    return repr(math.nextafter(float(value), 0.0))
+
+
+THROUGH_DOUBLES = [
+    _divided,
+    _below,
+    lambda value, type_: repr(float(value)),
+    lambda value, type_: f"{float(value):.17e}",
+    lambda value, type_: f"{float(value):.{type_.scale}f}",
+    lambda value, type_: f"{value:f}",
+]
+EXACT = Context(prec=100)
+
+
+@st.composite
+def decimals_of_a_file(draw: st.DrawFn) -> tuple[DecimalType, list[Decimal]]:
+    precision = draw(st.integers(1, 38))
+    type_ = DecimalType(precision, draw(st.integers(0, precision)))
+    limit = 10**precision - 1
+    around = draw(st.integers(-limit, limit))
+    near = st.integers(max(-limit, around - 10), min(limit, around + 10))
+    unscaled = draw(st.lists(near | st.integers(-limit, limit), min_size=1, max_size=4))
+    return type_, [Decimal(number).scaleb(-type_.scale, EXACT) for number in unscaled]
+
+
+@given(decimals_of_a_file(), st.sampled_from(THROUGH_DOUBLES), st.sampled_from(["text", "lines", "struct"]), st.data())
+def test_no_row_is_lost_by_bounds_of_decimals_that_were_doubles(file, written, place, data):
+    type_, values = file
+    low, high = (written(value, type_) for value in (min(values), max(values)))
+    column = Field(id=1, name="c", type=type_)
+    text = f'{{"numRecords": 4, "minValues": {{"c": {low}}}, "maxValues": {{"c": {high}}}, "nullCount": {{"c": 0}}}}'
+    if place == "struct":  # a reader of the text wrote it into a checkpoint
+        bounds = [Decimal(x).quantize(Decimal(1).scaleb(-type_.scale), context=EXACT) for x in (low, high)]
+        table = files(None, structs=struct(*bounds, pa.decimal256(76, type_.scale)))
+    else:
+        table = files(text, *(['{"numRecords": 1, "minValues": {"c": tru'] if place == "lines" else []))
+    found = read_statistics(table, leaves(Schema(fields=(column,)), [1])).of(0)
+    step = Decimal(1).scaleb(-type_.scale, EXACT)
+    value = data.draw(st.sampled_from(values))
+    for op, literal in [
+        (Op.EQ, value),
+        (Op.LE, value),
+        (Op.GE, value),
+        (Op.LT, EXACT.add(value, step)),
+        (Op.GT, EXACT.subtract(value, step)),
+        (Op.NE, Decimal(low)),
+    ]:
+        if op is not Op.NE or value != literal:
+            assert may_match(Comparison(column, op, literal), found), (op, literal, low, high)
 
 
 def test_values_are_found_behind_any_white_space_and_order():

@@ -13,6 +13,7 @@ from harness.engines.duckdb import engine
 from harness.errors import HarnessError
 from harness.table import open_table
 from harness.testing.iceberg import DataFileHandle, IcebergTable
+from harness.testing.iceberg_avro import int_map
 
 Row = tuple[Any, ...]
 
@@ -357,3 +358,15 @@ def test_a_missing_delete_file_is_refused(make: Make) -> None:
         rows(t)
     assert caught.value.cause == "MissingFile"
     assert str(caught.value.file).startswith(delete.path)
+
+
+def test_without_pruning_no_delete_is_held_back_by_statistics(make: Make) -> None:
+    """Whoever turns pruning off does not believe the statistics, be they of data or of deletes."""
+    t = make({"id": "long"})
+    t.append(t.write_data(ids(1, 2)))
+    delete = t.write_equality_deletes(["id"], [{"id": 1}])
+    bounds = ("lower_bounds", "upper_bounds")
+    delete.data_file.update({name: int_map({1: (7).to_bytes(8, "little")}) for name in bounds})
+    t.commit(add=[delete])
+    plans = {prune: open_table(str(t.store.directory), prune=prune).snapshot().plan() for prune in ("files", "off")}
+    assert {prune: len(plan.equality_deletes) for prune, plan in plans.items()} == {"files": 0, "off": 1}

@@ -14,7 +14,7 @@ import pytest
 from reading import arrow, rows
 
 import harness
-from harness.errors import CorruptFileError
+from harness.errors import CorruptFileError, HarnessWarning
 from harness.testing.iceberg import DataFileHandle, IcebergTable
 
 COLUMNS = {
@@ -143,7 +143,22 @@ def with_a_wrong_count(make, format):
 
 
 def test_files_without_rows_whose_count_is_wrong(make):  # planning must not need the count
-    assert rows(with_a_wrong_count(make, "parquet")) == [(1, None)]
+    with pytest.warns(HarnessWarning, match=r"00001.parquet has 0 rows, the metadata says 5 \[iceberg 7.2\]"):
+        assert rows(with_a_wrong_count(make, "parquet")) == [(1, None)]
+
+
+@pytest.mark.parametrize("prune", ["files", "off"])
+def test_one_warning_names_the_first_of_many_wrong_counts(make, prune):  # 2.21: no count drops a file
+    t = make({"id": "long"})
+    files = [t.write_data([{"id": i}]) for i in range(3)]
+    for file in files[1:]:
+        file.data_file["record_count"] = 0
+    t.append(*files)
+    snapshot = harness.open_table(str(t.store.directory), prune=prune).snapshot()
+    with pytest.warns(HarnessWarning) as caught:
+        assert sorted(snapshot.to_arrow(where="id > 0").column("id").to_pylist()) == [1, 2]
+    (warning,) = caught
+    assert f"{files[1].path} has 1 rows, the metadata says 0, and those of 1 more files" in str(warning.message)
 
 
 @pytest.mark.parametrize("format", ["avro", "orc"])
@@ -157,8 +172,9 @@ def test_a_table_of_empty_files_only(make):
     empty = t.write_data([])
     empty.data_file["record_count"] = 1
     t.append(empty)
-    assert rows(t) == []
-    assert arrow(t).column_names == ["id", "s"]
+    with pytest.warns(HarnessWarning, match="has 0 rows, the metadata says 1"):
+        found = arrow(t)
+    assert (found.num_rows, found.column_names) == (0, ["id", "s"])
 
 
 def test_row_groups_without_rows(make):  # 7.1
@@ -245,7 +261,8 @@ def test_a_wrong_row_count_is_an_error_where_positions_matter(make):  # 7.2
     f = t.write_data([{"id": 1}, {"id": 2}])
     f.data_file["record_count"] = 3
     t.append(f)
-    assert rows(t) == [(1,), (2,)]
+    with pytest.warns(HarnessWarning, match="has 2 rows, the metadata says 3"):
+        assert rows(t) == [(1,), (2,)]
     t.commit(add=[t.write_position_deletes([(f, 0)])])
     with pytest.raises(harness.CorruptFileError, match="2 rows, the metadata says 3") as caught:
         arrow(t)

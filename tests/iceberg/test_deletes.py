@@ -417,6 +417,15 @@ def test_may_hit(type_, delete, file, expected):
     assert may_hit(equality(2, **delete), data(1, **file), [key]) is expected
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_counts_of_no_values_say_nothing(side):
+    """3.19: writers that left a column out of its statistics count no values and no nulls in a file with rows."""
+    nothing = {"value_counts": {1: 0}, "null_value_counts": {1: 0}, "nan_value_counts": {1: 0}}
+    counted = {"value_counts": {1: 3}, "null_value_counts": {1: 3}}
+    files = [nothing, counted] if side == 0 else [counted, nothing]
+    assert may_hit(equality(2, **files[0]), data(1, **files[1]), [Field(id=1, name="k", type=LONG)])
+
+
 def test_may_hit_needs_every_key():
     keys = [Field(id=1, name="a", type=LONG), Field(id=2, name="b", type=LONG)]
     low = {"lower_bounds": {1: long(1), 2: long(1)}, "upper_bounds": {1: long(2), 2: long(2)}}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.iceberg.manifest_entries import Content, DataFile
 from harness.iceberg.manifest_list import FieldSummary, ManifestFile
-from harness.iceberg.pruning import has_live_files, manifest_filter, metrics_filter, partition_filter, summary_check
+from harness.iceberg.pruning import manifest_filter, metrics_filter, partition_filter, summary_check
 from harness.iceberg.specs import PartitionField, PartitionSpec
 from harness.iceberg.transforms import Bucket, Day, Identity, Truncate, UnknownTransform, Void, apply, parse_transform
 from harness.predicate import And, Comparison, Constant, In, IsNan, IsNull, Op, Or, StartsWith, Undecided, evaluate
@@ -204,13 +204,6 @@ def test_manifest_filter_reads_day_bounds_as_four_byte_days():
     day = (3).to_bytes(4, "little")
     keep = manifest_filter(Comparison(AT, Op.GE, 4 * 86_400_000_000), _spec((4, Day())), SCHEMA)
     assert not keep(_manifest(FieldSummary(False, None, day, day)))
-
-
-@pytest.mark.parametrize(
-    ("added", "existing", "live"), [(0, 0, False), (None, 0, True), (0, None, True), (1, 0, True), (0, 1, True)]
-)
-def test_has_live_files(added, existing, live):
-    assert has_live_files(ManifestFile(path="m", added_files_count=added, existing_files_count=existing)) is live
 
 
 @pytest.mark.parametrize(

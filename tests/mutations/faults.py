@@ -318,12 +318,6 @@ FAULTS = (
         'pc.fill_null(pc.greater(files.column("dv_cardinality"), 0), False)',
     ),
     Fault(
-        "a file whose deletion vector says that all rows are dead is left out unread",
-        "delta/scan.py",
-        'empty = (counts == 0) & pc.is_null(files.column("dv_storage_type")).to_numpy()',
-        'empty = (counts >= 0) & (pc.fill_null(files.column("dv_cardinality"), 0).to_numpy() == counts)',
-    ),
-    Fault(
         "a deletion vector without its keys is none",
         "delta/action_lines.py",
         '    _check_vector(body.get("deletionVector"))\n',
@@ -365,5 +359,76 @@ FAULTS = (
         "delta/replay.py",
         "    if doubts and segment.compactions:\n",
         "    if False:\n",
+    ),
+    # Counts and bounds of writers that err.
+    Fault(
+        "files whose record count is 0 are dropped",
+        "iceberg/file_list.py",
+        "        if self.condition is None:\n            return None\n",
+        '        if file.record_count == 0:\n            return "statistics"\n'
+        "        if self.condition is None:\n            return None\n",
+    ),
+    Fault(
+        "manifests of data whose counts say that they have no live files are dropped",
+        "iceberg/scan.py",
+        "opened = self._open(data, condition, statistics)",
+        "opened = self._open([m for m in data if m.added_files_count], condition, statistics)",
+    ),
+    Fault(
+        "manifests of deletes whose counts say that they have no live files are dropped",
+        "iceberg/scan.py",
+        "return tuple(entry for m in manifests for entry",
+        "return tuple(entry for m in manifests if m.added_files_count for entry",
+    ),
+    Fault(
+        "counts of no values say that a key is always null",
+        "iceberg/equality_bounds.py",
+        "if counts is None or (file.value_counts or {}).get(key.id) == 0:",
+        "if counts is None:",
+    ),
+    Fault(
+        "files whose numRecords is 0 are dropped",
+        "delta/scan.py",
+        "verdicts = self._verdicts(condition)\n",
+        "verdicts = self._verdicts(condition)\n        verdicts[counts == 0] = 2\n",
+    ),
+    Fault(
+        "files that have as many deleted rows as they are said to have rows are dropped",
+        "delta/scan.py",
+        "verdicts = self._verdicts(condition)\n",
+        "verdicts = self._verdicts(condition)\n"
+        '        gone = pc.fill_null(state.files.column("dv_cardinality"), -2).to_numpy()\n'
+        "        verdicts[gone == counts] = 2\n",
+    ),
+    Fault(
+        "a change shows all rows beyond the recorded count",
+        "delta/changes.py",
+        "everything.add_range(0, self._row_count(file))",
+        "everything.add_range(0, file.record_count or self._row_count(file))",
+    ),
+    Fault(
+        "bounds of decimals are taken for exact",
+        "delta/bounds.py",
+        "lost = _WIDE.multiply(_WIDE.abs(unscaled), _LOST_BY_DOUBLES)",
+        "lost = Decimal(0)",
+    ),
+    Fault(
+        "decimals that were cut to 64 bits are bounds",
+        "delta/bounds.py",
+        "return abs(_WIDE.subtract(_WIDE.abs(value), _SATURATED)) <= _SATURATED * _LOST_BY_DOUBLES",
+        "return False",
+    ),
+    # Protocols that contradict themselves.
+    Fault(
+        "features that only writers are told of are not in force",
+        "delta/protocol.py",
+        "known = {_canonical(name) for name in protocol.writer_features or ()} & set(_READ)",
+        "known = set[str]()",
+    ),
+    Fault(
+        "a catalog that only writers are told of does not matter",
+        "delta/protocol.py",
+        "if _canonical(name) in _REFUSED and name not in unread]",
+        "if False]",
     ),
 )

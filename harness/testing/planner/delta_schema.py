@@ -52,6 +52,16 @@ _READ = frozenset(
         "varianttype-preview",
     }
 )
+_REFUSED = frozenset(
+    {
+        "adaptivemetadata-preview",
+        "catalogmanaged",
+        "catalogowned-preview",
+        "intervaltype",
+        "redirectreaderwriter-preview",
+        "timestampnanos",
+    }
+)
 _PLAIN: dict[str, PrimitiveType] = {
     "byte": IntegerType(8),
     "short": IntegerType(16),
@@ -96,10 +106,12 @@ def columns_of(state: State, *, table: str) -> Columns:
     if provider.lower() != "parquet":
         raise UnsupportedError(f"Cannot read data files of format {provider!r}", rule="delta R12")
     _check_redirect(metadata.get("configuration") or {}, table)
-    features = {name.lower() for name in protocol.get("readerFeatures") or ()}
+    readers, writers = ({name.lower() for name in protocol.get(f"{who}Features") or ()} for who in ("reader", "writer"))
     text = (metadata.get("configuration") or {}).get("delta.columnMapping.mode") or "none"
     if text.lower() not in ("none", "name", "id"):
         raise InvalidTableError(f"Column mapping has mode {text!r}", cause="UnsupportedFeature", rule="delta P4")
+    # One list is enough, but writer version 5 meant column mapping without any use of it (delta P4).
+    features = readers | (writers if protocol["minReaderVersion"] > 1 else writers - {"columnmapping"})
     is_active = protocol["minReaderVersion"] == 2 or "columnmapping" in features
     mode = text.lower() if is_active else "none"
     document = _schema_document(metadata.get("schemaString") or "", table)
@@ -140,13 +152,10 @@ def _check_protocol(protocol: dict[str, Any], table: str) -> None:
         message = f"Reader version {version} with reader features {readers}"
         raise InvalidTableError(message, cause="LogCorrupt", table=table, rule="delta P1")
     unknown = [name for name in readers or () if name.lower() not in _READ]
+    unknown += [name for name in protocol.get("writerFeatures") or () if name.lower() in _REFUSED]
     if unknown:
         message = f"Cannot read a table with the reader features {', '.join(unknown)}"
         raise UnsupportedError(message, cause="UnsupportedFeature", table=table, rule="delta P2")
-    writers = {name.lower() for name in protocol.get("writerFeatures") or ()}
-    if not {name.lower() for name in readers or ()} <= writers:
-        message = "A reader feature is no writer feature"
-        raise InvalidTableError(message, cause="LogCorrupt", table=table, rule="delta P1")
 
 
 def _check_redirect(properties: dict[str, Any], table: str) -> None:

@@ -33,13 +33,12 @@ def _plans(shows: Callable[[ScanPlan], bool]) -> Proof:
 
 
 def _vector(storage: str | None, magic: int | None = None) -> Proof:
-    """A deletion vector of this storage type is in the log; it hits a planned or a whole file, if there is a plan."""
+    """A deletion vector of this storage type is in the log; it hits a planned file, if there is a plan."""
 
     def proof(evidence: Evidence) -> bool:
         found = [a["deletionVector"] for a in DeltaLogOnDisk(evidence).of_kind("add") if a.get("deletionVector")]
         stored = any(storage is None or vector.get("storageType") == storage for vector in found)
         hits = any(d.files for plan in evidence.plans for d in plan.position_deletes)
-        hits |= any(skipped.reason == "empty" for plan in evidence.plans for skipped in plan.skipped)
         if magic is not None and not any(_magic(p) == magic for p in _vector_files(evidence)):
             return False
         return stored and (hits or len(evidence.errors) > 0)
@@ -145,6 +144,10 @@ def _moved_table(evidence: Evidence) -> bool:
 
 def _read_under(earlier: Callable[[dict[str, Any]], bool]) -> Proof:
     return _log(lambda log: any(earlier(log.at("protocol", v)) for v in (*log.versions_read, log.latest)))
+
+
+def _named(protocol: dict[str, Any], who: str) -> set[str]:
+    return set(protocol.get(f"{who}Features", ()))
 
 
 def _stored_type(*names: str) -> Proof:
@@ -299,6 +302,10 @@ DELTA_FEATURES: dict[str, Feature] = {
     "unknown-writer-feature": Feature(
         "the protocol asks writers for a feature that the protocol does not define",
         _read_under(lambda p: bool(set(p.get("writerFeatures", ())) - READER_FEATURES - _WRITER_FEATURES)),
+    ),
+    "one-sided-feature": Feature(
+        "a feature of readers and writers is in one list of the protocol only",
+        _read_under(lambda p: bool(READER_FEATURES & (_named(p, "reader") ^ _named(p, "writer")))),
     ),
     "catalog-managed": Feature(
         "commits are ratified by a catalog", _read_under(lambda p: "catalogManaged" in p.get("readerFeatures", ()))

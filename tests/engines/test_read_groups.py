@@ -1,0 +1,95 @@
+"""What the footers of the planned files tell before any row is read: the same warnings from both engines."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.engine import find_engine
+from harness.engines.spark import engine as spark_engine
+from harness.errors import HarnessWarning
+from harness.testing.delta import DeltaTable
+from harness.testing.iceberg import IcebergTable
+
+ENGINES = ["duckdb", "spark"]
+
+
+def read(location: Path, engine: str, request: pytest.FixtureRequest, **how: Any) -> tuple[list[Any], list[str]]:
+    """The rows, sorted, and the texts of all warnings."""
+    plan = harness.open_table(str(location)).snapshot().plan(**how)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", HarnessWarning)
+        if engine == "spark":
+            found = spark_engine.to_arrow(plan, request.getfixturevalue("spark"))
+        else:
+            found = find_engine(engine).to_arrow(plan)
+    rows = sorted((tuple(row.values()) for row in found.to_pylist()), key=repr)
+    return rows, [str(warning.message) for warning in caught if issubclass(warning.category, HarnessWarning)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_delta_files_of_other_names_are_warned_of(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """delta T10: what column mapping would find is not found without it, and one warning says so."""
+    t = DeltaTable.create(tmp_path / "t", {"id": "long", "s": "string"})
+    names = {"id": "col-1", "s": "col-2"}
+    strangers = [t.write_data([{"id": i, "s": "x"}], names=names) for i in (1, 2)]
+    t.append(t.write_data([{"id": 0}]), *strangers)
+    rows, said = read(t.directory, engine, request)
+    assert rows == [(0, None), (None, None), (None, None)]
+    assert len(said) == 1
+    assert f"{strangers[0].path} (" in said[0]
+    assert ", and 1 more files, of table" in said[0]
+    assert said[0].endswith("[delta T10]")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_iceberg_files_of_other_ids_are_warned_of(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """iceberg 5.2: it cannot be told from a table all of whose columns were dropped since, which this one is."""
+    t = IcebergTable.create(tmp_path / "t", {"a": "long"})
+    old = t.write_data([{"a": 1}])
+    t.append(old)
+    t.add_column("b", "long")
+    t.drop_column("a")
+    t.append(t.write_data([{"b": 2}]))
+    rows, said = read(t.store.directory, engine, request)
+    assert rows == [(2,), (None,)]
+    assert len(said) == 1
+    assert said[0].startswith(f"Data file {old.path} of table")
+    assert said[0].endswith("[iceberg 5.2]")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_files_older_than_the_columns_read_are_as_they_should_be(
+    engine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    t = IcebergTable.create(tmp_path / "t", {"a": "long"})
+    t.append(t.write_data([{"a": 1}]))
+    t.add_column("b", "long")
+    t.commit(add=[t.write_equality_deletes(["b"], [{"b": 7}])])
+    assert read(t.store.directory, engine, request, columns=["b"]) == ([(None,)], [])
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["in the file too", "in the log only"])
+def test_a_table_of_partition_columns_only_may_grow(kept: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    t = DeltaTable.create(tmp_path / "t", {"p": "string"}, partition_columns=["p"])
+    t.append(t.write_data([{}], partition={"p": "x"}, partition_columns=kept))
+    t.add_column("n", "long")
+    assert read(t.directory, "duckdb", request) == ([("x", None)], [])
+
+
+def test_a_deletion_vector_without_its_feature_is_warned_of(tmp_path: Path) -> None:
+    """delta P3: the vector is applied; planning says so, whatever the engine."""
+    t = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    t.append(t.write_data([{"id": 1}, {"id": 2}]))
+    t.delete(t.handles[0], [0])
+    t.set_protocol({"minReaderVersion": 1, "minWriterVersion": 2})
+    opened = harness.open_table(str(t.directory))
+    assert "neither among readerFeatures nor among writerFeatures" in opened.warnings[-1]
+    with pytest.warns(HarnessWarning, match=r"feature 'deletionVectors' neither .* \(delta P3\)"):
+        plan = opened.snapshot().plan()
+    assert plan.warnings == opened.warnings
+    assert find_engine("duckdb").to_arrow(plan).column("id").to_pylist() == [2]
