@@ -297,4 +297,23 @@ FAULTS = (
         "times.append(CommitTime(version, max(least, file.modified_ms)))",
         "times.append(CommitTime(version, file.modified_ms))",
     ),
+    # Files that are damaged, or that an engine would read otherwise than they are stored.
+    Fault(
+        "the checksum of a snappy block is not looked at",
+        "files/avro_codecs.py",
+        'if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != block[-_CRC_BYTES:]:',
+        "if False:",
+    ),
+    Fault(
+        "a branch that a union does not have is its null",
+        "files/avro_columns.py",
+        "        if branch != null:\n",
+        "        if branch > 3:\n",
+    ),
+    Fault(
+        "what is left of a block of Avro is nothing",
+        "files/avro_columns.py",
+        "    if position != len(block):\n",
+        "    if position > len(block):\n",
+    ),
 )
