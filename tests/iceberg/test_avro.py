@@ -53,8 +53,8 @@ def test_an_unknown_codec_is_named():
     with pytest.raises(UnsupportedError) as raised:
         read(data, Wanted(1))
     assert str(raised.value) == (
-        "Cannot read Avro codec 'deflato': expected one of bzip2, deflate, null, snappy, xz, zstandard; rewrite the file "
-        "[UnsupportedCodec; file f.avro, rule iceberg 2.14]"
+        "Cannot read Avro codec 'deflato': expected one of bzip2, deflate, null, snappy, xz, zstandard; "
+        "rewrite the file [UnsupportedCodec; file f.avro, rule iceberg 2.14]"
     )
 
 
@@ -319,5 +319,6 @@ def test_bytes_after_the_last_record_of_a_block_are_damage():
     with pytest.raises(CorruptFileError) as raised:
         read(data[:-18] + _zigzag(2) + b"\x00\x00" + data[-16:], Wanted(1))
     assert str(raised.value) == (
-        "Cannot decode Avro file: a block holds 1 bytes after its last record; restore it [CorruptManifest; file f.avro]"
+        "Cannot decode Avro file: a block holds 1 bytes after its last record; restore it "
+        "[CorruptManifest; file f.avro]"
     )
