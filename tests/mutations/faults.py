@@ -316,4 +316,22 @@ FAULTS = (
         "    if position != len(block):\n",
         "    if position > len(block):\n",
     ),
+    Fault(
+        "DuckDB converts binary columns of files with GeoParquet metadata",
+        "engines/geoparquet.py",
+        'connection.execute(f"SET {CONVERSION} = false")',
+        'connection.execute(f"SET {CONVERSION} = true")',
+    ),
+    Fault(
+        "a user's connection converts binary columns of files with GeoParquet metadata",
+        "engines/duckdb/arrow_relations.py",
+        "if group.converted and",
+        "if False and",
+    ),
+    Fault(
+        "geometries come in whatever form they are stored",
+        "files/wkb.py",
+        '    return b"".join(out)\n',
+        "    return data\n",
+    ),
 )
