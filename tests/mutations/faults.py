@@ -323,15 +323,9 @@ FAULTS = (
         'connection.execute(f"SET {CONVERSION} = true")',
     ),
     Fault(
-        "a user's connection converts binary columns of files with GeoParquet metadata",
-        "engines/duckdb/arrow_relations.py",
-        "if group.converted and",
-        "if False and",
-    ),
-    Fault(
         "geometries come in whatever form they are stored",
-        "files/wkb.py",
-        '    return b"".join(out)\n',
-        "    return data\n",
+        "engines/duckdb/columns.py",
+        'else f"st_aswkb(st_geomfromwkb({access}))"',
+        "else access",
     ),
 )
