@@ -49,6 +49,17 @@ def shown(location: str) -> str:
     return f"{match[0]}://{host if ':' in user else authority}{slash}{path.partition('?')[0]}"
 
 
+def absolute(path: str, base: str) -> str:
+    """`path`, physical, as one that no later change of the process's directory moves.
+
+    base: the local directory, absolute, at which relative paths start. What is absolute, or a URI, comes as it is.
+    """
+    if path.startswith("/"):  # nearly always, and this is asked of every file of a table
+        return path
+    plain = local_path(path)
+    return path if not is_local(plain) or os.path.isabs(plain) else os.path.join(base, plain)
+
+
 def join(directory: str, *names: str) -> str:
     """`directory`/names…, with exactly one slash between the parts."""
     return "/".join((directory.rstrip("/"), *names))
@@ -74,20 +85,23 @@ class PathMap:
 
     prefixes: (recorded prefix, physical prefix) pairs, tried in order, the first that matches wins. A prefix matches
     only at a path-component boundary. Paths that no prefix matches stay as recorded.
+    base: where relative paths start, recorded ones and physical prefixes alike: the process's directory when the table
+    was opened. Rows are read later, and partly by processes that are elsewhere (Spark's).
     """
 
     prefixes: tuple[tuple[str, str], ...] = ()
+    base: str = field(default_factory=os.getcwd)
 
     def physical(self, recorded: str) -> str:
-        """Where the file that the metadata calls `recorded` should be."""
+        """Where the file that the metadata calls `recorded` should be; never a relative path."""
         plain = local_path(recorded)
         for old, new in self.prefixes:
             prefix = local_path(old).rstrip("/")
             if not prefix:  # the root, or nothing, is a prefix of everything: that would be no mapping but a guess
                 continue
             if plain == prefix or plain.startswith(prefix + "/"):
-                return new.rstrip("/") + plain[len(prefix) :]
-        return plain
+                return absolute(new.rstrip("/") + plain[len(prefix) :], self.base)
+        return absolute(plain, self.base)
 
 
 @dataclass(frozen=True)

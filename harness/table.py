@@ -49,8 +49,9 @@ def open_table(
 
     Args:
         location: a table's directory or, for Iceberg, a metadata file; a local path, or a URI that fsspec can open.
+            A relative path is that of the process's directory now, wherever it is when rows are read.
         path_map: recorded path prefixes and where they are now, for tables that were moved in parts. A table that was
-            moved as a whole needs none.
+            moved as a whole needs none. Relative paths start where those of `location` do.
         storage_options: passed to fsspec for locations that are not local.
         allow_version_guess: where no version hint tells the current metadata file, take the highest number
             (iceberg 1.5); without it that is an error.

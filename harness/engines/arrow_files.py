@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import UnionType
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,21 +14,32 @@ from harness.errors import CorruptFileError, HarnessError, UnsupportedError
 from harness.files.avro import read_avro
 from harness.files.orc import read_orc
 from harness.files.variant import variant_to_json
+from harness.files.wkb import canonical_wkb
 from harness.offsets import offsets_of
 from harness.projection import PhysicalSchema, Source, Stored
-from harness.schema import Field, VariantType, children
+from harness.schema import Field, GeographyType, GeometryType, VariantType, children
 from harness.storage import Storage
 
 
 def variants(fields: Sequence[Field], sources: Sequence[Source]) -> Iterable[tuple[int, ...]]:
     """The stored columns, at any level, that the table reads as variant: their places from the top level down."""
+    return _stored_as(VariantType, fields, sources)
+
+
+def geometries(fields: Sequence[Field], sources: Sequence[Source]) -> Iterable[tuple[int, ...]]:
+    """The stored columns, at any level, that the table reads as geometry or geography: their places."""
+    return _stored_as(GeometryType | GeographyType, fields, sources)
+
+
+def _stored_as(kind: type | UnionType, fields: Sequence[Field], sources: Sequence[Source]) -> Iterable[tuple[int, ...]]:
     for target, source in zip(fields, sources, strict=True):
         if not isinstance(source, Stored):
             continue
-        if isinstance(target.type, VariantType):
+        if isinstance(target.type, kind):
             yield (source.place,)
         else:
-            yield from ((source.place, *inner) for inner in variants(children(target.type), source.parts))
+            inner_places = _stored_as(kind, children(target.type), source.parts)
+            yield from ((source.place, *inner) for inner in inner_places)
 
 
 def load(file: FileName, file_format: str, storage: Storage, *, table: str) -> tuple[PhysicalSchema, pa.Table]:
@@ -74,7 +86,7 @@ def load_parquet(
             arrow_extensions_enabled=False,
         )
         encoded = set(variants(fields, sources))
-        columns = [_decode(rows.column(i).combine_chunks(), (i,), encoded) for i in range(len(schema))]
+        columns = [_mapped(rows.column(i).combine_chunks(), (i,), encoded, variant_to_json) for i in range(len(schema))]
         return pa.table(columns, names=[str(i) for i in range(len(columns))])
     except (pa.ArrowException, OSError) as error:
         raise CorruptFileError(
@@ -84,19 +96,55 @@ def load_parquet(
         raise error.within(table=table, file=str(file)) from error.__cause__
 
 
-def _decode(array: pa.Array, place: tuple[int, ...], encoded: set[tuple[int, ...]]) -> pa.Array:
-    """`array` with the variant columns in it, at any level, turned into JSON text."""
-    if place in encoded:
-        return variant_to_json(array)
-    if not any(path[: len(place)] == place for path in encoded):
+def with_canonical_geometries(
+    rows: pa.Table, fields: Sequence[Field], sources: Sequence[Source], *, file: FileName, table: str
+) -> pa.Table:
+    """The rows with all geometries in one form, see `harness.files.wkb` (frontier F1.6).
+
+    Raises:
+        CorruptFileError: a value is no WKB (frontier F1.7).
+    """
+    found = set(geometries(fields, sources))
+    for source in sources:
+        if not isinstance(source, Stored) or not any(path[0] == source.place for path in found):
+            continue
+        place = source.place
+        try:
+            column = _mapped(rows.column(place).combine_chunks(), (place,), found, _canonical)
+        except ValueError as error:
+            raise CorruptFileError(
+                f"Cannot read file: a geometry is no well-known binary: {error}; restore it",
+                cause="CorruptDataFile",
+                table=table,
+                file=str(file),
+                field=source.physical.name,
+                rule="frontier F1.7",
+            ) from error
+        rows = rows.set_column(place, rows.column_names[place], column)
+    return rows
+
+
+def _canonical(array: pa.Array) -> pa.Array:
+    return pa.array([None if v is None else canonical_wkb(v) for v in array.to_pylist()], pa.binary())
+
+
+def _mapped(
+    array: pa.Array, place: tuple[int, ...], chosen: set[tuple[int, ...]], change: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
+    """`array` with the chosen columns in it, at any level, changed."""
+    if place in chosen:
+        return change(array)
+    if not any(path[: len(place)] == place for path in chosen):
         return array
+
+    def part(inner: pa.Array, index: int) -> pa.Array:
+        return _mapped(inner, (*place, index), chosen, change)
+
     if pa.types.is_struct(array.type):
-        arrays = [_decode(array.field(i), (*place, i), encoded) for i in range(array.type.num_fields)]
+        arrays = [part(array.field(i), i) for i in range(array.type.num_fields)]
         names = [array.type.field(i).name for i in range(array.type.num_fields)]
         return pa.StructArray.from_arrays(arrays, names=names, mask=pc.is_null(array))
     if pa.types.is_map(array.type):
-        keys, items = _decode(array.keys, (*place, 0), encoded), _decode(array.items, (*place, 1), encoded)
+        keys, items = part(array.keys, 0), part(array.items, 1)
         return pa.MapArray.from_arrays(offsets_of(array), keys, items, mask=pc.is_null(array))
-    return pa.ListArray.from_arrays(
-        offsets_of(array), _decode(array.values, (*place, 0), encoded), mask=pc.is_null(array)
-    )
+    return pa.ListArray.from_arrays(offsets_of(array), part(array.values, 0), mask=pc.is_null(array))

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.engines.arrow_files import load, load_parquet
+from harness.engines.arrow_files import load, load_parquet, with_canonical_geometries
 from harness.engines.arrow_shapes import Use, reshaped
 from harness.engines.data_files import FileName, check_file
 from harness.errors import CorruptFileError, HarnessError
@@ -101,11 +101,15 @@ class FileReader:
     def _load(self, file: FileName) -> pa.Table:
         if self.file_format == "parquet":
             check_file(file, self.storage, table=self.table)
-            return load_parquet(file, self.schema, self.fields, self.sources, self.storage, table=self.table)
+            rows = load_parquet(file, self.schema, self.fields, self.sources, self.storage, table=self.table)
+            return self._with_geometries(rows, file)
         schema, rows = load(file, self.file_format, self.storage, table=self.table)
         if schema != self.schema:
             raise self._corrupt(file, "its columns changed while the table was read; read it again")
-        return rows
+        return self._with_geometries(rows, file)
+
+    def _with_geometries(self, rows: pa.Table, file: FileName) -> pa.Table:
+        return with_canonical_geometries(rows, self.fields, self.sources, file=file, table=self.table)
 
     def _rows(self, number: int, columns: Mapping[int, pa.Array], rows: int) -> Iterator[pa.RecordBatch]:
         constants = [column[number] for column in self.constants.columns]

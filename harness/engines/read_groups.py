@@ -15,6 +15,7 @@ import duckdb
 from harness.engines.conflicts import check_partition_values
 from harness.engines.data_files import FileName
 from harness.engines.footers import Footer, open_storage, read_footers
+from harness.engines.geoparquet import converted_files
 from harness.engines.legacy_calendar import legacy_files
 from harness.errors import CorruptFileError, warn
 from harness.plan import Partition, ScanPlan
@@ -101,6 +102,7 @@ class ReadGroup:
     schema: the physical schema of all members.
     sources: per wanted field, where its values come from.
     legacy: what the files hold in the old calendar, see `harness.engines.legacy_calendar`.
+    converted: whether DuckDB would convert binary columns on the connection, see `harness.engines.geoparquet`.
     split: as in `ScanFile`.
     """
 
@@ -110,6 +112,7 @@ class ReadGroup:
     schema: PhysicalSchema
     sources: tuple[Source, ...]
     legacy: frozenset[str]
+    converted: bool
     split: Split
 
 
@@ -134,6 +137,7 @@ class Inspector:
     open_other: Callable[[ScanFile], Opened]
     _footers: dict[str, Footer] = field(default_factory=dict)
     _legacy: dict[str, frozenset[str]] = field(default_factory=dict)
+    _converted: set[str] = field(default_factory=set)
     _schemas: dict[PhysicalSchema, PhysicalSchema] = field(default_factory=dict)
 
     def prefetch(self, files: Sequence[ScanFile]) -> None:
@@ -144,6 +148,7 @@ class Inspector:
         missing = [name for path, name in names.items() if path not in self._footers]
         footers = read_footers(self.connection, missing, storage, table=self.plan.table)
         self._footers.update(footers)
+        self._converted.update(converted_files(self.connection, footers))
         if footers and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
             self._legacy.update(legacy_files(self.connection, footers))
 
@@ -159,8 +164,9 @@ class Inspector:
         split: dict[Hashable, list[int]] = {}
         for index, (file, found) in enumerate(zip(files, opened, strict=True)):
             self._check_rows(file, found.rows)
-            legacy = self._legacy.get(file.name.physical)
-            alike = (file.format, id(found.schema), frozenset(file.constants), file.split, legacy)
+            path = file.name.physical
+            traits = (self._legacy.get(path), path in self._converted)
+            alike = (file.format, id(found.schema), frozenset(file.constants), file.split, *traits)
             split.setdefault(alike, []).append(index)
         self._warn_of_counts(files, opened)
         self._warn_of_strangers(files, opened, split.values())
@@ -207,6 +213,7 @@ class Inspector:
             schema=schema,
             sources=sources,
             legacy=self._legacy.get(first.name.physical, frozenset()),
+            converted=first.name.physical in self._converted,
             split=first.split,
         )
 

@@ -1,7 +1,6 @@
-"""An Avro writer's schema as a tree that says, per value: stored type, Arrow type, and the plain layout to decode.
+"""An Avro writer's schema as a tree that says, per value: stored type, Arrow type, and how it is encoded.
 
-Logical types are ours to interpret, exactly and for any year; the decoder sees plain types under names of our own, so
-names that Avro forbids do not matter (iceberg 2.16).
+Logical types are interpreted exactly and for any year, and names may be such that Avro forbids (iceberg 2.16).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from harness.errors import UnsupportedError
+from harness.errors import CorruptFileError, UnsupportedError
 from harness.files.ocf import corrupt
 from harness.physical import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
 from harness.schema import (
@@ -33,7 +32,7 @@ from harness.schema import (
 )
 
 Shape: TypeAlias = Literal["value", "enum", "decimal", "struct", "list", "map", "pairs"]
-"""How values come: `enum` as an index, `map` as a dict of text keys, `pairs` as records of key and value."""
+"""How values come: `enum` as an index, `map` as pairs of text and value, `pairs` as records of key and value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,31 +40,21 @@ class Node:
     """One value of the schema.
 
     type: the stored type; a nested one gives only its kind.
-    plain: the Avro type to decode with, before the union that makes it optional.
+    plain: the Avro type that its bytes are of, where `shape` does not say it; of `size` bytes if it is `fixed`.
     null_branch: where null stands in that union; `none`: the value is never null.
     children, names, ids: record fields; or the element; or key and value.
     symbols: of an enum, by index.
     """
 
     type: Type
-    plain: Any = field(hash=False)
+    plain: str
+    size: int = 0
     shape: Shape = "value"
     null_branch: Literal["none", "first", "last"] = "none"
     children: tuple[Node, ...] = ()
     names: tuple[str, ...] = ()
     ids: tuple[int | None, ...] = ()
     symbols: tuple[str, ...] = ()
-
-    @property
-    def layout(self) -> Any:
-        """The Avro type to decode with."""
-        match self.null_branch:
-            case "first":
-                return ["null", self.plain]
-            case "last":
-                return [self.plain, "null"]
-            case "none":
-                return self.plain
 
     @property
     def arrow(self) -> pa.DataType:
@@ -123,7 +112,6 @@ class _Parser:
     file: str
     named: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     inside: list[str] = field(default_factory=list)
-    records: int = 0
 
     def node(self, schema: Any, namespace: str, path: str) -> Node:
         match schema:
@@ -140,17 +128,16 @@ class _Parser:
             case {"type": "map", "values": values}:
                 value = self.node(values, namespace, f"{path}.value")
                 key = Node(type=StringType(), plain="string")
-                plain = {"type": "map", "values": value.layout}
                 ids = (_id(schema, "key-id"), _id(schema, "value-id"))
                 return Node(
-                    type=STORED_MAP, plain=plain, shape="map", children=(key, value), names=("key", "value"), ids=ids
+                    type=STORED_MAP, plain="map", shape="map", children=(key, value), names=("key", "value"), ids=ids
                 )
             case {"type": str(name)} if name in _PRIMITIVES:
                 return _with_logical_type(Node(type=_PRIMITIVES[name], plain=name), schema)
             case {"type": inner}:
                 return self.node(inner, namespace, path)
             case _:
-                raise corrupt(f"its schema has something that is no Avro type at {path or 'the root'}", self.file)
+                raise _corrupt(f"its schema has something that is no Avro type at {path or 'the root'}", self.file)
 
     def union(self, branches: list[Any], namespace: str, path: str) -> Node:
         if len(branches) == 1:
@@ -170,7 +157,7 @@ class _Parser:
             if full in self.named:
                 schema = self.named[full]
                 return self.declared(schema["type"], schema, full, path)
-        raise corrupt(f"its schema names an unknown type {name!r} at {path or 'the root'}", self.file)
+        raise _corrupt(f"its schema names an unknown type {name!r} at {path or 'the root'}", self.file)
 
     def declared(self, kind: str, schema: Mapping[str, Any], full: str, path: str) -> Node:
         match kind:
@@ -185,10 +172,8 @@ class _Parser:
     def fixed(self, schema: Mapping[str, Any], path: str) -> Node:
         size = schema.get("size")
         if not isinstance(size, int) or size < 0:
-            raise corrupt(f"its schema has a fixed type of size {size!r} at {path}", self.file)
-        self.records += 1
-        plain = {"type": "fixed", "name": f"t{self.records}", "size": size}
-        return _with_logical_type(Node(type=FixedType(size), plain=plain), schema)
+            raise _corrupt(f"its schema has a fixed type of size {size!r} at {path}", self.file)
+        return _with_logical_type(Node(type=FixedType(size), plain="fixed", size=size), schema)
 
     def record(self, schema: Mapping[str, Any], full: str, path: str) -> Node:
         if full in self.inside:
@@ -197,29 +182,25 @@ class _Parser:
         if not isinstance(fields, list) or not all(
             isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields
         ):
-            raise corrupt(f"its schema has a record without proper fields at {path or 'the root'}", self.file)
+            raise _corrupt(f"its schema has a record without proper fields at {path or 'the root'}", self.file)
         names = tuple(str(f["name"]) for f in fields)
         if len(set(names)) < len(names):
-            raise corrupt(f"its schema has two fields of one name at {path or 'the root'}", self.file)
+            raise _corrupt(f"its schema has two fields of one name at {path or 'the root'}", self.file)
         self.inside.append(full)
         namespace = full.rpartition(".")[0]
         nodes = tuple(self.node(f["type"], namespace, f"{path}.{f['name']}".lstrip(".")) for f in fields)
         self.inside.pop()
-        self.records += 1
-        layout = [{"name": f"f{index}", "type": node.layout} for index, node in enumerate(nodes)]
-        plain = {"type": "record", "name": f"t{self.records}", "fields": layout}
         ids = tuple(_id(f, "field-id") for f in fields)
-        return Node(type=STORED_STRUCT, plain=plain, shape="struct", children=nodes, names=names, ids=ids)
+        return Node(type=STORED_STRUCT, plain="record", shape="struct", children=nodes, names=names, ids=ids)
 
     def array(self, schema: Mapping[str, Any], items: Any, namespace: str, path: str) -> Node:
         element = self.node(items, namespace, f"{path}.element")
-        plain = {"type": "array", "items": element.layout}
         if schema.get("logicalType") != "map":
             ids = (_id(schema, "element-id"),)
-            return Node(type=STORED_LIST, plain=plain, shape="list", children=(element,), names=("element",), ids=ids)
+            return Node(type=STORED_LIST, plain="array", shape="list", children=(element,), names=("element",), ids=ids)
         if element.shape != "struct" or element.null_branch != "none" or len(element.children) != 2:
-            raise corrupt(f"column {path} is a map whose items are not records of key and value", self.file)
-        return replace(element, type=STORED_MAP, plain=plain, shape="pairs", names=("key", "value"))
+            raise _corrupt(f"column {path} is a map whose items are not records of key and value", self.file)
+        return replace(element, type=STORED_MAP, plain="array", shape="pairs", names=("key", "value"))
 
 
 def _with_logical_type(node: Node, schema: Mapping[str, Any]) -> Node:
@@ -228,7 +209,7 @@ def _with_logical_type(node: Node, schema: Mapping[str, Any]) -> Node:
     match schema.get("logicalType"), node.plain:
         case "decimal", _:
             return _decimal(node, schema.get("precision"), schema.get("scale", 0))
-        case "uuid", {"size": 16}:
+        case "uuid", "fixed" if node.size == 16:
             return replace(node, type=UuidType())
         case "date", "int":
             return replace(node, type=DateType())
@@ -266,6 +247,10 @@ def _full_name(name: str, namespace: str) -> str:
 def _id(schema: Mapping[str, Any], key: str) -> int | None:
     value = schema.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _corrupt(reason: str, file: str) -> CorruptFileError:
+    return corrupt(reason, file, "CorruptDataFile")
 
 
 def _unsupported(reason: str, file: str) -> UnsupportedError:

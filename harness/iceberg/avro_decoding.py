@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from harness.errors import CorruptFileError
+from harness.files.avro_numbers import FieldError, decode_bytes, decode_long, decode_string, reason, within
 from harness.iceberg.avro_leaves import (
     array_decoder,
     decode_boolean,
@@ -27,9 +28,6 @@ from harness.iceberg.avro_numbers import (
     Decoder,
     Skipper,
     bytes_map_decoder,
-    decode_bytes,
-    decode_long,
-    decode_string,
     long_map_decoder,
     skip_bytes,
     skip_bytes_items,
@@ -91,20 +89,11 @@ class Wanted:
     shape: Shape = Plain()
 
 
-class FieldError(ValueError):
-    """Damage in a field; `path` is the names from the top. Only between decoders and `decode_error`."""
-
-    def __init__(self, path: tuple[str, ...], reason: str) -> None:
-        super().__init__(reason)
-        self.path = path
-        self.reason = reason
-
-
 def decode_error(error: Exception, *, file: str) -> CorruptFileError:
     """The error to raise for one that a decoder met."""
     path = ".".join(error.path) if isinstance(error, FieldError) else None
     return CorruptFileError(
-        f"Cannot decode Avro record: {_reason(error)}", cause="CorruptManifest", file=file, field=path or None
+        f"Cannot decode Avro record: {reason(error)}", cause="CorruptManifest", file=file, field=path or None
     )
 
 
@@ -120,23 +109,13 @@ def record_decoder(schema: Any, wanted: tuple[Wanted, ...], *, file: str) -> Dec
         return compiler.decoder(schema, Struct(wanted))
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CorruptFileError(
-            f"Invalid Avro schema: {_reason(error)}", cause="CorruptManifest", file=file, field="avro.schema"
+            f"Invalid Avro schema: {reason(error)}", cause="CorruptManifest", file=file, field="avro.schema"
         ) from error
 
 
 def union_branches(schema: Any) -> list[Any]:
     """The branches of a union; any other type is its own only branch."""
     return schema if isinstance(schema, list) else [schema]
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, FieldError):
-        return error.reason
-    if isinstance(error, IndexError):
-        return "the data ends inside a value"
-    if isinstance(error, UnicodeDecodeError):
-        return "text is not UTF-8"
-    return str(error) or type(error).__name__
 
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
@@ -262,7 +241,7 @@ class _Compiler:
                     value, position = decoder(data, position)
                     values.append(value)
             except (ArithmeticError, LookupError, ValueError, TypeError) as error:
-                _raise_in(name, error)
+                raise within(name, error) from error
             return values, position
 
         return decode
@@ -286,7 +265,7 @@ class _Compiler:
                     else:
                         values[slot], position = decoder(data, position)
             except (ArithmeticError, LookupError, ValueError, TypeError) as error:
-                _raise_in(name, error)
+                raise within(name, error) from error
             return values, position
 
         return decode
@@ -370,8 +349,3 @@ def _slots(declared: list[dict[str, Any]], wanted: tuple[Wanted, ...]) -> dict[i
         if slot is not None and slot not in slots.values():
             slots[position] = slot
     return slots
-
-
-def _raise_in(name: str, error: Exception) -> NoReturn:
-    path = error.path if isinstance(error, FieldError) else ()
-    raise FieldError((name, *path), _reason(error)) from error

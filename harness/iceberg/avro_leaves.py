@@ -7,7 +7,8 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from harness.iceberg.avro_numbers import Decoder, Skipper, decode_long, decode_string, next_block
+from harness.files.avro_numbers import decode_long, decode_string
+from harness.iceberg.avro_numbers import Decoder, Skipper, next_block
 
 
 def memo(skip: Skipper, decode: Decoder, convert: Callable[[Any], Any]) -> Decoder:

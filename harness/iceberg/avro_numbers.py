@@ -1,7 +1,6 @@
-"""The hot loops of Avro decoding: numbers, byte strings, and the statistics maps of manifests.
+"""The hot loops of decoding manifests: skipping numbers and byte strings, and the maps of statistics.
 
-Numbers are little-endian groups of seven bits with the sign in the lowest bit. Loops repeat that inline where a call
-per number would double the time.
+Loops repeat how a number is encoded inline, where a call per number would double the time.
 """
 
 from __future__ import annotations
@@ -12,51 +11,10 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from harness.files.avro_numbers import decode_bytes, decode_long
+
 Decoder: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 Skipper: TypeAlias = Callable[[bytes, int], int]
-
-
-def decode_long(data: bytes, position: int) -> tuple[int, int]:
-    """An int or long, and the position after it.
-
-    Raises:
-        IndexError: the data ends inside the number. ValueError: it has more than ten bytes.
-    """
-    byte = data[position]
-    position += 1
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position
-    number = byte & 0x7F
-    shift = 7
-    while True:
-        byte = data[position]
-        position += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-    # Ten bytes hold 70 bits. Some writers use them for ids beyond a long, which their metadata has in full, too.
-    if shift > 63:
-        raise ValueError("a number has more than ten bytes")
-    return (number >> 1) ^ -(number & 1), position
-
-
-def decode_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    """A byte string, and the position after it. Raises `IndexError` if the data ends inside."""
-    length, position = decode_long(data, position)
-    end = position + length
-    if length < 0 or end > len(data):
-        raise IndexError(end)
-    return data[position:end], end
-
-
-def decode_string(data: bytes, position: int) -> tuple[str, int]:
-    """A text, and the position after it. Raises `UnicodeDecodeError` if it is not UTF-8."""
-    length, position = decode_long(data, position)
-    end = position + length
-    if length < 0 or end > len(data):
-        raise IndexError(end)
-    return data[position:end].decode(), end
 
 
 def skip_long(data: bytes, position: int) -> int:

@@ -61,8 +61,8 @@ class FileOptions:
     compression: as the format's library names it (`zstd`, `snappy`, `none`; avro: `deflate`, `zstandard`, `null`).
     field_ids: whether the file carries field ids. row_group_size: rows. statistics: ids of the leaves that get column
     statistics, or None for all. bounds_length: cut longer bounds outward. physical: other types of top-level columns in
-    Parquet files, as pyarrow calls them: {"id": "int16", "at": "timestamp[ms]"}. writer_options: passed on to
-    `pyarrow.parquet.write_table` or `pyarrow.orc.write_table`.
+    Parquet files, as pyarrow calls them: {"id": "int16", "at": "timestamp[ms]"}. footer: key-value pairs of a Parquet
+    footer. writer_options: passed on to `pyarrow.parquet.write_table` or `pyarrow.orc.write_table`.
     """
 
     format: FileFormat = "parquet"
@@ -72,6 +72,7 @@ class FileOptions:
     statistics: Collection[int] | None = None
     bounds_length: int | None = None
     physical: Mapping[str, str] = field(default_factory=dict)
+    footer: Mapping[str, str] = field(default_factory=dict)
     writer_options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -117,7 +118,7 @@ def _write_parquet(
         table = with_field_ids(rows, fields) if options.field_ids else rows
     else:
         table = arrow_table(fields, rows, "parquet" if options.field_ids else "none")
-    table = _with_types(table, options.physical)
+    table = _with_types(table, options.physical).replace_schema_metadata(dict(options.footer))
     settings = {
         "compression": options.compression or "zstd",
         "row_group_size": options.row_group_size,

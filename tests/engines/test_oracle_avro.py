@@ -9,8 +9,8 @@ from typing import Any
 import fastavro
 import pytest
 
+from harness.engines.oracle.avro_blocks import UnsupportedAvroError
 from harness.engines.oracle.avro_file import open_avro
-from harness.engines.oracle.avro_types import UnsupportedAvroError
 from harness.schema import DecimalType, IntegerType, StringType, TimestampType, UuidType
 
 

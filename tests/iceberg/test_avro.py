@@ -53,8 +53,8 @@ def test_an_unknown_codec_is_named():
     with pytest.raises(UnsupportedError) as raised:
         read(data, Wanted(1))
     assert str(raised.value) == (
-        "Cannot read Avro codec 'deflato'; harness reads null, deflate, snappy, zstandard, bzip2 and xz "
-        "[UnsupportedCodec; file f.avro, rule iceberg 2.14]"
+        "Cannot read Avro codec 'deflato': expected one of bzip2, deflate, null, snappy, xz, zstandard; "
+        "rewrite the file [UnsupportedCodec; file f.avro, rule iceberg 2.14]"
     )
 
 
@@ -69,7 +69,7 @@ def test_illegal_names_do_not_matter():
     data = container(schema, [{"x1": 1, "x2": 2}])
     for old, new in ((b'"x1"', '"ä"'.encode()), (b'"x2"', b'"1."')):
         data = data.replace(old, new)
-    header = json.loads(open_container(data.replace('"ä"'.encode(), b'"-1"'), file="f").metadata["avro.schema"])
+    header = json.loads(open_container(data.replace('"ä"'.encode(), b'"-1"'), file="f").header.metadata["avro.schema"])
     assert [f["name"] for f in header["fields"]] == ["-1", "1."]
     assert read(data.replace('"ä"'.encode(), b'"-1"'), Wanted(2), Wanted(1)) == [[2, 1]]
 
@@ -133,7 +133,7 @@ def _unlogical(type_):
 
 def test_logical_types_have_no_say():
     plain = container(record(field("a", "int", 1)), [{"a": 2**30}])
-    header = open_container(plain, file="f").metadata["avro.schema"]
+    header = open_container(plain, file="f").header.metadata["avro.schema"]
     logical = header.replace(b'"int"', b'{"type":"int","logicalType":"date"}')
     data = plain.replace(_zigzag(len(header)) + header, _zigzag(len(logical)) + logical)
     assert read(data, Wanted(1)) == [[2**30]]
@@ -319,5 +319,6 @@ def test_bytes_after_the_last_record_of_a_block_are_damage():
     with pytest.raises(CorruptFileError) as raised:
         read(data[:-18] + _zigzag(2) + b"\x00\x00" + data[-16:], Wanted(1))
     assert str(raised.value) == (
-        "Cannot decode Avro file: a block holds 1 bytes after its last record [CorruptManifest; file f.avro]"
+        "Cannot decode Avro file: a block holds 1 bytes after its last record; restore it "
+        "[CorruptManifest; file f.avro]"
     )

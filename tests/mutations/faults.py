@@ -431,4 +431,35 @@ FAULTS = (
         "if _canonical(name) in _REFUSED and name not in unread]",
         "if False]",
     ),
+    # Files that are damaged, or that an engine would read otherwise than they are stored.
+    Fault(
+        "the checksum of a snappy block is not looked at",
+        "files/avro_codecs.py",
+        'if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != block[-_CRC_BYTES:]:',
+        "if False:",
+    ),
+    Fault(
+        "a branch that a union does not have is its null",
+        "files/avro_columns.py",
+        "        if branch != null:\n",
+        "        if branch > 3:\n",
+    ),
+    Fault(
+        "what is left of a block of Avro is nothing",
+        "files/avro_columns.py",
+        "    if position != len(block):\n",
+        "    if position > len(block):\n",
+    ),
+    Fault(
+        "DuckDB converts binary columns of files with GeoParquet metadata",
+        "engines/geoparquet.py",
+        'connection.execute(f"SET {CONVERSION} = false")',
+        'connection.execute(f"SET {CONVERSION} = true")',
+    ),
+    Fault(
+        "geometries come in whatever form they are stored",
+        "engines/duckdb/columns.py",
+        'else f"st_aswkb(st_geomfromwkb({access}))"',
+        "else access",
+    ),
 )

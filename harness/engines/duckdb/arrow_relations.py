@@ -7,26 +7,32 @@ from collections.abc import Iterable, Sequence
 import duckdb
 import pyarrow as pa
 
-from harness.engines.arrow_files import variants
-from harness.projection import PhysicalField, PhysicalSchema, Source, Stored
-from harness.schema import Field, TimestampType
+from harness.engines.arrow_files import geometries, variants
+from harness.engines.read_groups import ReadGroup
+from harness.projection import PhysicalField, Source, Stored
+from harness.schema import BinaryType, Field, TimestampType
 
 _VIRTUAL_COLUMNS = frozenset({"file_index", "file_row_number", "filename"})
 _OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
 
 
-def needs_arrow(schema: PhysicalSchema, fields: Sequence[Field], sources: Sequence[Source]) -> bool:
+def needs_arrow(group: ReadGroup, fields: Sequence[Field]) -> bool:
     """Whether DuckDB's own Parquet reader would give something else than the file's rows.
 
     - A column named like one of the reader's virtual columns hides it, and with it positions (delta E2).
     - A variant column is read as its encoded parts, and decoded by harness (iceberg 6.15).
-    - DuckDB before 2.0 reads instants in nanoseconds as micros.
+    - DuckDB before 2.0 reads instants in nanoseconds as micros, and lets bytes pass that are no WKB (frontier F1.7).
+    - On a user's connection, binary columns may be converted to geometries and back (frontier F0.2).
     """
-    if any(f.name.lower() in _VIRTUAL_COLUMNS for f in schema):
+    if any(f.name.lower() in _VIRTUAL_COLUMNS for f in group.schema):
         return True
-    if any(variants(fields, sources)):
+    if any(variants(fields, group.sources)):
         return True
-    return _OLD_DUCKDB and any(TimestampType("ns", utc=True) == f.type for f in _used(sources))
+    if group.converted and any(BinaryType() == f.type for f in _used(group.sources)):
+        return True
+    if _OLD_DUCKDB and any(geometries(fields, group.sources)):
+        return True
+    return _OLD_DUCKDB and any(TimestampType("ns", utc=True) == f.type for f in _used(group.sources))
 
 
 def stack(tables: Sequence[pa.Table]) -> pa.Table:

@@ -162,13 +162,15 @@ def cast(access: str, shown: str, target: Type) -> str:
         SchemaMismatchError: there is no exact conversion.
     """
     wanted = sqltext.type_name(target)
-    if shown == wanted:
+    if shown == wanted and not isinstance(target, GeometryType | GeographyType):
         return access
     match target:
         case StringType():
             return f"decode({access})" if shown == "BLOB" else f"CAST({access} AS VARCHAR)"
-        case BinaryType() | FixedType() | GeometryType() | GeographyType():
-            return f"st_aswkb({access})" if shown.startswith("GEOMETRY") else f"encode({access})"
+        case GeometryType() | GeographyType():  # in one form, however it is stored (frontier F1.6)
+            return f"st_aswkb({access})" if shown.startswith("GEOMETRY") else f"st_aswkb(st_geomfromwkb({access}))"
+        case BinaryType() | FixedType():
+            return f"encode({access})"
         case UuidType():
             return f"CAST({f'hex({access})' if shown == 'BLOB' else access} AS UUID)"
         case DateType() if shown == "INTEGER":

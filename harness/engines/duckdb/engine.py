@@ -14,6 +14,7 @@ from harness.engines import sqltext
 from harness.engines.duckdb.conform import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.lowering import Use, lower, named, numbered
+from harness.engines.geoparquet import without_conversion
 from harness.engines.names import refuse_same_names
 from harness.errors import HarnessError, RequestError
 from harness.plan import ScanPlan
@@ -27,9 +28,10 @@ def connect() -> duckdb.DuckDBPyConnection:
     """A new in-memory connection under the settings that harness reads with.
 
     UTC, so that no value depends on the machine; no extension is downloaded; row order is not kept, because a table has
-    none and DuckDB is faster without; Arrow results keep UUIDs as UUIDs.
+    none and DuckDB is faster without; Arrow results keep UUIDs as UUIDs; the bytes of binary columns come as they are
+    stored, whatever a file's GeoParquet metadata says of them (frontier F0.2).
     """
-    connection = duckdb.connect()
+    connection = without_conversion(duckdb.connect())
     for setting in (
         "TimeZone = 'UTC'",
         "preserve_insertion_order = false",

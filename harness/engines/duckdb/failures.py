@@ -9,12 +9,15 @@ import duckdb
 
 from harness.engines.data_files import FileName
 from harness.engines.duckdb.scans import read_parquet
+from harness.engines.geoparquet import without_conversion
 from harness.errors import CorruptFileError, EngineError, HarnessError
 from harness.plan import ScanPlan
 from harness.storage import is_local, local_path
 
 _DAMAGE = re.compile(
-    r"decompress|TProtocolException|don't know what type|out of buffer|not valid UTF-?8", re.IGNORECASE
+    r"decompress|TProtocolException|don't know what type|out of buffer|not valid UTF-?8"
+    r"|end of binary data|geometry type in WKB|Unexpected trailing data",
+    re.IGNORECASE,
 )
 _NAMED = re.compile(r'(?:read file|Parquet file) "([^"]+)"')
 _MOST_BYTES = 1 << 30
@@ -49,7 +52,7 @@ def _damaged(plan: ScanPlan) -> FileName | None:
         return None
     if sum(Path(local_path(name.physical)).stat().st_size for name in files) > _MOST_BYTES:
         return None
-    with duckdb.connect() as connection:
+    with without_conversion(duckdb.connect()) as connection:
         return next((name for name in files if not _is_read(name, connection)), None)
 
 

@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from harness.engines import sqltext
-from harness.engines.arrow_files import load, load_parquet
+from harness.engines.arrow_files import load, load_parquet, with_canonical_geometries
 from harness.engines.duckdb.arrow_relations import needs_arrow, stack
 from harness.engines.duckdb.columns import Exposed, column, exposed
 from harness.engines.duckdb.legacy_calendar import guarded
@@ -97,7 +97,7 @@ class Scanner:
 
     def _scan(self, files: Sequence[ScanFile], group: ReadGroup, fields: tuple[Field, ...]) -> GroupScan:
         first, schema = files[group.members[0]], group.schema
-        parquet = group.format == "parquet" and not needs_arrow(schema, fields, group.sources)
+        parquet = group.format == "parquet" and not needs_arrow(group, fields)
         rows = tuple(count for count in group.rows if count is not None)
         if parquet:
             physical = tuple(files[i].name.physical for i in group.members)
@@ -116,9 +116,12 @@ class Scanner:
         )
 
     def _rows(self, file: ScanFile, group: ReadGroup, fields: tuple[Field, ...]) -> pa.Table:
+        plan, sources = self.plan, group.sources
         if group.format != "parquet":
-            return self._tables[file.name.physical]
-        return load_parquet(file.name, group.schema, fields, group.sources, self.plan.storage, table=self.plan.table)
+            rows = self._tables[file.name.physical]
+        else:
+            rows = load_parquet(file.name, group.schema, fields, sources, plan.storage, table=plan.table)
+        return with_canonical_geometries(rows, fields, sources, file=file.name, table=plan.table)
 
     def _cached(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> list[Exposed]:
         if id(schema) not in self._columns:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
 
+from harness.engines.oracle.avro_blocks import UnsupportedAvroError, read_items, read_long, take
 from harness.engines.oracle.stored import Column
 from harness.schema import (
     BinaryType,
@@ -25,10 +26,6 @@ from harness.schema import (
     UnknownType,
     UuidType,
 )
-
-
-class UnsupportedAvroError(Exception):
-    """A legal Avro file that Iceberg has no meaning for. The text says what it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,45 +56,39 @@ def parse_type(schema: Any) -> AvroType:
     return _Names({}, ()).parse(schema, "")
 
 
-def read_long(stream: io.BytesIO) -> int:
-    """A zigzag number of variable length."""
-    number = shift = 0
-    while True:
-        byte = _byte(stream)
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if not byte & 0x80:
-            return (number >> 1) ^ -(number & 1)
+def _integer(bits: int) -> Callable[[io.BytesIO], int]:
+    def decode(stream: io.BytesIO) -> int:
+        number = read_long(stream)
+        if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+            raise ValueError(f"{number} has more than {bits} bits")
+        return number
 
-
-def _byte(stream: io.BytesIO) -> int:
-    data = stream.read(1)
-    if not data:
-        raise ValueError("it ends early")
-    return data[0]
-
-
-def _take(stream: io.BytesIO, length: int) -> bytes:
-    data = stream.read(length) if length >= 0 else b""
-    if len(data) != length:
-        raise ValueError("a value ends early")
-    return data
+    return decode
 
 
 def _boolean(stream: io.BytesIO) -> bool:
-    return _byte(stream) != 0
+    (byte,) = take(stream, 1)
+    if byte > 1:
+        raise ValueError(f"{byte} is not a boolean")
+    return byte == 1
 
 
 def _float(stream: io.BytesIO) -> float:
-    return float(struct.unpack("<f", _take(stream, 4))[0])
+    return float(struct.unpack("<f", take(stream, 4))[0])
 
 
 def _double(stream: io.BytesIO) -> float:
-    return float(struct.unpack("<d", _take(stream, 8))[0])
+    return float(struct.unpack("<d", take(stream, 8))[0])
 
 
 def _bytes(stream: io.BytesIO) -> bytes:
-    return _take(stream, read_long(stream))
+    return take(stream, read_long(stream))
+
+
+def _text(stream: io.BytesIO) -> bytes:
+    text = _bytes(stream)
+    text.decode()  # text that is no UTF-8 is damage, whether or not the column is asked for
+    return text
 
 
 def _null(_: io.BytesIO) -> None:
@@ -107,12 +98,12 @@ def _null(_: io.BytesIO) -> None:
 _PRIMITIVES: dict[str, tuple[Type, Callable[[io.BytesIO], Any]]] = {
     "null": (UnknownType(), _null),
     "boolean": (BooleanType(), _boolean),
-    "int": (IntegerType(32), read_long),
-    "long": (IntegerType(64), read_long),
+    "int": (IntegerType(32), _integer(32)),
+    "long": (IntegerType(64), _integer(64)),
     "float": (FloatType(32), _float),
     "double": (FloatType(64), _double),
     "bytes": (BinaryType(), _bytes),
-    "string": (StringType(), _bytes),
+    "string": (StringType(), _text),
 }
 
 _LOGICAL: dict[tuple[str, str], Type] = {
@@ -211,11 +202,13 @@ class _Names:
     def array(self, schema: Mapping[str, Any], item: AvroType) -> AvroType:
         if schema.get("logicalType") != "map":
             part = item.named("element", schema.get("element-id"))
-            return AvroType(Column(name="", id=None, type="list", parts=(part,)), lambda s: _items(s, item.decode))
+            return AvroType(
+                Column(name="", id=None, type="list", parts=(part,)), lambda s: list(read_items(s, item.decode))
+            )
         if item.column.type != "struct" or item.is_optional or len(item.column.parts) != 2:
             raise ValueError("its schema has a map whose items are no records of key and value")
         column = Column(name="", id=None, type="map", parts=item.column.parts)
-        return AvroType(column, lambda stream: _with_keys(_items(stream, item.decode)))
+        return AvroType(column, lambda stream: _with_keys(list(read_items(stream, item.decode))))
 
 
 def _primitive(name: str, schema: Mapping[str, Any]) -> AvroType:
@@ -232,7 +225,7 @@ def _fixed(schema: Mapping[str, Any]) -> AvroType:
     if not isinstance(size, int) or size < 0:
         raise ValueError(f"its schema has a fixed type of size {size!r}")
     is_uuid = schema.get("logicalType") == "uuid" and size == 16
-    return _decimal(UuidType() if is_uuid else FixedType(size), lambda stream: _take(stream, size), schema)
+    return _decimal(UuidType() if is_uuid else FixedType(size), lambda stream: take(stream, size), schema)
 
 
 def _decimal(type_: Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[str, Any]) -> AvroType:
@@ -263,20 +256,10 @@ def _enum(symbols: list[str]) -> AvroType:
 
 
 def _map(schema: Mapping[str, Any], value: AvroType) -> AvroType:
-    key = AvroType(Column(name="", id=None, type=StringType()), _bytes)
+    key = AvroType(Column(name="", id=None, type=StringType()), _text)
     parts = (key.named("key", schema.get("key-id")), value.named("value", schema.get("value-id")))
     column = Column(name="", id=None, type="map", parts=parts)
-    return AvroType(column, lambda stream: _items(stream, lambda s: (key.decode(s), value.decode(s))))
-
-
-def _items(stream: io.BytesIO, decode: Callable[[io.BytesIO], Any]) -> list[Any]:
-    """Items in blocks, each behind its count; a negative count is followed by the block's bytes."""
-    items = []
-    while count := read_long(stream):
-        if count < 0:
-            read_long(stream)
-        items += [decode(stream) for _ in range(abs(count))]
-    return items
+    return AvroType(column, lambda stream: list(read_items(stream, lambda s: (key.decode(s), value.decode(s)))))
 
 
 def _with_keys(pairs: list[Any]) -> list[Any]:

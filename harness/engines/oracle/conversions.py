@@ -11,6 +11,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, TypeAlias
 
+from harness.engines.oracle.wkb import canonical
 from harness.schema import (
     BinaryType,
     BooleanType,
@@ -67,7 +68,7 @@ def iceberg_conversion(stored: Type, wanted: Type) -> Conversion | None:
         case UuidType(), StringType():
             return _uuid
         case GeometryType() | GeographyType(), BinaryType() | GeometryType() | GeographyType():
-            return _same
+            return canonical
         case ((BooleanType() | FixedType() | DateType() | TimeType() | BinaryType()), _) if stored == wanted:
             return _same
         case _:

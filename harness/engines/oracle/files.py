@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from harness.engines.oracle.avro_blocks import UnsupportedAvroError
 from harness.engines.oracle.avro_file import open_avro
-from harness.engines.oracle.avro_types import UnsupportedAvroError
 from harness.engines.oracle.orc_file import open_orc
 from harness.engines.oracle.parquet_file import open_parquet
 from harness.engines.oracle.stored import Row, StoredFile

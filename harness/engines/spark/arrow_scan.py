@@ -2,7 +2,7 @@
 
 These are Avro files, and what `native_reads.reads_natively` refuses of ORC and Parquet. A task reads one file after
 another, each as a whole, and hands its rows to Spark in batches of bounded size. The executors' Python needs harness
-with pyarrow and fastavro, and neither DuckDB nor a JVM gateway.
+with pyarrow, and neither DuckDB nor a JVM gateway.
 
 What goes wrong on an executor reaches the driver as text: `worker_errors.unwrap` gives back the error raised there.
 """

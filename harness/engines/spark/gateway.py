@@ -57,6 +57,10 @@ OPTIONS = {
     "ignoreMissingFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
+    # Local files by Hadoop's file system that looks at no `.name.crc` beside a file: a writer other than Hadoop leaves
+    # a stale one behind. Not from Hadoop's cache, which the session shares.
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
 }
 _ROW_INDEX_COLUMN = "_tmp_metadata_row_index"  # Spark's own name in a read schema: it fills such a column itself
 _MOST_SESSIONS = 32

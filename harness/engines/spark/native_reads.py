@@ -7,8 +7,9 @@ ORC goes by a list of types that were tried on Spark 4.3 against harness's reade
 - text in a file with `char` columns: Spark takes their blanks away, and the physical schema does not show them;
 - fixed: their length is checked by harness only.
 
-Parquet pages in Brotli are read by `arrow_scan` too, because Spark comes without that codec, and so are files in which
-the dotted path of a column may also be that of another.
+Geometries are read by `arrow_scan`, which gives them in one form (frontier F1.6): Spark's binary would be the stored
+bytes, and its own types are encoded anew. Parquet pages in Brotli are read by `arrow_scan` too, because Spark comes
+without that codec, and so are files in which the dotted path of a column may also be that of another.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from harness.engines.arrow_files import variants
+from harness.engines.arrow_files import geometries, variants
 from harness.engines.data_files import FileName, look_at
 from harness.engines.spark.arrow_heads import parquet_codecs, read_orc_traits
 from harness.physical import walk_stored
@@ -69,7 +70,7 @@ def reads_natively(
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError: a footer cannot be read; naming the file.
     """
-    if any(variants(fields, sources)):
+    if any(variants(fields, sources)) or any(geometries(fields, sources)):
         return False
     places = {source.place for source in sources if isinstance(source, Stored)}
     used = [schema[place] for place in sorted(places)]

@@ -16,7 +16,7 @@ from harness import errors
 from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError
 
 _MARK = re.compile(r"\[harness:([A-Za-z0-9_-]+=*)\]")
-_LACKING = re.compile(r"No module named '(harness|numpy|pyarrow|fastavro|fsspec|pyroaring)\b")
+_LACKING = re.compile(r"No module named '(harness|numpy|pyarrow|fsspec|pyroaring)\b")
 _FAILED_READ = re.compile(r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+)\.(?=\s|$)")
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 _NO_DAMAGE = re.compile(

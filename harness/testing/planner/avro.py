@@ -1,26 +1,19 @@
-"""Avro container files, with records by field id.
-
-fastavro decodes; what it makes of logical types (dates outside its calendar are errors, for one) is kept away by
-taking them out of the header first (iceberg 2.15).
-"""
+"""Avro container files, with records by field id, decoded value by value as the schema says."""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import fastavro
-
+from harness.engines.oracle.avro_blocks import UnsupportedAvroError, open_container, read_items, read_long, take
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
 
 Record: TypeAlias = dict[int | str, Any]
 """Values by field id, or by name where the writer gave no id (iceberg 2.1); in the writer's order."""
-
-_MAGIC = b"Obj\x01"
-_CODECS = frozenset({"null", "deflate", "snappy", "zstandard", "bzip2", "xz"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +50,16 @@ def read_avro(data: bytes, *, file: str) -> AvroFile:
     if data[:4] == b"AGS1":
         raise EncryptedTableError("Cannot read an encrypted file", cause="EncryptedTable", file=file)
     try:
-        header, sync, start = _header(data)
+        container = open_container(data)
+        header = {key: value.decode("utf-8", "replace") for key, value in container.header.items()}
         schema = json.loads(header.pop("avro.schema"))
-        codec = header.get("avro.codec", "null") or "null"
-        if codec not in _CODECS:
-            message = f"Cannot read Avro file: codec {codec!r} is not known"
-            raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 2.14")
-        plain = {"avro.schema": json.dumps(_without_logical_types(schema)), "avro.codec": codec}
-        stream = io.BytesIO(_MAGIC + _encoded(plain) + sync + data[start:])
         names: dict[str, Any] = {}
         _collect_names(schema, names)
-        records = tuple(_by_id(schema, record, names) for record in fastavro.reader(stream))
-    except UnsupportedError:
-        raise
-    except Exception as error:  # fastavro lets through whatever it stumbles over
+        records = tuple(container.records(lambda block: _decoded(schema, block, names)))
+    except UnsupportedAvroError as error:
+        message = f"Cannot read Avro file: {error}"
+        raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 2.14") from error
+    except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise CorruptFileError(
             f"Cannot decode Avro file: {error!r}", cause="CorruptManifest", file=file, rule="iceberg 2.14"
         ) from error
@@ -84,70 +73,61 @@ def value_of(record: Record, field_id: int, *names: str) -> Any:
     return next((record[name] for name in names if name in record), None)
 
 
-def _header(data: bytes) -> tuple[dict[str, str], bytes, int]:
-    stream = io.BytesIO(data)
-    if stream.read(4) != _MAGIC:
-        raise ValueError("it does not begin like one")
-    header: dict[str, str] = {}
-    while (count := _read_long(stream)) != 0:
-        if count < 0:
-            _read_long(stream)  # bytes of the block
-        for _ in range(abs(count)):
-            key = _read_bytes(stream).decode()
-            header[key] = _read_bytes(stream).decode("utf-8", "replace")
-    sync = stream.read(16)
-    if len(sync) != 16:
-        raise ValueError("it ends within its header")
-    return header, sync, stream.tell()
-
-
-def _read_long(stream: io.BytesIO) -> int:
-    number = shift = 0
-    while True:
-        (byte,) = stream.read(1)
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1)
-
-
-def _read_bytes(stream: io.BytesIO) -> bytes:
-    length = _read_long(stream)
-    data = stream.read(length) if length >= 0 else b""
-    if len(data) != length:
-        raise ValueError("it ends within its header")
-    return data
-
-
-def _encoded(header: Mapping[str, str]) -> bytes:
-    parts = [_long(len(header))]
-    for key, value in header.items():
-        parts += [_long(len(key.encode())), key.encode(), _long(len(value.encode())), value.encode()]
-    return b"".join((*parts, _long(0)))
-
-
-def _long(number: int) -> bytes:
-    rest, out = number << 1, bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes((*out, rest))
-
-
-def _without_logical_types(schema: Any) -> Any:
+def _decoded(schema: Any, block: io.BytesIO, names: Mapping[str, Any]) -> Any:
+    """The next value. Logical types have no say (iceberg 2.15)."""
     match schema:
-        case dict():
-            return {k: _without_logical_types(v) for k, v in schema.items() if k not in ("logicalType", "default")}
         case list():
-            return [_without_logical_types(item) for item in schema]
+            branch = read_long(block)
+            if not 0 <= branch < len(schema):
+                raise ValueError(f"branch {branch} of a union of {len(schema)}")
+            return _decoded(schema[branch], block, names)
+        case {"type": "record", "fields": fields}:
+            return {_key(f): _decoded(f["type"], block, names) for f in fields}
+        case {"type": "array", "items": items}:
+            return list(read_items(block, lambda block: _decoded(items, block, names)))
+        case {"type": "map", "values": values}:
+            pairs = read_items(block, lambda block: (_text(block), _decoded(values, block, names)))
+            return dict(pairs)
+        case {"type": "fixed", "size": size}:
+            return take(block, size)
+        case {"type": "enum", "symbols": symbols}:
+            return dict(enumerate(symbols))[read_long(block)]
+        case {"type": inner}:
+            return _decoded(inner, block, names)
+        case str() if schema in _PRIMITIVES:
+            return _PRIMITIVES[schema](block)
         case _:
-            return schema
+            return _decoded(names[schema.rpartition(".")[2]], block, names)
+
+
+def _bytes(block: io.BytesIO) -> bytes:
+    return take(block, read_long(block))
+
+
+def _text(block: io.BytesIO) -> str:
+    return _bytes(block).decode()
+
+
+def _boolean(block: io.BytesIO) -> bool:
+    return (False, True)[take(block, 1)[0]]
+
+
+_PRIMITIVES: dict[str, Callable[[io.BytesIO], Any]] = {
+    "null": lambda _: None,
+    "boolean": _boolean,
+    "int": read_long,
+    "long": read_long,
+    "float": lambda block: struct.unpack("<f", take(block, 4))[0],
+    "double": lambda block: struct.unpack("<d", take(block, 8))[0],
+    "bytes": _bytes,
+    "string": _text,
+}
 
 
 def _collect_names(schema: Any, names: dict[str, Any]) -> None:
     for part in _parts(schema):
         if isinstance(part, dict) and "name" in part and part.get("type") in ("record", "fixed", "enum"):
-            names[part["name"]] = part
+            names[part["name"].rpartition(".")[2]] = part
         _collect_names(part, names)
 
 
@@ -173,24 +153,12 @@ def _plain(schema: Any, names: Mapping[str, Any]) -> Any:
         case list():
             branches = [branch for branch in schema if branch != "null"]
             return _plain(branches[0], names) if len(branches) == 1 else {}
-        case str() if schema in names:
-            return names[schema]
+        case str() if schema.rpartition(".")[2] in names:
+            return names[schema.rpartition(".")[2]]
         case {"type": (dict() | list()) as inner}:
             return _plain(inner, names)
         case _:
             return schema
-
-
-def _by_id(schema: Any, value: Any, names: Mapping[str, Any]) -> Any:
-    if value is None:
-        return None
-    match _plain(schema, names):
-        case {"type": "record", "fields": fields}:
-            return {_key(f): _by_id(f["type"], value[f["name"]], names) for f in fields}
-        case {"type": "array", "items": items}:
-            return [_by_id(items, item, names) for item in value]
-        case _:
-            return value
 
 
 def _field_id(field: Mapping[str, Any]) -> int | None:

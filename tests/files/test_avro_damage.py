@@ -1,0 +1,172 @@
+"""Damage of Avro files that no checksum tells: what a value's type does not allow is an error of every reader.
+
+The bytes are written by hand from the Avro specification: numbers are zigzag (1 is 02, -1 is 01, -2 is 03).
+"""
+
+from __future__ import annotations
+
+import bz2
+import json
+import lzma
+import zlib
+
+import cramjam
+import pytest
+
+from harness.engines.oracle.avro_file import open_avro
+from harness.errors import CorruptFileError, HarnessError
+from harness.files.avro import read_avro
+from harness.iceberg.avro import open_container
+from harness.iceberg.avro_decoding import Wanted
+from harness.testing.planner import avro as planner
+
+SYNC = bytes(range(16))
+
+
+def number(value):
+    rest, encoded = (value << 1) ^ (value >> 63), bytearray()
+    while rest > 0x7F:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes((*encoded, rest))
+
+
+def container(type_, count, block, codec="null"):
+    """A file of records of one field; `block` as it stands in the file."""
+    schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": type_, "field-id": 1}]}
+    header = {"avro.schema": json.dumps(schema).encode(), "avro.codec": codec.encode()}
+    pairs = b"".join(number(len(k)) + k.encode() + number(len(v)) + v for k, v in header.items())
+    return b"Obj\x01" + number(2) + pairs + b"\0" + SYNC + number(count) + number(len(block)) + block + SYNC
+
+
+def data_file(data):
+    return read_avro(data, file="f")[1].column("a").to_pylist()
+
+
+def oracle(data):
+    return [row[0] for row in open_avro(data).rows]
+
+
+def manifest(data):
+    return [row[0] for row in open_container(data, file="f").records((Wanted(1),))]
+
+
+def planned(data):
+    return [record[1] for record in planner.read_avro(data, file="f").records]
+
+
+READERS = [data_file, oracle, manifest, planned]
+OPTIONAL, LAST = ["null", "long"], ["long", "null"]
+ARRAY = {"type": "array", "items": "long"}
+MAP = {"type": "map", "values": "long"}
+
+DAMAGE = {
+    "branch -1": (OPTIONAL, 1, b"\x01\x04"),
+    "branch -2, which counted from the end is null": (OPTIONAL, 1, b"\x03"),
+    "branch 2": (OPTIONAL, 1, b"\x04\x04"),
+    "branch -1 of null last": (LAST, 1, b"\x01"),
+    "rest of a block": (OPTIONAL, 2, b"\x02\x02\x00\x06"),
+    "fewer records than counted": ("long", 3, b"\x02\x04"),
+    "boolean 2": ("boolean", 1, b"\x02"),
+    "negative length of a text": ("string", 1, b"\x01"),
+    "negative length of bytes": ("bytes", 1, b"\x01"),
+    "text longer than its block": ("string", 1, b"\x06ab"),
+    "text that is no UTF-8": ("string", 1, b"\x02\xff"),
+    "number of more than ten bytes": ("long", 1, b"\xff" * 10 + b"\x01"),
+    "array longer than its block": (ARRAY, 1, b"\x06\x02\x04"),
+    "double that is cut": ("double", 1, bytes(7)),
+    "fixed that is cut": ({"type": "fixed", "name": "f", "size": 4}, 1, bytes(3)),
+    "enum symbol -1": ({"type": "enum", "name": "e", "symbols": ["A", "B"]}, 1, b"\x01"),
+    "enum symbol 2": ({"type": "enum", "name": "e", "symbols": ["A", "B"]}, 1, b"\x04"),
+    "key that is no UTF-8": (MAP, 1, b"\x02\x02\xff\x02\x00"),
+}
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(("type_", "count", "block"), DAMAGE.values(), ids=DAMAGE)
+def test_what_a_type_does_not_allow(read, type_, count, block):
+    with pytest.raises(ValueError if read is oracle else CorruptFileError):
+        read(container(type_, count, block))
+
+
+BEYOND = {
+    "int of 33 bits": ("int", number(2**32)),
+    "date of 33 bits": ({"type": "int", "logicalType": "date"}, number(-(2**31) - 1)),
+    "long of 65 bits": ("long", b"\xfe" + b"\xff" * 8 + b"\x03"),
+    "block of items that is shorter than it says": (ARRAY, b"\x01\x04\x02\x00"),
+    "block of items of negative length": (ARRAY, b"\x01\x01\x02\x00"),
+}
+
+
+@pytest.mark.parametrize("read", [data_file, oracle])
+@pytest.mark.parametrize(("type_", "block"), BEYOND.values(), ids=BEYOND)
+def test_what_only_readers_of_data_look_at(read, type_, block):
+    """Manifests have ids beyond a long, and their other numbers are checked where they are used."""
+    with pytest.raises(ValueError if read is oracle else CorruptFileError):
+        read(container(type_, 1, block))
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_items_in_blocks_of_a_size(read):
+    assert read(container(ARRAY, 2, b"\x01\x02\x02\x02\x04\x00" + b"\x00")) == [[1, 2], []]
+
+
+@pytest.mark.parametrize("read", [data_file, oracle, planned])
+def test_a_record_may_be_without_bytes(read):
+    assert read(container("null", 3, b"")) == [None, None, None]
+
+
+def test_a_count_of_values_without_bytes_is_bounded():
+    with pytest.raises(CorruptFileError, match="items in 0 bytes"):
+        data_file(container("null", 2**62, b""))
+
+
+PLAIN = b"\x02\x04\x06"
+
+
+def deflated(data):
+    return zlib.compress(data)[2:-4]
+
+
+BLOCKS = {
+    "snappy": lambda data: bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big"),
+    "deflate": deflated,
+    "zstandard": lambda data: bytes(cramjam.zstd.compress(data)),
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+}
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("codec", BLOCKS)
+def test_a_block_ends_with_its_compressed_data(read, codec):
+    block = BLOCKS[codec](PLAIN)
+    assert read(container("long", 3, block, codec)) == [1, 2, 3]
+    for damaged in (block + b"x", block[:-1], b""):
+        with pytest.raises(ValueError if read is oracle else CorruptFileError):
+            read(container("long", 3, damaged, codec))
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("length", range(5))
+def test_what_pythons_writers_leave_behind_deflate(read, length):
+    """They cut `zlib.compress` by two bytes in front and one at the end, or not at all."""
+    block = deflated(PLAIN) + zlib.adler32(PLAIN).to_bytes(4, "big")[:length]
+    assert read(container("long", 3, block, "deflate")) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_the_checksum_of_snappy_counts(read):
+    block = BLOCKS["snappy"](PLAIN)
+    assert block[-5:-4] == b"\x06"
+    with pytest.raises(ValueError if read is oracle else CorruptFileError, match="checksum is wrong"):
+        read(container("long", 3, block[:-5] + b"\x08" + block[-4:], "snappy"))
+
+
+def test_damage_names_the_column():
+    inner = {"type": "record", "name": "i", "fields": [{"name": "b", "type": "boolean"}]}
+    with pytest.raises(HarnessError) as caught:
+        data_file(container(inner, 1, b"\x09"))
+    assert str(caught.value) == (
+        "Cannot decode Avro file: 9 is not a boolean; restore it [CorruptDataFile; file f, field a.b]"
+    )

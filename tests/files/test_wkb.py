@@ -1,0 +1,135 @@
+"""One form of well-known binary (frontier F1.5 to F1.7): harness's, the oracle's and DuckDB's."""
+
+from __future__ import annotations
+
+import struct
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.engines.oracle.wkb import canonical
+from harness.errors import CorruptFileError
+from harness.files.wkb import canonical_wkb
+
+XY, XYZ = "000000000000f03f0000000000000040", "000000000000f03f00000000000000400000000000000840"
+BIG_XY, BIG_XYZ = "3ff00000000000004000000000000000", "3ff000000000000040000000000000004008000000000000"
+
+
+def in_duckdb(data):
+    with duckdb.connect() as connection:
+        return connection.execute("SELECT st_aswkb(st_geomfromwkb(?::BLOB))", [data]).fetchone()[0]
+
+
+# DuckDB before 2.0 lets some bytes pass that are no geometry; it is not asked to read any.
+FORMS = [canonical_wkb, canonical, *([] if duckdb.__version__.startswith("1.") else [in_duckdb])]
+
+SAME = {
+    "little-endian": (f"0101000000{XY}", f"0101000000{XY}"),
+    "big-endian": (f"0000000001{BIG_XY}", f"0101000000{XY}"),
+    "flag of Z": (f"0101000080{XYZ}", f"01e9030000{XYZ}"),
+    "flag of Z, big-endian": (f"0080000001{BIG_XYZ}", f"01e9030000{XYZ}"),
+    "flag of M": (f"0101000040{XYZ}", f"01d1070000{XYZ}"),
+    "flags of Z and M": (f"01010000c0{XY}{XY}", f"01b90b0000{XY}{XY}"),
+    "SRID": (f"0101000020e6100000{XY}", f"0101000000{XY}"),
+    "SRID, big-endian": (f"0020000001000010e6{BIG_XY}", f"0101000000{XY}"),
+    "ISO Z": (f"01e9030000{XYZ}", f"01e9030000{XYZ}"),
+    "ISO ZM, big-endian": (f"0000000bb9{BIG_XY}{BIG_XY}", f"01b90b0000{XY}{XY}"),
+    "empty point": ("0101000000" + "000000000000f87f" * 2, "0101000000" + "000000000000f87f" * 2),
+    "line": (f"000000000200000002{BIG_XY}{BIG_XY}", f"010200000002000000{XY}{XY}"),
+    "empty line": ("010200000000000000", "010200000000000000"),
+    "polygon": (f"00000000030000000100000001{BIG_XY}", f"01030000000100000001000000{XY}"),
+    "polygon of an empty ring": ("01030000000100000000000000", "01030000000100000000000000"),
+    "parts in other orders": (
+        f"0000000004000000020101000000{XY}0000000001{BIG_XY}",
+        "010400000002000000" + f"0101000000{XY}" * 2,
+    ),
+    "collection in a collection": (
+        f"01070000800100000000800000070000000101010000a0e6100000{XYZ}",
+        f"01ef0300000100000001ef0300000100000001e9030000{XYZ}",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("stored", "expected"), SAME.values(), ids=SAME)
+def test_one_form(form, stored, expected):
+    assert form(bytes.fromhex(stored)).hex() == expected
+
+
+OTHERS = {
+    "nothing": "",
+    "byte order alone": "01",
+    "cut in its code": "010100",
+    "cut in a coordinate": f"0101000000{XY[:-2]}",
+    "a byte more": f"0101000000{XY}00",
+    "a count without points": "010200000001000000",
+    "a count without parts": "010400000001000000",
+    "type 8": "010800000000000000",
+    "type 0": f"0100000000{XY}",
+    "four thousand": f"01a10f0000{XY}",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("stored", OTHERS.values(), ids=OTHERS)
+def test_what_is_no_geometry(form, stored):
+    with pytest.raises((ValueError, CorruptFileError, duckdb.Error)):
+        form(bytes.fromhex(stored))
+
+
+PARTS = {
+    "a multi-point of a line": "010400000001000000" + "010200000000000000",
+    "a multi-line of a point": f"0105000000010000000101000000{XY}",
+    "a part in space of a whole in the plane": f"01070000000100000001e9030000{XYZ}",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("stored", PARTS.values(), ids=PARTS)
+def test_parts_that_do_not_fit(form, stored):
+    with pytest.raises((ValueError, CorruptFileError, duckdb.Error)):
+        form(bytes.fromhex(stored))
+
+
+def test_no_byte_order():
+    for form in (canonical_wkb, canonical):
+        with pytest.raises((ValueError, CorruptFileError), match="byte order"):
+            form(bytes.fromhex(f"0201000000{XY}"))
+
+
+@st.composite
+def geometries(draw, kinds=tuple(range(1, 8)), dimensions=None, depth=2):
+    """Any geometry, of the kinds and with the dimensions (Z, M) that are given."""
+    order = draw(st.sampled_from("<>"))
+    kind = draw(st.sampled_from([k for k in kinds if depth or k <= 3]))
+    z, m = dimensions or draw(st.tuples(st.booleans(), st.booleans()))
+    iso, srid = draw(st.booleans()), draw(st.booleans())
+    code = kind + (1000 * z + 2000 * m if iso else z << 31 | m << 30) + (srid << 29)
+    head = struct.pack(f"{order}BI", order == "<", code) + (struct.pack(f"{order}I", 4326) if srid else b"")
+
+    def points(count):
+        numbers = [draw(st.sampled_from((0.0, -0.0, 1.5, -2.25, 1e300))) for _ in range(count * (2 + z + m))]
+        return struct.pack(f"{order}{len(numbers)}d", *numbers)
+
+    def counted(parts):
+        return struct.pack(f"{order}I", len(parts)) + b"".join(parts)
+
+    count = draw(st.integers(0, 2))
+    match kind:
+        case 1:
+            return head + points(1)
+        case 2:
+            return head + counted([points(1) for _ in range(count)])
+        case 3:
+            return head + counted([counted([points(1)] * 2) for _ in range(count)])
+        case _:
+            inner = (kind - 3,) if kind < 7 else kinds
+            return head + counted([draw(geometries(inner, (z, m), depth - 1)) for _ in range(count)])
+
+
+@given(geometries())
+def test_harness_and_the_oracle_agree(data):
+    assert canonical_wkb(data) == canonical(data)
+    assert canonical_wkb(canonical_wkb(data)) == canonical_wkb(data)
