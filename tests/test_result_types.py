@@ -42,7 +42,9 @@ ROW = {"id": 2**62, "tn": 1, "tz": 1, "f": b"ab", "l": [1, None], "lf": [b"cd"],
 LONGEST = "9" * 38
 LONG = "1" + "0" * 38
 
-each = pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.type}: {case.sql}") for case in HERE])
+NAMES = [f"{case.type}: {case.sql}".replace(" ", "_") for case in HERE]
+
+each = pytest.mark.parametrize("case", HERE, ids=NAMES)
 
 
 def query(case: Case) -> str:
@@ -286,6 +288,11 @@ def test_a_users_connection_gets_the_same_types():
     with duckdb.connect() as connection:
         rows = pa.table(harness.sql("SELECT sum(1) AS s, true AS b, '1'::BIT AS t", connection=connection))
     assert rows.schema.types == [pa.decimal128(38, 0), pa.bool_(), pa.string()]
+
+
+def test_harness_own_connection_gets_the_types_of_the_page():
+    rows = pa.table(harness.sql("SELECT true AS b, [false] AS l, gen_random_uuid() AS u, '1'::JSON AS j"))
+    assert [str(type_) for type_ in rows.schema.types] == ["bool", "list<l: bool>", "string", "string"]
 
 
 def test_relations_of_tables_have_booleans(tmp_path):
