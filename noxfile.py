@@ -108,7 +108,7 @@ def _into_readme(matrix: str) -> None:
 
 @nox.session
 def mutations(session: nox.Session) -> None:
-    """Seeded faults in planning and lowering, each of which scenarios or properties must catch. Slow."""
+    """Seeded faults in planning, lowering and queries, which scenarios, properties or a test must catch. Slow."""
     session.install("-e", ".[dev]")
     _pytest(session, "-m", "mutation", "tests/mutations")
 

@@ -55,7 +55,7 @@ class DuckDBEngine(Engine, Protocol):
         """The result of a query in DuckDB's dialect that reads plans by name."""
 
     def columns_of(self, text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str], ...]:
-        """Name and DuckDB type of the columns that `query` would give; reads no file."""
+        """Name and DuckDB type of the query's columns, before `query` casts any; reads no file."""
 
 
 class SparkEngine(Engine, Protocol):

@@ -80,10 +80,14 @@ def sql(
     The conditions that concern one table reach its planning, so that files and row groups are skipped; the whole query
     then runs on the engine. Each mention of a table is planned by itself.
 
-    On Spark a query means what it means on DuckDB, and its columns have the names and types that they have there (a
-    HUGEINT is a DECIMAL(38, 0)); what Spark might answer differently is refused (`harness.transpile` says what it
-    knows). It runs under ANSI mode, in time zone UTC, whatever the session's settings are, and sees only `tables`.
-    A query in Spark's own dialect is run by Spark as it is written, and on DuckDB as sqlglot translates it.
+    Columns of types that only DuckDB reads leave in another one: sums of integers, which are HUGEINT, as DECIMAL(38,0).
+    An integer of more digits fails with an error that names the column, once the rows are asked for.
+    `docs/reference/result-types.md` shows all types.
+
+    On Spark a query means what it means on DuckDB, and its columns have the names and types that they have there; what
+    Spark might answer differently is refused (`harness.transpile` says what it knows). It runs under ANSI mode, in time
+    zone UTC, whatever the session's settings are, and sees only `tables`. A query in Spark's own dialect is run by
+    Spark as it is written, and on DuckDB as sqlglot translates it.
 
     Args:
         query: one statement that only reads.
@@ -97,7 +101,8 @@ def sql(
     Raises:
         RequestError: the query cannot be parsed, or writes; there is no such engine, or none
             for queries; an argument is for the other one.
-        UnsupportedError: Spark might answer differently than DuckDB; the message names the construct.
+        UnsupportedError: Spark might answer differently than DuckDB; the message names the construct. Or a column of
+            the result cannot leave DuckDB; the message names it.
         HarnessError: as for `Snapshot.plan`.
         duckdb.Error: DuckDB refuses the query, such as for an unknown column.
     """

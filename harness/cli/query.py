@@ -52,16 +52,45 @@ def sql(
 def run(query: str, tables: dict[str, Any], dialect: str = "duckdb") -> pa.RecordBatchReader:
     """The rows of the query: run to its end, so that an error comes before the first row is written.
 
+    Their types are those of `docs/reference/result-types.md`: UUIDs and JSON are no text here, as files can say so.
+
     Raises:
         EngineError: DuckDB refuses the query, or fails on a row.
         HarnessError: see `harness.sql`.
     """
     import duckdb
 
+    from harness.engines.duckdb.engine import connect
+
     try:
-        return pa.RecordBatchReader.from_stream(harness.sql(query, dialect=dialect, **tables))
+        result = harness.sql(query, dialect=dialect, connection=connect(lossless=True), **tables)
+        return with_booleans(pa.RecordBatchReader.from_stream(result))
     except duckdb.Error as error:
         raise EngineError(f"DuckDB cannot run the query: {error}") from error
+
+
+def with_booleans(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The rows, with booleans where DuckDB's Arrow output has bytes for them: files would say that they are numbers."""
+    return rows.cast(pa.schema([field.with_type(_with_booleans(field.type)) for field in rows.schema]))
+
+
+def _with_booleans(type_: pa.DataType) -> pa.DataType:
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.bool_() if type_.extension_name == "arrow.bool8" else type_
+    parts = [_with_booleans(type_.field(i).type) for i in range(type_.num_fields)]
+    if all(part.equals(type_.field(i).type) for i, part in enumerate(parts)):
+        return type_
+    match type_:
+        case pa.StructType():
+            return pa.struct([field.with_type(part) for field, part in zip(type_, parts, strict=True)])
+        case pa.ListType():
+            return pa.list_(type_.value_field.with_type(parts[0]))
+        case pa.FixedSizeListType():
+            return pa.list_(type_.value_field.with_type(parts[0]), type_.list_size)
+        case pa.MapType():
+            return pa.map_(*(_with_booleans(part) for part in (type_.key_type, type_.item_type)))
+        case _:  # a union, which Arrow does not cast
+            return type_
 
 
 def pairs_of_tables(values: list[str] | None) -> dict[str, str]:

@@ -4,7 +4,7 @@
     boolean                   true, false
     integer                   number; text outside ±2^53, where JSON readers would round
     float, double             number, the shortest that reads back the same; text "NaN", "Infinity", "-Infinity"
-    decimal                   text, with its scale: "1.50"
+    decimal                   text, with its scale: "1.50"; without a fraction, as integers: DuckDB's sums of integers
     date, time, timestamp     text, ISO 8601: "2024-01-31", "12:30:00.5", "2024-01-31T12:30:00.000001"
     timestamp with time zone  the instant in UTC: "2024-01-31T12:30:00Z"
     interval, duration        text, ISO 8601: "P1M2DT3.5S"
@@ -51,6 +51,8 @@ def json_values(array: pa.Array) -> list[Any]:
         return [json_values(pa.array([scalar.value.as_py()], scalar.value.type))[0] for scalar in array]
     if kind.is_temporal(type_):
         return _temporal(array)
+    if kind.is_decimal(type_) and type_.scale == 0:
+        return [None if v is None else plain(int(v)) for v in array.to_pylist()]
     if kind.is_floating(type_):
         # As text and back: the shortest text of a 32-bit float, not the long text of its 64-bit double.
         narrow = _FLOATS[type_.bit_width]

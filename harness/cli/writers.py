@@ -13,6 +13,7 @@ How single values look is in `harness.cli.values`.
 from __future__ import annotations
 
 import enum
+import io
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
@@ -162,7 +163,22 @@ def _write_parquet(rows: pa.RecordBatchReader, stream: BinaryIO) -> None:
             for batch in rows:
                 writer.write_batch(batch)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        for field in rows.schema:
+            _check_parquet(field)
         raise RequestError(f"Cannot write rows as parquet: {error}; cast the column in the query") from error
+
+
+def _check_parquet(field: pa.Field) -> None:
+    import pyarrow.parquet as pq
+
+    try:
+        pq.ParquetWriter(io.BytesIO(), pa.schema([field])).close()
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        raise RequestError(
+            f"Cannot write rows as parquet: it cannot hold column {field.name!r}, of type {field.type}; cast it in the "
+            "query, with CAST(... AS VARCHAR)",
+            field=field.name,
+        ) from error
 
 
 class _Sink:

@@ -34,7 +34,7 @@ class HarnessSession:
     def connection(self) -> duckdb.DuckDBPyConnection:
         """This test's own DuckDB connection, under the settings that harness reads with."""
         if self._connection is None:
-            self._connection = connect()
+            self._connection = connect(lossless=False)
         return self._connection
 
     @property

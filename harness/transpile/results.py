@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from harness.errors import UnsupportedError
 from harness.schema import (
@@ -12,12 +13,17 @@ from harness.schema import (
     DateType,
     DecimalType,
     Field,
+    FixedType,
     FloatType,
     IntegerType,
+    ListType,
+    MapType,
     StringType,
+    StructType,
     TimestampType,
     TimeType,
     Type,
+    UnknownType,
     UuidType,
 )
 from harness.transpile.queries import Query
@@ -38,6 +44,7 @@ _TYPES: dict[str, Type] = {
     "DATE": DateType(),
     "TIME": TimeType(),
     "TIMESTAMP": TimestampType(),
+    "TIMESTAMP_NS": TimestampType("ns"),
     "TIMESTAMP WITH TIME ZONE": TimestampType(utc=True),
 }
 
@@ -58,7 +65,7 @@ def result_columns(query: Query, described: Sequence[tuple[str, str]]) -> tuple[
             f"not {', '.join(name or '?' for name in query.names)}"
         )
     return tuple(
-        Field(id=place, name=name, type=_agreed(name, type_, shown))
+        Field(id=place, name=name, type=_agreed(name, _given_out(type_), shown))
         for place, ((name, shown), type_) in enumerate(zip(described, query.types, strict=True), 1)
     )
 
@@ -70,10 +77,31 @@ def _is_same(own: str | None, shown: str) -> bool:
     return re.fullmatch(re.escape(own) + r"[_:]\d+", shown, re.IGNORECASE) is not None
 
 
+def _given_out(type_: Type) -> Type:
+    """A type as results of DuckDB have it, which know neither the length of bytes nor the zone of nanos."""
+    match type_:
+        case FixedType():
+            return BinaryType()
+        case TimestampType(unit="ns"):
+            return TimestampType("ns")
+        case StructType(fields=fields):
+            return StructType(tuple(_given_out_field(f) for f in fields))
+        case ListType(element=element):
+            return ListType(_given_out_field(element))
+        case MapType(key=key, value=value):
+            return MapType(_given_out_field(key), _given_out_field(value))
+        case _:
+            return type_
+
+
+def _given_out_field(field: Field) -> Field:
+    return replace(field, type=_given_out(field.type))
+
+
 def _agreed(name: str, type_: Type, shown: str) -> Type:
     expected = _type_of(shown)
     match type_, expected:
-        case _, None:
+        case (_, None) | (UnknownType(), _):
             return type_
         case ((IntegerType() | DecimalType()), (IntegerType() | DecimalType())) if _scale(type_) == _scale(expected):
             return expected

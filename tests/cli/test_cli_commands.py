@@ -67,7 +67,7 @@ def calls(monkeypatch) -> list:
         made.append(("open", location, options))
         return StandInTable(made)
 
-    def sql(query, *, dialect, **tables):
+    def sql(query, *, dialect, connection, **tables):
         made.append(("sql", query, dialect, sorted(tables)))
         return pa.table({"n": [1, None], "d": pa.array([Decimal("1.50"), None])})
 
@@ -191,7 +191,9 @@ def test_sql_to_a_file(calls, capfd, tmp_path):
 def test_a_failed_query_leaves_the_output_file_alone(calls, capfd, tmp_path, monkeypatch):
     path = tmp_path / "out.jsonl"
     path.write_text("before")
-    monkeypatch.setitem(vars(harness), "sql", lambda query, *, dialect: pa.table([[1], [2]], names=["a", "a"]))
+    monkeypatch.setitem(
+        vars(harness), "sql", lambda query, *, dialect, connection: pa.table([[1], [2]], names=["a", "a"])
+    )
     assert main(["sql", "SELECT 1", "--format", "jsonl", "--output-file", str(path)]) == 2
     assert path.read_text() == "before"
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.jsonl"]
@@ -296,7 +298,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly():
     # More rows than a pipe holds, so that the writer notices.
     program = (
         "import sys, pyarrow as pa, harness;"
-        "harness.sql = lambda query, *, dialect: pa.table({'n': range(300_000)});"
+        "harness.sql = lambda query, *, dialect, connection: pa.table({'n': range(300_000)});"
         "from harness.cli import main;"
         "sys.exit(main(['sql', 'SELECT 1', '--format', 'csv']))"
     )

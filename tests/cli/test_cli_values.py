@@ -31,6 +31,11 @@ UTC = datetime.UTC
         pytest.param(pa.array([0.1, 3.4028235e38, 1e-45], pa.float32()), [0.1, 3.4028235e38, 1e-45], id="float"),
         pytest.param(pa.array([Decimal("1.50"), Decimal("0E-2"), None]), ["1.50", "0.00", None], id="decimal"),
         pytest.param(
+            pa.array([Decimal(7), Decimal(2**53 + 1), None], pa.decimal128(38, 0)),
+            [7, "9007199254740993", None],
+            id="decimal without a fraction",
+        ),
+        pytest.param(
             pa.array([Decimal("0.0000000001")], pa.decimal128(38, 10)), ["0.0000000001"], id="decimal without exponent"
         ),
         pytest.param(pa.array(["", "ä\n", None]), ["", "ä\n", None], id="string"),

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 class Fault:
     """One wrong edit.
 
-    file: below `harness/`. before: text that occurs once in it; after: what stands there instead.
+    file: below `harness/`. before: text that occurs once in it; after: what stands there instead. test: the file of
+    tests that catches it, where neither scenarios nor properties reach: they read tables, and know nothing of queries.
     """
 
     name: str
     file: str
     before: str
     after: str
+    test: str | None = None
 
 
 FAULTS = (
@@ -451,15 +453,87 @@ FAULTS = (
         "    if position > len(block):\n",
     ),
     Fault(
-        "DuckDB converts binary columns of files with GeoParquet metadata",
-        "engines/geoparquet.py",
-        'connection.execute(f"SET {CONVERSION} = false")',
-        'connection.execute(f"SET {CONVERSION} = true")',
-    ),
-    Fault(
         "geometries come in whatever form they are stored",
         "engines/duckdb/columns.py",
         'else f"st_aswkb(st_geomfromwkb({access}))"',
         "else access",
+    ),
+    # Types of the results of queries.
+    Fault(
+        "sums of integers leave DuckDB in bytes that only it reads",
+        "engines/duckdb/result_types.py",
+        '    "hugeint": _WHOLE,\n',
+        "",
+        test="tests/test_result_types.py",
+    ),
+    Fault(
+        "unsigned integers of 128 bits leave DuckDB in bytes that only it reads",
+        "engines/duckdb/result_types.py",
+        '    "uhugeint": _WHOLE,\n',
+        "",
+        test="tests/test_result_types.py",
+    ),
+    Fault(
+        "the zone of a time of day is dropped",
+        "engines/duckdb/result_types.py",
+        '    "time with time zone": "VARCHAR",\n',
+        '    "time with time zone": "TIME",\n',
+        test="tests/test_result_types.py",
+    ),
+    Fault(
+        "bits leave DuckDB in bytes that only it reads",
+        "engines/duckdb/result_types.py",
+        '    "bit": "VARCHAR",\n',
+        '    "bit": "BLOB",\n',
+        test="tests/test_result_types.py",
+    ),
+    Fault(
+        "an integer of too many digits is null",
+        "engines/duckdb/result_types.py",
+        """, error({sqltext.text(problem)}))\"""",
+        """)\"""",
+        test="tests/test_result_types.py",
+    ),
+    Fault(
+        "only the first of two columns is cast",
+        "engines/duckdb/result_types.py",
+        "casts = [_target(stored, name) for name, stored in columns]",
+        "casts = [_target(stored, name) if place == 0 else None for place, (name, stored) in enumerate(columns)]",
+        test="tests/test_result_types.py",
+    ),
+    Fault(
+        "integers of 128 bits in nested types are not cast",
+        "engines/duckdb/result_types.py",
+        "    parts = _parts(stored)\n",
+        "    parts = []\n",
+        test="tests/test_result_types.py",
+    ),
+    Fault(
+        "booleans of results are numbers in Arrow",
+        "engines/duckdb/queries.py",
+        "own = connect(lossless=False) if connection is None else connection",
+        "own = connect() if connection is None else connection",
+        test="tests/test_result_types.py",
+    ),
+    Fault(
+        "booleans are numbers in Parquet files",
+        "cli/query.py",
+        "return with_booleans(pa.RecordBatchReader.from_stream(result))",
+        "return pa.RecordBatchReader.from_stream(result)",
+        test="tests/test_result_types.py",
+    ),
+    Fault(
+        "booleans of tables are numbers in Arrow",
+        "engines/duckdb/engine.py",
+        "own = connect(lossless=False) if connection is None else connection",
+        "own = connect() if connection is None else connection",
+        test="tests/test_result_types.py",
+    ),
+    Fault(
+        "integers of sums are text in JSON",
+        "cli/values.py",
+        "if kind.is_decimal(type_) and type_.scale == 0:",
+        "if False:",
+        test="tests/test_result_types.py",
     ),
 )

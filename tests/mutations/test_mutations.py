@@ -1,7 +1,11 @@
-"""Seeded faults: each is planted in a copy of harness, and a scenario, or else a property, must turn red there."""
+"""Seeded faults: each is planted in a copy of harness, and a scenario, or else a property, must turn red there.
+
+A fault of queries, which no scenario asks, names the file of tests that must turn red.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -15,7 +19,7 @@ from catching import build_all
 from faults import FAULTS, Fault
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("harness", "tests", "conftest.py", "pyproject.toml")
+COPIED = ("harness", "tests", "docs", "conftest.py", "pyproject.toml")
 PROPERTIES = "tests/properties"
 TOPICS = {
     "delta/action_lines.py": ["delta/deletion-vectors", "delta/log"],
@@ -48,6 +52,7 @@ TOPICS = {
     "projection.py": ["iceberg/schema", "iceberg/partitions"],
 }
 """Where the scenarios are that likely catch a fault of a file; of others: among those of deletes."""
+WITHOUT_SPARK = ("-m", "not harness_spark")
 PASSED, TESTS_FAILED = 0, 1
 
 pytestmark = pytest.mark.mutation
@@ -85,16 +90,27 @@ def scenario_that_catches(copy: Path, tmp_path_factory: pytest.TempPathFactory) 
         server.stdin.close()
 
 
+@pytest.fixture(scope="session")
+def passes(copy: Path) -> Callable[[str], bool]:
+    """Whether a file of tests passes on the copy's code, found out once, before a fault is planted."""
+    return functools.cache(lambda tests: failing_test(copy, tests, *WITHOUT_SPARK) is None)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="catching.py forks")
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
-def test_the_suite_notices(fault: Fault, copy: Path, scenario_that_catches, record_property) -> None:
+def test_the_suite_notices(fault: Fault, copy: Path, scenario_that_catches, passes, record_property) -> None:
     file = copy / "harness" / fault.file
     right = file.read_text(encoding="utf-8")
+    if fault.test is not None:
+        assert passes(fault.test), "a test fails without any fault"
     assert right.count(fault.before) == 1, "the code has moved on: write the fault anew"
     file.write_text(right.replace(fault.before, fault.after), encoding="utf-8")
     try:
-        topics = TOPICS.get(fault.file, ["iceberg/deletes"])
-        caught_by = scenario_that_catches(topics) or property_that_catches(copy)
+        if fault.test is not None:
+            caught_by = failing_test(copy, fault.test, *WITHOUT_SPARK)
+        else:
+            topics = TOPICS.get(fault.file, ["iceberg/deletes"])
+            caught_by = scenario_that_catches(topics) or property_that_catches(copy)
     finally:
         file.write_text(right, encoding="utf-8")
     record_property("caught_by", caught_by)
@@ -103,9 +119,12 @@ def test_the_suite_notices(fault: Fault, copy: Path, scenario_that_catches, reco
 
 def property_that_catches(copy: Path) -> str | None:
     """The first test of properties that fails on the copy's code, in the quick profile."""
-    if not (copy / PROPERTIES).is_dir():
-        return None
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-rf", "-p", "no:cacheprovider", PROPERTIES]
+    return failing_test(copy, PROPERTIES) if (copy / PROPERTIES).is_dir() else None
+
+
+def failing_test(copy: Path, tests: str, *options: str) -> str | None:
+    """The first test of a file or directory that fails on the copy's code; None: all pass."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-rf", "-p", "no:cacheprovider", *options, tests]
     environment = _environment() | {"PYTHONPATH": str(copy)}
     ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode in (PASSED, TESTS_FAILED), ran.stdout + ran.stderr

@@ -24,18 +24,22 @@ _counter = itertools.count()
 _token = secrets.token_hex(4)
 
 
-def connect() -> duckdb.DuckDBPyConnection:
+def connect(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
     """A new in-memory connection under the settings that harness reads with.
 
     UTC, so that no value depends on the machine; no extension is downloaded; row order is not kept, because a table has
-    none and DuckDB is faster without; Arrow results keep UUIDs as UUIDs; the bytes of binary columns come as they are
-    stored, whatever a file's GeoParquet metadata says of them (frontier F0.2).
+    none and DuckDB is faster without; the bytes of binary columns come as they are stored, whatever a file's GeoParquet
+    metadata says of them (frontier F0.2).
+
+    Args:
+        lossless: Arrow results keep UUIDs as UUIDs and JSON as JSON, but have bytes (`arrow.bool8`) for booleans, which
+            Polars and Parquet take for numbers. Without, as is DuckDB's own default, both are text, and booleans are.
     """
     connection = without_conversion(duckdb.connect())
     for setting in (
         "TimeZone = 'UTC'",
         "preserve_insertion_order = false",
-        "arrow_lossless_conversion = true",
+        f"arrow_lossless_conversion = {lossless}",
         "autoinstall_known_extensions = false",
     ):
         connection.execute(f"SET {setting}")
@@ -55,7 +59,7 @@ def relation(
     Raises:
         HarnessError: as `harness.engines.duckdb.lowering.lower` says.
     """
-    own = connect() if connection is None else connection
+    own = connect(lossless=False) if connection is None else connection
     if name is None:
         return own.sql(_query(plan, own, Use.VIEW))
     register(plan, own, name)

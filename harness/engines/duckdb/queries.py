@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import duckdb
-import pyarrow as pa
 
+from harness.engines import sqltext
 from harness.engines.duckdb.engine import connect, register
 from harness.engines.duckdb.lowering import Use
+from harness.engines.duckdb.result_types import given_out
 from harness.engines.duckdb.unbound import better_told
+from harness.engines.names import refuse_same_names
 from harness.plan import ScanPlan
-from harness.schema import arrow_field
 
 
 def query(
     text: str, plans: Mapping[str, ScanPlan], connection: duckdb.DuckDBPyConnection | None = None
 ) -> duckdb.DuckDBPyRelation:
-    """The result of a query that reads plans by name, as a lazy relation.
+    """The result of a query that reads plans by name, as a lazy relation; its rows keep the order of the query.
+
+    Columns of types that only DuckDB reads are cast, as `harness.engines.duckdb.result_types` says.
 
     Args:
         text: one query in DuckDB's dialect.
@@ -26,27 +29,32 @@ def query(
 
     Raises:
         HarnessError: as for `register`.
+        UnsupportedError: a column of the result cannot leave DuckDB.
         duckdb.Error: DuckDB refuses the query.
     """
-    own = connect() if connection is None else connection
+    own = connect(lossless=False) if connection is None else connection
     for name, plan in plans.items():
         register(plan, own, name, use=Use.ONCE)
     try:
-        return own.sql(text)
+        result = own.sql(text)
     except duckdb.BinderException as error:
         raise better_told(error, text, plans, own) from None
+    columns = given_out(result.columns, result.types)
+    return result if columns is None else result.project(columns)
 
 
 def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str], ...]:
-    """Name and DuckDB type of the columns that `query` gives for the same arguments; reads no file.
+    """Name and DuckDB type of the query's columns, before `query` casts any; reads no file.
 
     Raises:
+        HarnessError: a table's columns cannot be named, or cannot leave DuckDB.
         duckdb.Error: DuckDB refuses the query.
     """
     connection = connect()
     for name, plan in plans.items():
-        rows = pa.schema([arrow_field(f) for f in plan.columns] or [pa.field("NULL", pa.int32())]).empty_table()
-        connection.register(name, rows)
+        refuse_same_names(plan.columns, plan.table)
+        columns = [f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in plan.columns] or ['"NULL" INTEGER']
+        connection.execute(f"CREATE TEMPORARY TABLE {sqltext.name(name)} ({', '.join(columns)})")
     try:
         result = connection.sql(text)
     except duckdb.BinderException as error:

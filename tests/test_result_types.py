@@ -1,0 +1,319 @@
+"""Every type of DuckDB in every output of a query; the page `docs/reference/result-types.md` says the same."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from result_types import CASES, REFUSED, Case, page
+
+import harness
+from harness.cli.query import run
+from harness.cli.writers import RowFormat, write_rows
+from harness.engines.duckdb.engine import connect
+from harness.errors import RequestError, UnsupportedError
+from harness.testing.iceberg import IcebergTable
+
+VERSION = int(duckdb.__version__.partition(".")[0])
+PAGE = Path(__file__).parents[1] / "docs/reference/result-types.md"
+HERE = [case for case in CASES if case.only in (None, VERSION)]
+COLUMNS = {
+    "id": "long",
+    "u": "uuid",
+    "tm": "time",
+    "tn": "timestamp_ns",
+    "tz": "timestamptz_ns",
+    "f": "fixed[2]",
+    "un": "unknown",
+    "l": "list<int>",
+    "lf": "list<fixed[2]>",
+    "s": "struct<a: int, b: string>",
+    "m": "map<string, int>",
+}
+ROW = {"id": 2**62, "tn": 1, "tz": 1, "f": b"ab", "l": [1, None], "lf": [b"cd"], "m": {"k": 1}}
+LONGEST = "9" * 38
+LONG = "1" + "0" * 38
+
+NAMES = [f"{case.type}: {case.sql}".replace(" ", "_") for case in HERE]
+
+each = pytest.mark.parametrize("case", HERE, ids=NAMES)
+
+
+def query(case: Case) -> str:
+    return f"SELECT {case.sql} AS v"
+
+
+@functools.cache
+def rows_of(text: str) -> pa.Table:
+    """What `harness sql` has to write."""
+    return run(text, {}).read_all()
+
+
+def written(text: str, row_format: str) -> bytes:
+    """What `harness sql` writes."""
+    rows, stream = rows_of(text), io.BytesIO()
+    write_rows(pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches()), RowFormat(row_format), stream)
+    return stream.getvalue()
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """One for all types, under the settings of the connection that `harness.sql` makes when it is given none."""
+    with connect(lossless=False) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> harness.Table:
+    t = IcebergTable.create(tmp_path_factory.mktemp("types") / "t", COLUMNS, format_version=3)
+    t.append(t.write_data([ROW, {"id": 1}, {"id": None}]))
+    return harness.open_table(t.location)
+
+
+def test_the_page_says_what_the_tests_hold():
+    assert PAGE.read_text("utf-8") == page(), "run python tests/result_types.py > docs/reference/result-types.md"
+
+
+def test_all_types_of_duckdb_are_there():
+    rows = duckdb.connect().sql("SELECT DISTINCT logical_type FROM duckdb_types()").fetchall()
+    assert {name for (name,) in rows} - {case.type for case in HERE} == set()
+
+
+@each
+def test_values_in_python(case, connection):
+    ((value,),) = harness.sql(query(case), connection=connection).fetchall()
+    assert repr(value) == case.python
+
+
+@each
+def test_values_as_text(case):
+    text = written(query(case), "text").decode()
+    assert text.splitlines()[2] == case.cell
+
+
+@each
+def test_values_as_csv(case):
+    cell = "" if case.json == "null" else case.cell
+    quoted = '"' + cell.replace('"', '""') + '"' if set(cell) & set('",') else cell
+    assert written(query(case), "csv").decode() == f"v\n{quoted}\n"
+
+
+@each
+def test_values_as_json(case):
+    (row,) = json.loads(written(query(case), "json"))["rows"]
+    assert row == [json.loads(case.json)]
+    assert json.loads(written(query(case), "jsonl")) == {"v": json.loads(case.json)}
+
+
+@each
+def test_types_in_arrow(case, connection):
+    rows = pa.table(harness.sql(query(case), connection=connection))
+    rows.validate(full=True)
+    assert str(rows.schema.field("v").type) == case.arrow
+
+
+@each
+def test_types_in_arrow_files(case):
+    rows = pa.ipc.open_stream(written(query(case), "arrow")).read_all()
+    rows.validate(full=True)
+    assert str(rows.schema.field("v").type) == (case.file or case.arrow)
+
+
+@each
+def test_types_in_parquet(case, connection, tmp_path):
+    if case.parquet == REFUSED:
+        with pytest.raises(
+            RequestError, match=r"cannot hold column 'v', of type .*; cast it .* CAST\(\.\.\. AS VARCHAR"
+        ):
+            written(query(case), "parquet")
+        return
+    (tmp_path / "v.parquet").write_bytes(written(query(case), "parquet"))
+    found = connection.sql(f"FROM read_parquet('{tmp_path / 'v.parquet'}')")
+    assert list(map(str, found.types)) == [case.parquet]
+    ((value,),) = found.fetchall()
+    ((expected,),) = harness.sql(query(case), connection=connection).fetchall()
+    assert plain(value) == plain(expected)
+
+
+def plain(value: Any) -> Any:
+    """A value of nested types as lists: in Parquet arrays are lists, and tuples structs."""
+    match value:
+        case dict():
+            return [plain(item) for item in value.values()]
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case _:
+            return value
+
+
+@each
+def test_types_in_pandas(case, connection):
+    pytest.importorskip("pandas")
+    assert str(harness.sql(query(case), connection=connection).df().dtypes["v"]) == case.pandas
+
+
+@pytest.mark.skipif(importlib.util.find_spec("polars") is None, reason="Polars is not installed")
+@each
+def test_types_in_polars(case, connection):
+    relation = harness.sql(query(case), connection=connection)
+    if case.polars == REFUSED:
+        with pytest.raises(Exception, match=r"could not import from|cannot create series from"):
+            relation.pl()
+    else:
+        assert str(relation.pl().schema["v"]) == case.polars
+
+
+@pytest.mark.parametrize("case", [case for case in HERE if case.spark != REFUSED], ids=lambda case: case.type)
+def test_types_on_spark(case, table, spark):
+    frame = harness.sql(f"SELECT {case.on_spark or case.sql} AS v FROM t", engine="spark", spark=spark, t=table)
+    assert frame.schema["v"].dataType.simpleString() == case.spark
+
+
+@pytest.mark.parametrize("case", [case for case in HERE if case.spark == REFUSED], ids=lambda case: case.type)
+def test_types_that_are_refused_on_spark(case, table):
+    pytest.importorskip("pyspark")
+    with pytest.raises(UnsupportedError):
+        harness.sql(f"SELECT {case.sql} AS v FROM t", engine="spark", t=table)
+
+
+def test_sums_are_numbers_in_every_format():
+    text = "SELECT sum(i) AS s FROM range(5) AS t(i)"
+    assert written(text, "text").decode() == " s\n--\n10\n"
+    assert written(text, "csv").decode() == "s\n10\n"
+    assert json.loads(written(text, "jsonl")) == {"s": 10}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(f"{LONG}::HUGEINT", id="hugeint"),
+        pytest.param(f"-{LONG}::HUGEINT", id="negative"),
+        pytest.param(f"3{LONG[1:]}::UHUGEINT", id="uhugeint"),
+        pytest.param(f"[1, {LONG}::HUGEINT]", id="list"),
+        pytest.param(f"[{LONG}]::HUGEINT[1]", id="array"),
+        pytest.param(f"{{'a': {LONG}::HUGEINT}}", id="struct"),
+        pytest.param(f"{{'a': {LONG}::HUGEINT, 'b': [1]::INTEGER[1]}}", id="struct-with-array"),
+        pytest.param(f"MAP {{'k': {LONG}::HUGEINT}}", id="map"),
+        pytest.param(f"MAP {{{LONG}::HUGEINT: 1}}", id="key"),
+        pytest.param(f"union_value(n := {LONG}::HUGEINT)", id="union"),
+        pytest.param(f"[row(1, {LONG}::HUGEINT)]", id="tuple"),
+    ],
+)
+def test_an_integer_of_39_digits_is_an_error_that_names_the_column_and_the_cast(value):
+    relation = harness.sql(f"""SELECT 1::HUGEINT AS "other", {value} AS "it's" """)
+    expected = r"Cannot give out column \"it's\": .*more than 38 digits.*CAST\(\.\.\. AS VARCHAR\)"
+    for fetch in (relation.fetchall, lambda: pa.table(relation)):
+        with pytest.raises(duckdb.Error, match=expected):
+            fetch()
+
+
+def test_the_cast_that_the_error_names_gives_the_value():
+    assert harness.sql(f"SELECT CAST({LONG}::HUGEINT AS VARCHAR) AS v").fetchall() == [(LONG,)]
+
+
+def test_the_longest_integers_that_fit_are_given_out():
+    relation = harness.sql(f"SELECT {LONGEST}::HUGEINT AS a, -{LONGEST}::HUGEINT AS b, {LONGEST}::UHUGEINT AS c")
+    assert [str(value) for value in relation.fetchall()[0]] == [LONGEST, f"-{LONGEST}", LONGEST]
+
+
+def test_no_error_before_the_rows_are_asked_for():
+    relation = harness.sql(f"SELECT i, CASE WHEN i = 7 THEN {LONG}::HUGEINT END AS v FROM range(10) AS t(i)")
+    assert relation.filter("i < 5").fetchall() == [(i, None) for i in range(5)]
+    with pytest.raises(duckdb.Error, match="column 'v'"):
+        relation.fetchall()
+
+
+def test_an_error_of_the_query_is_still_its_own():
+    with pytest.raises(duckdb.Error, match=r"Could not convert string 'x' to INT128"):
+        harness.sql("SELECT s::HUGEINT AS v FROM (VALUES ('1'), ('x')) AS t(s)").fetchall()
+
+
+@pytest.mark.parametrize("value", ["NULL::HUGEINT", "NULL::VARIANT", "NULL::HUGEINT[]", "NULL::BIT", "NULL::TIMETZ"])
+def test_a_null_stays_one(value):
+    assert harness.sql(f"SELECT {value} AS v").fetchall() == [(None,)]
+
+
+def test_rows_keep_the_order_of_the_query():
+    text = "SELECT i::HUGEINT AS v, hash(i) AS h FROM range(300000) AS t(i) ORDER BY h LIMIT 200000"
+    found = [h for _, h in harness.sql(text).fetchall()]
+    assert found == sorted(found)
+    assert len(found) == 200_000
+
+
+def test_columns_keep_their_names():
+    relation = harness.sql('SELECT sum(1), sum(2) AS "a b", 3 AS "a b", sum(4) AS """"')
+    assert relation.columns == ["sum(1)", "a b", "a b", '"']
+    assert relation.fetchall() == [(1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("text", ["DESCRIBE SELECT 1", "EXPLAIN SELECT sum(1)", "SUMMARIZE SELECT 1"])
+def test_statements_that_are_no_select(text):
+    assert harness.sql(text).columns
+
+
+def test_a_relation_with_nothing_to_cast_is_the_query_itself():
+    assert "#1" not in harness.sql("SELECT 1 AS v, 'a' AS w").sql_query()
+
+
+def test_the_state_of_an_aggregate_is_refused():
+    with connect() as connection:
+        connection.sql("CREATE VIEW states AS SELECT sum(1) EXPORT_STATE AS v")
+        with pytest.raises(UnsupportedError) as caught:
+            harness.sql("SELECT * FROM states", connection=connection)
+    assert str(caught.value) == (
+        "Cannot give out column 'v': it holds the state of an aggregate; convert it in the query, with finalize(...) "
+        "[Unsupported; field v]"
+    )
+
+
+def test_variants_in_other_types():
+    """DuckDB 1 would make a JSON null of a NULL in them."""
+    text = "SELECT [{'a': 1}::VARIANT, NULL] AS v"
+    if VERSION == 1:
+        with pytest.raises(UnsupportedError, match=r"column 'v': .* to VARCHAR"):
+            harness.sql(text)
+    else:
+        assert harness.sql(text).fetchall() == [(['{"a":1}', None],)]
+
+
+def test_a_users_connection_gets_the_same_types():
+    with duckdb.connect() as connection:
+        rows = pa.table(harness.sql("SELECT sum(1) AS s, true AS b, '1'::BIT AS t", connection=connection))
+    assert rows.schema.types == [pa.decimal128(38, 0), pa.bool_(), pa.string()]
+
+
+def test_harness_own_connection_gets_the_types_of_the_page():
+    rows = pa.table(harness.sql("SELECT true AS b, [false] AS l, gen_random_uuid() AS u, '1'::JSON AS j"))
+    assert [str(type_) for type_ in rows.schema.types] == ["bool", "list<l: bool>", "string", "string"]
+
+
+def test_relations_of_tables_have_booleans(tmp_path):
+    t = IcebergTable.create(tmp_path / "t", {"b": "boolean", "l": "list<boolean>"})
+    t.append(t.write_data([{"b": True, "l": [False]}]))
+    rows = pa.table(harness.open_table(t.location).snapshot().to_duckdb())
+    assert [rows.schema.field(0).type, rows.schema.field(1).type.value_type] == [pa.bool_(), pa.bool_()]
+    assert rows.to_pylist() == [{"b": True, "l": [False]}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT m IS NULL AS n, sum(id) AS s FROM t GROUP BY ALL",
+        "SELECT NULL AS n FROM t",
+        "SELECT un FROM t",
+        "SELECT tz, tn, f, lf FROM t",
+        "SELECT * FROM t",
+    ],
+)
+def test_both_engines_results_compare_equal(table, spark, text):
+    sides = [harness.sql(text, t=table), harness.sql(text, engine="spark", spark=spark, t=table)]
+    comparison = harness.compare(*sides)
+    assert comparison.equal, comparison
