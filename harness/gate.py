@@ -50,9 +50,8 @@ def fault(path: str) -> str | None:
 
     A link counts as what it leads to.
     """
-    unnamed = name_fault(path)
-    if unnamed is not None:
-        return unnamed
+    if not is_name(path):
+        return name_fault(path)
     try:
         mode = os.stat(path).st_mode
     except OSError as error:

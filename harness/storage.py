@@ -37,12 +37,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def local_path(path: str) -> str:
     """`path` without the prefix of a local URI: `file:/x`, `file:///x` and `/x` are one file. No percent-decoding."""
-    return _LOCAL.sub("", path, count=1)
+    return path if path.startswith("/") else _LOCAL.sub("", path, count=1)
 
 
 def is_local(path: str) -> bool:
     """Whether `path`, physical, is on the local file system."""
-    return _SCHEME.match(local_path(path)) is None
+    return path.startswith("/") or _SCHEME.match(local_path(path)) is None
 
 
 def join(directory: str, *names: str) -> str:
