@@ -297,4 +297,47 @@ FAULTS = (
         "times.append(CommitTime(version, max(least, file.modified_ms)))",
         "times.append(CommitTime(version, file.modified_ms))",
     ),
+    # Which bytes are read as which file.
+    Fault(
+        "all threads read from one offset",
+        "engines/duckdb_files.py",
+        "return threading.get_ident()",
+        "return 0",
+    ),
+    Fault(
+        "stores of one protocol are one",
+        "engines/duckdb_files.py",
+        "self._stores.setdefault(file_system, len(self._stores))",
+        "0",
+    ),
+    Fault(
+        "as many bytes as a store gives are taken",
+        "engines/duckdb_files.py",
+        "if len(data) != length:",
+        "if False:",
+    ),
+    Fault(
+        "a file that is opened again is as it was",
+        "engines/duckdb_files.py",
+        "planned.status = planned.storage.status(planned.physical)\n        return PlannedFile(",
+        "planned.status = planned.status or planned.storage.status(planned.physical)\n        return PlannedFile(",
+    ),
+    Fault(
+        "all file systems are asked by several threads",
+        "storage.py",
+        'if getattr(file_system, "async_impl", False) or not names.isdisjoint(_FOR_THREADS):',
+        "if True:",
+    ),
+    Fault(
+        "a directory is read as the files inside",
+        "gate.py",
+        "return None if stat.S_ISREG(mode) else _irregular(mode)",
+        "return None",
+    ),
+    Fault(
+        "a path is read to its first NUL",
+        "gate.py",
+        'return "\\0" not in path and (path.isascii() or _is_encodable(path))',
+        "return True",
+    ),
 )

@@ -1,4 +1,4 @@
-"""Seeded faults: each is planted in a copy of harness, and a scenario, or else a property, must turn red there."""
+"""Seeded faults: each is planted in a copy of harness, and a scenario, or else another test, must turn red there."""
 
 from __future__ import annotations
 
@@ -34,9 +34,16 @@ TOPICS = {
     "iceberg/scan.py": ["iceberg/manifests"],
     "iceberg/snapshots.py": ["iceberg/time-travel"],
     "iceberg/transforms.py": ["iceberg/pruning"],
+    "gate.py": ["directory"],
     "projection.py": ["iceberg/schema", "iceberg/partitions"],
 }
 """Where the scenarios are that likely catch a fault of a file; of others: among those of deletes."""
+TESTS = {
+    "engines/duckdb_files.py": "tests/engines/test_duckdb_files.py",
+    "gate.py": "tests/test_gate.py",
+    "storage.py": "tests/engines/test_duckdb_files.py",
+}
+"""Which tests catch what no scenario can show, because its table is local and small; of other files: properties."""
 PASSED, TESTS_FAILED = 0, 1
 
 pytestmark = pytest.mark.mutation
@@ -83,18 +90,18 @@ def test_the_suite_notices(fault: Fault, copy: Path, scenario_that_catches, reco
     file.write_text(right.replace(fault.before, fault.after), encoding="utf-8")
     try:
         topics = TOPICS.get(fault.file, ["iceberg/deletes"])
-        caught_by = scenario_that_catches(topics) or property_that_catches(copy)
+        caught_by = scenario_that_catches(topics) or first_that_catches(copy, TESTS.get(fault.file, PROPERTIES))
     finally:
         file.write_text(right, encoding="utf-8")
     record_property("caught_by", caught_by)
     assert caught_by is not None
 
 
-def property_that_catches(copy: Path) -> str | None:
-    """The first test of properties that fails on the copy's code, in the quick profile."""
-    if not (copy / PROPERTIES).is_dir():
+def first_that_catches(copy: Path, tests: str) -> str | None:
+    """The first of some tests that fails on the copy's code, in the quick profile."""
+    if not (copy / tests).exists():
         return None
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-rf", "-p", "no:cacheprovider", PROPERTIES]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-rf", "-p", "no:cacheprovider", tests]
     environment = _environment() | {"PYTHONPATH": str(copy)}
     ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode in (PASSED, TESTS_FAILED), ran.stdout + ran.stderr
