@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -17,25 +19,30 @@ from typing import Any
 
 import fsspec
 
-from harness.errors import MissingFileError, RequestError
+from harness import gate
+from harness.errors import RequestError
+from harness.gate import is_name, open_regular, refusal, refuse_no_name
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
 _LOCAL = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
 # Names of one store under several clients; for I/O only (iceberg 1.14).
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "gs": "gcs"}
 # What the file systems of fsspec call the last modification, as a number of seconds, an ISO text or a datetime.
-_MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
+_MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
+# File systems of fsspec that several threads may ask at once, beside its asynchronous ones. It promises this of no
+# other: one of them may read all its files through one handle, such as that of an archive.
+_FOR_THREADS = {"LocalFileSystem", "ArrowFSWrapper", "MemoryFileSystem"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def local_path(path: str) -> str:
     """`path` without the prefix of a local URI: `file:/x`, `file:///x` and `/x` are one file. No percent-decoding."""
-    return _LOCAL.sub("", path, count=1)
+    return path if path.startswith("/") else _LOCAL.sub("", path, count=1)
 
 
 def is_local(path: str) -> bool:
     """Whether `path`, physical, is on the local file system."""
-    return _SCHEME.match(local_path(path)) is None
+    return path.startswith("/") or _SCHEME.match(local_path(path)) is None
 
 
 def shown(location: str) -> str:
@@ -75,6 +82,18 @@ class Entry:
     """
 
     name: str
+    size: int
+    modified_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """What storage says of a file now.
+
+    size: in bytes.
+    modified_ms: last modification, milliseconds since 1970-01-01 UTC, rounded down; None where the storage has none.
+    """
+
     size: int
     modified_ms: int | None
 
@@ -137,38 +156,46 @@ class Storage:
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
         """The bytes of a file, or `length` of them from `offset` (in bytes; fewer at the end of the file).
 
+        Threads may call this at once: each call reads by its own offset.
+
         Raises:
             MissingFileError: there is no such file.
         """
         local = local_path(path)
+        refuse_no_name(local)
+        if is_local(local):
+            with open_regular(local) as stream:
+                stream.seek(offset)
+                return stream.read(-1 if length is None else length)
+        file_system, name = self.file_system(local)
+        end = None if length is None else offset + length
         try:
-            if is_local(local):
-                with open(local, "rb") as stream:
-                    stream.seek(offset)
-                    return stream.read(-1 if length is None else length)
-            file_system, name = self.file_system(local)
-            end = None if length is None else offset + length
-            return bytes(file_system.cat_file(name, start=offset, end=end))
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-            raise MissingFileError("Cannot read file: it does not exist", file=path) from error
-        except PermissionError as error:
-            raise MissingFileError("Cannot read file: permission denied", file=path) from error
+            with _turn(file_system):
+                return bytes(file_system.cat_file(name, start=offset, end=end))
+        except OSError as error:
+            raise refusal(error, path) from error
 
     def exists(self, path: str) -> bool:
         """Whether `path` is a file."""
         local = local_path(path)
+        if not is_name(local):
+            return False
         if is_local(local):
             return os.path.isfile(local)
         file_system, name = self.file_system(local)
-        return bool(file_system.isfile(name))
+        with _turn(file_system):
+            return bool(file_system.isfile(name))
 
     def is_directory(self, path: str) -> bool:
         """Whether `path` is a directory (on an object store: a prefix of some file)."""
         local = local_path(path)
+        if not is_name(local):
+            return False
         if is_local(local):
             return os.path.isdir(local)
         file_system, name = self.file_system(local)
-        return bool(file_system.isdir(name))
+        with _turn(file_system):
+            return bool(file_system.isdir(name))
 
     def size(self, path: str) -> int:
         """The size of a file in bytes.
@@ -177,17 +204,51 @@ class Storage:
             MissingFileError: there is no such file.
         """
         local = local_path(path)
+        refuse_no_name(local)
         try:
             if is_local(local):
                 return os.path.getsize(local)
             file_system, name = self.file_system(local)
-            return int(file_system.size(name))
-        except FileNotFoundError as error:
-            raise MissingFileError("Cannot read file: it does not exist", file=path) from error
+            with _turn(file_system):
+                return int(file_system.size(name))
+        except OSError as error:
+            raise refusal(error, path) from error
+
+    def status(self, path: str) -> FileStatus:
+        """A file's size and its last modification, asked for afresh; one request to an object store.
+
+        Raises:
+            MissingFileError: there is no such file, or it is none but a directory.
+            OSError: the storage does not tell its size.
+        """
+        local = local_path(path)
+        refuse_no_name(local)
+        file_system, name = self.file_system(local)
+        try:
+            with _turn(file_system):
+                file_system.invalidate_cache(name)
+                info = file_system.info(name)
+            if info["type"] == "directory":
+                raise IsADirectoryError(path)
+            if info["size"] is None:
+                raise OSError(f"Cannot read {path}: its storage does not tell its size")
+        except OSError as error:
+            raise refusal(error, path) from error
+        return FileStatus(int(info["size"]), _modified_ms(info, *_MODIFIED))
+
+    def fault(self, path: str) -> str | None:
+        """Why nothing can be read at `path`, as far as that shows without a request; None: it does not.
+
+        Of a remote file its name shows, of a local one also whether it is there and regular.
+        """
+        local = local_path(path)
+        return gate.fault(local) if is_local(local) else gate.name_fault(local)
 
     def names(self, directory: str) -> tuple[str, ...]:
         """Names (not paths) of the files directly in `directory`, sorted; empty if there is no such directory."""
         local = local_path(directory)
+        if not is_name(local):
+            return ()
         if is_local(local):
             if not os.path.isdir(local):
                 return ()
@@ -195,7 +256,8 @@ class Storage:
                 return tuple(sorted(entry.name for entry in entries if entry.is_file()))
         file_system, name = self.file_system(local)
         try:
-            listed = file_system.ls(name, detail=True)
+            with _turn(file_system):
+                listed = file_system.ls(name, detail=True)
         except FileNotFoundError:
             return ()
         return tuple(sorted(info["name"].rstrip("/").rsplit("/", 1)[-1] for info in listed if info["type"] == "file"))
@@ -203,20 +265,35 @@ class Storage:
     def entries(self, directory: str) -> tuple[Entry, ...]:
         """The files directly in `directory`, listed afresh, sorted by name; empty if there is no such directory."""
         local = local_path(directory)
+        if not is_name(local):
+            return ()
         if is_local(local):
             return tuple(sorted(_local_entries(local), key=lambda entry: entry.name))
         file_system, name = self.file_system(local)
-        file_system.invalidate_cache(name)
         try:
-            listed = file_system.ls(name, detail=True)
+            with _turn(file_system):
+                file_system.invalidate_cache(name)
+                listed = file_system.ls(name, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return ()
         files = (
-            Entry(info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), _modified_ms(info))
+            Entry(
+                info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), _modified_ms(info, *_MODIFIED, "created")
+            )
             for info in listed
             if info["type"] == "file"
         )
         return tuple(sorted(files, key=lambda entry: entry.name))
+
+
+def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:
+    """To be entered around each call of a file system: by one thread at a time, unless it is made for several."""
+    names = {kind.__name__ for kind in type(file_system).__mro__}
+    if getattr(file_system, "async_impl", False) or not names.isdisjoint(_FOR_THREADS):
+        return nullcontext()
+    # Kept on the file system, so that whatever has it has the lock; what pickles a file system leaves it behind.
+    lock: threading.RLock = vars(file_system).setdefault("_harness_lock", threading.RLock())
+    return lock
 
 
 def _local_entries(directory: str) -> Iterator[Entry]:
@@ -232,8 +309,9 @@ def _local_entries(directory: str) -> Iterator[Entry]:
                 continue
 
 
-def _modified_ms(info: Mapping[str, Any]) -> int | None:
-    value = next((info[key] for key in _MODIFIED if info.get(key) is not None), None)
+def _modified_ms(info: Mapping[str, Any], *keys: str) -> int | None:
+    """The first time that `info` has under one of the keys, milliseconds since 1970-01-01 UTC."""
+    value = next((info[key] for key in keys if info.get(key) is not None), None)
     if isinstance(value, int | float):
         return round(value * 1_000_000) // 1000
     if isinstance(value, str):

@@ -15,6 +15,7 @@ import duckdb
 
 from harness.engines import sqltext
 from harness.engines.data_files import FileName
+from harness.engines.duckdb_files import DuckDBFiles
 from harness.errors import SchemaMismatchError
 from harness.projection import Source, Stored
 from harness.schema import (
@@ -34,7 +35,7 @@ _COMPARABLE = (BooleanType, DateType, DecimalType, FloatType, IntegerType, Strin
 
 
 def check_partition_values(
-    connection: duckdb.DuckDBPyConnection,
+    access: DuckDBFiles,
     file: FileName,
     fields: Sequence[Field],
     sources: Sequence[Source],
@@ -45,7 +46,7 @@ def check_partition_values(
     """Refuses a Parquet file whose stored columns cannot hold its own partition values.
 
     Args:
-        connection: reads the file's statistics; those that are missing or unreadable say nothing.
+        access: reads the file's statistics; those that are missing or unreadable say nothing.
         file: the file.
         fields, sources: the wanted top-level columns, and where they come from in this file.
         constants: the tuple's values by source field id, in stored form.
@@ -62,9 +63,10 @@ def check_partition_values(
     if not checked:
         return
     listed = ", ".join(map(sqltext.text, checked))
+    connection = access.connection
     rows = connection.execute(
         "SELECT path_in_schema, stats_min_value, stats_max_value, stats_null_count, num_values "
-        f"FROM parquet_metadata({sqltext.paths((file.physical,))}) "
+        f"FROM parquet_metadata({access.listed((file.physical,))}) "
         f"WHERE row_group_id = 0 AND path_in_schema IN ({listed})"
     ).fetchall()
     for name, low, high, nulls, values in rows:

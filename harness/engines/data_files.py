@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from harness.errors import EncryptedTableError, MissingFileError
+from harness.gate import ABSENT
 from harness.storage import Storage, is_local
 
 T = TypeVar("T")
@@ -27,14 +28,16 @@ class FileName:
 
 
 def check_file(file: FileName, storage: Storage, *, table: str) -> None:
-    """Refuses a file that is missing, empty or encrypted, naming it under both its paths.
+    """Refuses a file that is missing, empty, no regular file or encrypted, naming it under both its paths.
 
     Raises:
         MissingFileError, EncryptedTableError: as said.
     """
     if not storage.exists(file.physical) or storage.size(file.physical) == 0:
+        fault = storage.fault(file.physical)
+        reason = "it is missing or empty" if fault in (None, ABSENT) else fault
         raise MissingFileError(
-            "Cannot read a data file: it is missing or empty; restore it, or map its path with path_map",
+            f"Cannot read a data file: {reason}; restore it, or map its path with path_map",
             cause="MissingFile",
             table=table,
             file=str(file),

@@ -5,35 +5,30 @@ DuckDB reads the footers for every engine: 10,000 local files take it a second.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
 
-from harness.engines import sqltext
 from harness.engines.data_files import FileName, check_file
+from harness.engines.duckdb_files import DuckDBFiles, said
 from harness.errors import CorruptFileError, HarnessError
 from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
 from harness.projection import PhysicalSchema
-from harness.storage import Storage, is_local
-
-_SLASHES = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)/+")
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """Of one Parquet file: its columns, the rows that it really has, and how DuckDB spells its path."""
+    """Of one Parquet file: its columns, and the rows that it really has."""
 
     schema: PhysicalSchema
     rows: int
-    spelling: str
 
 
-def read_footers(
-    connection: duckdb.DuckDBPyConnection, files: Sequence[FileName], storage: Storage, *, table: str
-) -> dict[str, Footer]:
+def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) -> dict[str, Footer]:
     """Footers by physical path.
+
+    access: opens them.
 
     Raises:
         MissingFileError: a file is not there, or is empty (iceberg 7.6).
@@ -43,59 +38,38 @@ def read_footers(
     if not files:
         return {}
     try:
-        return _read(connection, tuple(file.physical for file in files))
+        return _read(access, tuple(file.physical for file in files))
     except (duckdb.Error, HarnessError) as error:
         for file in files:  # the slow way round, to name the culprit
-            check_file(file, storage, table=table)
+            check_file(file, access.storage, table=table)
             try:
-                _read(connection, (file.physical,))
+                _read(access, (file.physical,))
             except (duckdb.Error, HarnessError) as reason:
                 raise CorruptFileError(
-                    f"Cannot read the footer of a Parquet file: {_line(reason)}",
+                    f"Cannot read the footer of a Parquet file: {_told(reason)}",
                     cause="CorruptDataFile",
                     table=table,
                     file=str(file),
                     rule="iceberg 7.6",
                 ) from reason
         raise CorruptFileError(
-            f"Cannot read Parquet footers: {_line(error)}", cause="CorruptDataFile", table=table
+            f"Cannot read Parquet footers: {_told(error)}", cause="CorruptDataFile", table=table
         ) from error
 
 
-def _read(connection: duckdb.DuckDBPyConnection, physical: tuple[str, ...]) -> dict[str, Footer]:
-    listed = sqltext.paths(physical)
+def _read(files: DuckDBFiles, physical: tuple[str, ...]) -> dict[str, Footer]:
+    listed = files.listed(physical)
     columns = ", ".join(ELEMENT_COLUMNS)
+    connection = files.connection
     schemas = physical_schemas(
         connection.execute(f"SELECT file_name, {columns} FROM parquet_schema({listed})").fetchall()
     )
     rows = dict(connection.execute(f"SELECT file_name, num_rows FROM parquet_file_metadata({listed})").fetchall())
-    spelled = {_plain(name): name for name in rows}
-    footers = {}
-    for path in physical:
-        name = path if path in rows else spelled.get(_plain(path))
-        if name is not None:
-            footers[path] = Footer(schemas[name], rows[name], name)
-        elif len(physical) == 1:
-            ((name, count),) = rows.items()
-            footers[path] = Footer(schemas[name], count, name)
-        else:  # answers come in any order, so a file with an unexpected name must be asked for alone
-            footers |= _read(connection, (path,))
-    return footers
+    names = {path: files.name(path) for path in physical}
+    if rows.keys() != set(names.values()):  # such as the files inside, of a directory
+        raise CorruptFileError("DuckDB reads other files at their paths", cause="CorruptDataFile")
+    return {path: Footer(schemas[name], rows[name]) for path, name in names.items()}
 
 
-def _plain(path: str) -> str:
-    """A path without the slashes after its scheme, which DuckDB spells anew: `memory://a` becomes `memory:///a`."""
-    return _SLASHES.sub(r"\1", path)
-
-
-def open_storage(connection: duckdb.DuckDBPyConnection, storage: Storage, physical: Sequence[str]) -> None:
-    """Lets DuckDB read every given path: non-local schemes go through the storage's own file systems, no extension."""
-    for scheme in {path.split("://", 1)[0] for path in physical if not is_local(path)}:
-        file_system, _ = storage.file_system(f"{scheme}://")
-        protocols = (file_system.protocol,) if isinstance(file_system.protocol, str) else file_system.protocol
-        if not any(connection.filesystem_is_registered(protocol) for protocol in protocols):
-            connection.register_filesystem(file_system)
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300]
+def _told(error: duckdb.Error | HarnessError) -> str:
+    return error.message if isinstance(error, HarnessError) else said(error)[:300]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import duckdb
 
-from harness.engines import sqltext
+from harness.engines.duckdb_files import DuckDBFiles
 from harness.engines.footers import Footer
 from harness.schema import BinaryType
 
@@ -24,22 +24,17 @@ def without_conversion(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPy
     return connection
 
 
-def converted_files(connection: duckdb.DuckDBPyConnection, footers: Mapping[str, Footer]) -> frozenset[str]:
+def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozenset[str]:
     """The physical paths of the files in which DuckDB may convert columns: binary ones at the top level.
 
-    footers: of the files to look at, by physical path.
+    files: opens them. footers: of the files to look at, by physical path.
     """
-    ((converts,),) = connection.execute(f"SELECT current_setting('{CONVERSION}')").fetchall()
+    ((converts,),) = files.connection.execute(f"SELECT current_setting('{CONVERSION}')").fetchall()
     if not converts:
         return frozenset()
-    binary = {
-        path: footer.spelling
-        for path, footer in footers.items()
-        if any(isinstance(f.type, BinaryType) for f in footer.schema)
-    }
+    binary = [path for path, footer in footers.items() if any(isinstance(f.type, BinaryType) for f in footer.schema)]
     if not binary:
         return frozenset()
-    listed = sqltext.paths(tuple(binary))
-    keys = connection.execute(f"SELECT file_name FROM parquet_kv_metadata({listed}) WHERE key = 'geo'::BLOB").fetchall()
-    spelled = {name for (name,) in keys}
-    return frozenset(path for path, spelling in binary.items() if spelling in spelled)
+    paths = {files.name(path): path for path in binary}
+    query = f"SELECT file_name FROM parquet_kv_metadata({files.listed(binary)}) WHERE key = 'geo'::BLOB"
+    return frozenset(paths[name] for (name,) in files.connection.execute(query).fetchall())

@@ -7,12 +7,10 @@ so in its footer; a value that is old enough to be wrong is refused when it is m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import duckdb
+from collections.abc import Sequence
 
 from harness.engines import sqltext
-from harness.engines.footers import Footer
+from harness.engines.duckdb_files import DuckDBFiles
 from harness.physical import PhysicalField
 from harness.schema import DateType, Int96Type, TimestampType
 
@@ -26,16 +24,15 @@ _KEYS = {"org.apache.spark.legacyDateTime": _DATES, "org.apache.spark.legacyINT9
 _VERSION = "org.apache.spark.version"
 
 
-def legacy_files(connection: duckdb.DuckDBPyConnection, footers: Mapping[str, Footer]) -> dict[str, frozenset[str]]:
+def legacy_files(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, frozenset[str]]:
     """By physical path, what a file may hold in the old calendar; files that hold nothing so are left out.
 
-    footers: of the files to look at, by physical path.
+    files: opens them.
     """
     keys = ", ".join(f"{sqltext.text(key)}::BLOB" for key in (*_KEYS, _VERSION))
-    paths = {footer.spelling: path for path, footer in footers.items()}
-    listed = sqltext.paths(tuple(footers))
-    rows = connection.execute(
-        f"SELECT file_name, decode(key), value FROM parquet_kv_metadata({listed}) WHERE key IN ({keys})"
+    paths = {files.name(path): path for path in physical}
+    rows = files.connection.execute(
+        f"SELECT file_name, decode(key), value FROM parquet_kv_metadata({files.listed(physical)}) WHERE key IN ({keys})"
     ).fetchall()
     found: dict[str, frozenset[str]] = {}
     for file, key, value in rows:

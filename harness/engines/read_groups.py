@@ -10,11 +10,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import duckdb
-
 from harness.engines.conflicts import check_partition_values
 from harness.engines.data_files import FileName
-from harness.engines.footers import Footer, open_storage, read_footers
+from harness.engines.duckdb_files import DuckDBFiles
+from harness.engines.footers import Footer, read_footers
 from harness.engines.geoparquet import converted_files
 from harness.engines.legacy_calendar import legacy_files
 from harness.errors import CorruptFileError, warn
@@ -128,11 +127,11 @@ class Opened:
 class Inspector:
     """Opens the files of a plan, to learn what they hold.
 
-    connection: where footers are read; no rows are.
+    access: opens the files for DuckDB, which reads footers; no rows are read.
     open_other: opens a file that is not Parquet; raises HarnessError naming the file.
     """
 
-    connection: duckdb.DuckDBPyConnection
+    access: DuckDBFiles
     plan: ScanPlan
     open_other: Callable[[ScanFile], Opened]
     _footers: dict[str, Footer] = field(default_factory=dict)
@@ -142,15 +141,13 @@ class Inspector:
 
     def prefetch(self, files: Sequence[ScanFile]) -> None:
         """Reads the footers of all Parquet files among `files` in one go, for the calls of `groups` that follow."""
-        storage = self.plan.storage
-        open_storage(self.connection, storage, [file.name.physical for file in files])
         names = {file.name.physical: file.name for file in files if file.format == "parquet"}
         missing = [name for path, name in names.items() if path not in self._footers]
-        footers = read_footers(self.connection, missing, storage, table=self.plan.table)
+        footers = read_footers(self.access, missing, table=self.plan.table)
         self._footers.update(footers)
-        self._converted.update(converted_files(self.connection, footers))
+        self._converted.update(converted_files(self.access, footers))
         if footers and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
-            self._legacy.update(legacy_files(self.connection, footers))
+            self._legacy.update(legacy_files(self.access, tuple(footers)))
 
     def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[ReadGroup]:
         """The read groups of `files`, in the order of their first files, with `fields` resolved.
@@ -179,9 +176,7 @@ class Inspector:
             SchemaMismatchError: they do.
         """
         if group.format == "parquet":
-            check_partition_values(
-                self.connection, file.name, fields, group.sources, file.constants, table=self.plan.table
-            )
+            check_partition_values(self.access, file.name, fields, group.sources, file.constants, table=self.plan.table)
 
     def _open(self, file: ScanFile) -> Opened:
         if file.format == "parquet":

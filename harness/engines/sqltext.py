@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -33,6 +34,7 @@ from harness.schema import (
     VariantType,
 )
 
+_GLOB = re.compile(r"[\[*?]")
 _INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
 
 
@@ -61,12 +63,7 @@ def text(value: str) -> str:
 
 def glob_free(path: str) -> str:
     """`path` as an item of `read_parquet([…])`, where items are globs."""
-    return "".join(f"[{c}]" if c in "[*?" else c for c in path)
-
-
-def paths(items: tuple[str, ...]) -> str:
-    """A list literal of physical paths, each read as the very file that it names."""
-    return "[" + ", ".join(text(glob_free(item)) for item in items) + "]"
+    return _GLOB.sub(r"[\g<0>]", path)
 
 
 def type_name(type_: Type) -> str:

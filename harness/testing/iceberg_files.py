@@ -214,3 +214,10 @@ def truncate(path: Path, size: int) -> None:
     """Keep the first `size` bytes of the file; a negative size says how many bytes to cut off its end."""
     content = path.read_bytes()
     path.write_bytes(content[:size])
+
+
+def enclose(path: Path) -> None:
+    """Put a directory of the file's name in its place, and the file into it."""
+    aside = path.rename(path.with_name(f"{path.name}.aside"))
+    path.mkdir()
+    aside.rename(path / path.name)

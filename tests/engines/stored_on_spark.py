@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from harness.engines.data_files import FileName
 from harness.engines.duckdb.engine import connect
+from harness.engines.duckdb_files import DuckDBFiles
 from harness.engines.footers import read_footers
 from harness.engines.spark.columns import column
 from harness.engines.spark.conform import conform
@@ -34,7 +35,7 @@ def write(path: Path, rows: pa.Table, **options: Any) -> str:
 
 def physical_schema(path: str) -> PhysicalSchema:
     """The columns of a file as stored."""
-    return read_footers(connect(), [FileName(path, path)], Storage(), table="t")[path].schema
+    return read_footers(DuckDBFiles(connect(), Storage()), [FileName(path, path)], table="t")[path].schema
 
 
 def stored_frame(spark: Any, path: str, *, vectorised: bool = True) -> DataFrame:

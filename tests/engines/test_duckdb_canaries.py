@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -15,10 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.engines.duckdb import scans
 from harness.engines.duckdb.engine import connect
-from harness.engines.duckdb.scans import read_parquet
+from harness.engines.duckdb_files import DuckDBFiles
+from harness.storage import Storage
 
 IS_2 = int(duckdb.__version__.split(".")[0]) >= 2
+
+
+def read_parquet(paths: Sequence[str]) -> str:
+    """The FROM item of local files, which need no connection."""
+    return scans.read_parquet(DuckDBFiles(duckdb.default_connection(), Storage()).listed(paths))
 
 
 @pytest.fixture

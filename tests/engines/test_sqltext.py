@@ -73,7 +73,7 @@ def test_texts_survive(connection, text):
 
 
 def test_paths_are_no_globs():
-    assert sqltext.paths(("a[b].parquet", "*?'")) == "['a[[]b].parquet', '[*][?]''']"
+    assert list(map(sqltext.glob_free, ("a[b].parquet", "*?'"))) == ["a[[]b].parquet", "[*][?]'"]
 
 
 LITERALS: list[tuple[Type, Any, str, str]] = [

@@ -42,6 +42,7 @@ TOPICS = {
     "engines/geoparquet.py": ["geoparquet"],
     "files/avro_codecs.py": ["avro", "checksum"],
     "files/avro_columns.py": ["avro"],
+    "gate.py": ["directory"],
     "iceberg/file_list.py": ["iceberg/manifests"],
     "iceberg/manifest_entries.py": ["iceberg/manifests", "iceberg/metadata/row"],
     "iceberg/partition_predicates.py": ["iceberg/pruning"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from pyroaring import BitMap64
 
 from harness.engines.duckdb.constants import FileTable
 from harness.engines.duckdb.equality import DataColumns, EqualityLowering, Match
-from harness.engines.duckdb.scans import GroupScan, read_parquet
+from harness.engines.duckdb.scans import GroupScan, Scanner
 from harness.engines.read_groups import PlannedFiles, partition_fields
 from harness.plan import Partition, ScanPlan
 from harness.projection import METADATA
@@ -47,7 +47,7 @@ class Branch:
     scan: GroupScan
     deleted: Mapping[int, BitMap64]
     equality: EqualityLowering
-    register: Callable[[pa.Table], str]
+    scanner: Scanner
 
     @property
     def has_positions(self) -> bool:
@@ -76,8 +76,8 @@ class Branch:
             flag += "_"
         queries = []
         for ordinal, rows in zip(self.scan.group.members, self.scan.rows, strict=True):
-            flags = self.register(pa.table({flag: _flags(self.deleted[ordinal], rows)}))
-            data = f"(SELECT *, file_row_number FROM {read_parquet((self.files.physical[ordinal],))})"
+            flags = self.scanner.register(pa.table({flag: _flags(self.deleted[ordinal], rows)}))
+            data = f"(SELECT *, file_row_number FROM {self.scanner.read_parquet((self.files.physical[ordinal],))})"
             relation = f"(SELECT * FROM {data} POSITIONAL JOIN (SELECT {flag} FROM {flags}))"
             queries.append(_Scan.over(self, (ordinal,), relation).query(deleted=f"f.{flag}"))
         return queries
@@ -86,7 +86,7 @@ class Branch:
         """Whether a row is deleted, looked up among the listed positions of all files."""
         listed = [np.array(self.deleted[ordinal], np.int64) for ordinal in self.scan.group.members]
         places = [np.full(len(positions), i, np.uint64) for i, positions in enumerate(listed)]
-        name = self.register(pa.table({"i": np.concatenate(places), "p": np.concatenate(listed)}))
+        name = self.scanner.register(pa.table({"i": np.concatenate(places), "p": np.concatenate(listed)}))
         return f"EXISTS (SELECT 1 FROM {name} AS l WHERE l.i = f.file_index AND l.p = f.file_row_number)"
 
 
@@ -122,7 +122,7 @@ class _Scan:
         extra: dict[str, str] = {}
         matches = branch.equality.matches(split, {root: f"s.{e}" for root, e in roots.items()}, self._scope(extra))
         inner = outputs | keys | extra | ({"p": deleted or "false"} if flagged else {})
-        scan = f"SELECT {_listed(inner)} FROM {self.relation} AS f{self.table.join(branch.register)}"
+        scan = f"SELECT {_listed(inner)} FROM {self.relation} AS f{self.table.join(branch.scanner.register)}"
         if deleted is not None and not flagged:
             scan += f" WHERE NOT ({deleted})"
         if flagged:

@@ -9,6 +9,7 @@ import duckdb
 
 from harness.engines.data_files import FileName
 from harness.engines.duckdb.scans import read_parquet
+from harness.engines.duckdb_files import DuckDBFiles, said
 from harness.engines.geoparquet import without_conversion
 from harness.errors import CorruptFileError, EngineError, HarnessError
 from harness.plan import ScanPlan
@@ -26,13 +27,13 @@ _MOST_BYTES = 1 << 30
 
 def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
     """A failure as one line: a CorruptFileError about the data file that DuckDB cannot decode, or an EngineError."""
-    said = " ".join(str(error).split())
-    if not _DAMAGE.search(said):
-        return EngineError(f"DuckDB failed: {said}", table=plan.table)
-    physical = _NAMED.search(said)
+    reason = said(error)
+    if not _DAMAGE.search(reason):
+        return EngineError(f"DuckDB failed: {reason}", table=plan.table)
+    physical = _NAMED.search(reason)
     name = _damaged(plan) if physical is None else _recorded(plan, physical.group(1))
     return CorruptFileError(
-        f"Cannot read {'a data ' if name is None else ''}file: it is damaged: {said}; restore it",
+        f"Cannot read {'a data ' if name is None else ''}file: it is damaged: {reason}; restore it",
         cause="CorruptDataFile",
         table=plan.table,
         file=None if name is None else str(name),
@@ -53,12 +54,14 @@ def _damaged(plan: ScanPlan) -> FileName | None:
     if sum(Path(local_path(name.physical)).stat().st_size for name in files) > _MOST_BYTES:
         return None
     with without_conversion(duckdb.connect()) as connection:
-        return next((name for name in files if not _is_read(name, connection)), None)
+        access = DuckDBFiles(connection, plan.storage)
+        return next((name for name in files if not _is_read(name, access)), None)
 
 
-def _is_read(name: FileName, connection: duckdb.DuckDBPyConnection) -> bool:
+def _is_read(name: FileName, access: DuckDBFiles) -> bool:
+    relation = read_parquet(access.listed([name.physical]))
     try:
-        connection.execute(f"SELECT bit_xor(hash(COLUMNS(*))) FROM {read_parquet([name.physical])}").fetchall()
+        access.connection.execute(f"SELECT bit_xor(hash(COLUMNS(*))) FROM {relation}").fetchall()
     except duckdb.Error:
         return False
     return True

@@ -124,7 +124,7 @@ class _Lowering:
         branches = []
         for scan in scanner.scans(scan_files, fields):
             scanner.inspector.check_partition_values(scan_files[scan.group.members[0]], scan.group, fields)
-            branch = Branch(self.plan, self.columns, fields, files, scan, deleted, equality, self.register)
+            branch = Branch(self.plan, self.columns, fields, files, scan, deleted, equality, scanner)
             if positional and scan.parquet and branch.has_positions:
                 branches += branch.by_position()
             else:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import duckdb
 import pyarrow as pa
 
-from harness.engines import sqltext
 from harness.engines.arrow_files import load, load_parquet, with_canonical_geometries
 from harness.engines.duckdb.arrow_relations import needs_arrow, stack
 from harness.engines.duckdb.columns import Exposed, column, exposed
 from harness.engines.duckdb.legacy_calendar import guarded
+from harness.engines.duckdb_files import DuckDBFiles, said
 from harness.engines.read_groups import Inspector, Opened, ReadGroup, ScanFile
 from harness.errors import CorruptFileError, SchemaMismatchError
 from harness.plan import ScanPlan
@@ -65,10 +65,11 @@ class GroupScan:
 class Scanner:
     """Opens the files of a plan on one connection.
 
+    access: how SQL there calls them.
     register: puts an Arrow table where SQL can read it, and returns its name there.
     """
 
-    connection: duckdb.DuckDBPyConnection
+    access: DuckDBFiles
     plan: ScanPlan
     register: Callable[[pa.Table], str]
     inspector: Inspector
@@ -85,7 +86,8 @@ class Scanner:
             tables[file.name.physical] = rows
             return Opened(schema, rows.num_rows)
 
-        return Scanner(connection, plan, register, Inspector(connection, plan, open_other), tables)
+        access = DuckDBFiles(connection, plan.storage)
+        return Scanner(access, plan, register, Inspector(access, plan, open_other), tables)
 
     def scans(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[GroupScan]:
         """The read groups of `files` with their relations.
@@ -95,13 +97,17 @@ class Scanner:
         """
         return [self._scan(files, group, fields) for group in self.inspector.groups(files, fields)]
 
+    def read_parquet(self, physical: Sequence[str]) -> str:
+        """The FROM item that reads these files, in this order of `file_index`."""
+        return read_parquet(self.access.listed(physical))
+
     def _scan(self, files: Sequence[ScanFile], group: ReadGroup, fields: tuple[Field, ...]) -> GroupScan:
         first, schema = files[group.members[0]], group.schema
         parquet = group.format == "parquet" and not needs_arrow(group, fields)
         rows = tuple(count for count in group.rows if count is not None)
         if parquet:
             physical = tuple(files[i].name.physical for i in group.members)
-            relation, sample = read_parquet(physical), read_parquet(physical[:1])
+            relation, sample = self.read_parquet(physical), self.read_parquet(physical[:1])
         else:
             tables = [self._rows(files[i], group, fields) for i in group.members]
             rows = tuple(table.num_rows for table in tables)
@@ -131,11 +137,11 @@ class Scanner:
     def _shown(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> list[Exposed]:
         """How DuckDB shows the columns: by position, because it renames the second of two names equal but for case."""
         try:
-            bound = self.connection.sql(f"SELECT * FROM {relation}")
+            bound = self.access.connection.sql(f"SELECT * FROM {relation}")
             columns = [exposed(label, type_) for label, type_ in zip(bound.columns, bound.types, strict=True)]
         except duckdb.Error as error:
             raise CorruptFileError(
-                f"Cannot open file: {' '.join(str(error).split())}",
+                f"Cannot open file: {said(error)}",
                 cause="CorruptDataFile",
                 table=self.plan.table,
                 file=str(file.name),
@@ -154,9 +160,9 @@ class Scanner:
         return shown
 
 
-def read_parquet(physical: Sequence[str]) -> str:
-    """The FROM item that reads these files, in this order of `file_index`."""
-    return f"read_parquet({sqltext.paths(tuple(physical))}, {SCAN_OPTIONS})"
+def read_parquet(listed: str) -> str:
+    """The FROM item that reads files, listed by `DuckDBFiles`, in their order of `file_index`."""
+    return f"read_parquet({listed}, {SCAN_OPTIONS})"
 
 
 def _same_shape(physical: PhysicalField, shown: Exposed) -> bool:

@@ -16,6 +16,7 @@ import duckdb
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, functions
 
+from harness.engines.duckdb_files import DuckDBFiles
 from harness.engines.geoparquet import without_conversion
 from harness.engines.key_sets import KeySet, check_keys, delete_files, key_roots
 from harness.engines.names import columns_to_read
@@ -73,7 +74,7 @@ class _Lowering:
         def open_other(file: ScanFile) -> Opened:
             return Opened(*read_head(file.name, file.format, plan.storage, table=plan.table))
 
-        inspector = Inspector(without_conversion(duckdb.connect()), plan, open_other)
+        inspector = Inspector(DuckDBFiles(without_conversion(duckdb.connect()), plan.storage), plan, open_other)
         return _Lowering(plan, reader, columns, inspector, delete_files(plan))
 
     def branches(self) -> list[DataFrame]:

@@ -15,7 +15,7 @@ from typing import Any
 from harness.errors import RequestError
 from harness.testing.delta_files import set_time
 from harness.testing.delta_values import json_text
-from harness.testing.iceberg_files import corrupt, truncate
+from harness.testing.iceberg_files import corrupt, enclose, truncate
 from harness.testing.scenarios.arguments import Arguments
 
 
@@ -44,7 +44,8 @@ def damage(given: Arguments, root: Path, labels: Mapping[str, Path]) -> None:
     """Do what a `break` says to files of a table.
 
     delete: TARGET; truncate: TARGET, to: bytes (negative: so many less); corrupt: TARGET, at: offset, xor: bits;
-    copy: TARGET, to: PATH; write: PATH, text: TEXT. For targets see `targets`; they stay as old as they were.
+    copy: TARGET, to: PATH; write: PATH, text: TEXT; enclose: TARGET (a directory takes its place, with it inside).
+    For targets see `targets`; they stay as old as they were.
 
     Raises:
         RequestError: no file is meant, or what to do is unknown.
@@ -100,7 +101,7 @@ def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> li
 
 
 _GONE: Any = object()
-_DAMAGE = ("delete", "truncate", "corrupt", "copy", "write")
+_DAMAGE = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
 
 
 def _change(kind: str, given: Arguments, root: Path) -> Callable[[Path], None]:
@@ -108,6 +109,8 @@ def _change(kind: str, given: Arguments, root: Path) -> Callable[[Path], None]:
     match kind:
         case "delete":
             return Path.unlink
+        case "enclose":
+            return enclose
         case "truncate":
             size = given.integer("to")
             return lambda path: _as_old(path, lambda: truncate(path, size))

@@ -5,6 +5,7 @@
     edit-manifest: {of: FILE, set: {records/0/status: 1}, unset, entry: {...}, CHANGES}     manifests with that file
     break: {delete: TARGET} | {truncate: TARGET, to: 10} | {corrupt: TARGET, at: 4, xor: 255}
            | {copy: TARGET, to: PATH} | {write: PATH, text: TEXT} or {write: PATH, bytes: HEX}
+           | {enclose: TARGET}   a directory takes its place, with it inside
 
 A pointer is keys and list indexes with `/` between them, see `delta_edits`. Of a manifest or list it leads into
 `records`, `schema`, `header` and `codec`. `entry` sets values inside the entry of the file: {status: 0,
@@ -27,6 +28,7 @@ from harness.errors import RequestError
 from harness.testing.iceberg import DataFileHandle, IcebergTable, corrupt, truncate
 from harness.testing.iceberg_avro import AvroDocument
 from harness.testing.iceberg_commit import entry_key
+from harness.testing.iceberg_files import enclose
 from harness.testing.scenarios.arguments import Arguments, checked, label_of
 from harness.testing.scenarios.delta_edits import edit
 
@@ -99,17 +101,19 @@ def damage(
         path.write_bytes(bytes.fromhex(given.text("bytes")) if given.has("bytes") else given.text("text").encode())
         given.finish()
         return
-    for kind in ("delete", "truncate", "corrupt", "copy"):
+    for kind in ("delete", "truncate", "corrupt", "copy", "enclose"):
         if given.has(kind):
             target = _target(table, files, commits, given.text(kind), place)
             break
     else:
-        raise RequestError(f"Missing key in {place}: give delete, truncate, corrupt, copy or write")
+        raise RequestError(f"Missing key in {place}: give delete, truncate, corrupt, copy, enclose or write")
     match kind:
         case "delete":
             target.unlink()
         case "truncate":
             truncate(target, given.integer("to"))
+        case "enclose":
+            enclose(target)
         case "corrupt":
             corrupt(target, given.integer("at"), given.of(int, "xor", 0xFF))
         case _:

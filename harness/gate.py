@@ -1,0 +1,111 @@
+"""What every path of a table must be before anything opens it: a name that a file can have, and of a regular file.
+
+Paths come from metadata that anyone may have written. A path of a directory makes one reader fail and another read the
+files inside; a library in C opens what stands before a NUL; a pipe makes a reader wait for ever. So each path passes
+here first, whoever opens the file then.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import BinaryIO
+
+from harness.errors import MissingFileError
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+ABSENT = "it does not exist"
+_FAULTS = {
+    errno.ENOENT: ABSENT,
+    errno.EISDIR: "it is a directory",
+    errno.ENOTDIR: "a part of its path is a file, not a directory",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.ELOOP: "its path is a circle of links",
+    errno.ENAMETOOLONG: "its name is longer than a file's can be",
+}
+_KINDS = {
+    FileNotFoundError: errno.ENOENT,
+    IsADirectoryError: errno.EISDIR,
+    NotADirectoryError: errno.ENOTDIR,
+    PermissionError: errno.EACCES,
+}
+
+
+def is_name(path: str) -> bool:
+    """Whether a file can be called so: it has no NUL and no half of a character."""
+    return "\0" not in path and (path.isascii() or _is_encodable(path))
+
+
+def name_fault(path: str) -> str | None:
+    """Why no file can be called so; None: one can."""
+    if is_name(path):
+        return None
+    return f"no file can have {'a NUL' if chr(0) in path else 'half a character'} in its path"
+
+
+def fault(path: str) -> str | None:
+    """Why a local path is not of a file that can be opened; None: it is of a regular file. About 3 µs.
+
+    A link counts as what it leads to.
+    """
+    if not is_name(path):
+        return name_fault(path)
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        return _FAULTS.get(error.errno or 0, f"{error.strerror}")
+    return None if stat.S_ISREG(mode) else _irregular(mode)
+
+
+def refuse_no_name(path: str) -> None:
+    """Refuses what no file can be called, before a library takes it for something else.
+
+    Raises:
+        MissingFileError: as said.
+    """
+    unnamed = name_fault(path)
+    if unnamed is not None:
+        raise _missing(unnamed, path)
+
+
+def open_regular(path: str) -> BinaryIO:
+    """A local file, open for reading; never waits for the other end of a pipe.
+
+    Raises:
+        MissingFileError: it is not there, cannot be opened, or is no regular file.
+    """
+    refuse_no_name(path)
+    try:
+        opened = os.open(path, _FLAGS)
+    except OSError as error:
+        raise refusal(error, path) from error
+    mode = os.fstat(opened).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(opened)
+        raise _missing(_irregular(mode), path)
+    return os.fdopen(opened, "rb")
+
+
+def refusal(error: OSError, path: str) -> Exception:
+    """The error that names the file, if a file system says by `error` that it has no such file; else `error`."""
+    # An error that is not the operating system's has no number, and says by its class what it means.
+    number = next((known for kind, known in _KINDS.items() if isinstance(error, kind)), error.errno)
+    return _missing(_FAULTS[number], path) if number in _FAULTS else error
+
+
+def _is_encodable(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeError:
+        return False
+    return True
+
+
+def _irregular(mode: int) -> str:
+    return "it is a directory" if stat.S_ISDIR(mode) else "it is no regular file"
+
+
+def _missing(reason: str, path: str) -> MissingFileError:
+    return MissingFileError(f"Cannot read file: {reason}", file=path)

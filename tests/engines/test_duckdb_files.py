@@ -1,0 +1,315 @@
+"""Files that are not local reach DuckDB by position, each from the storage of its own table, and no other file does."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import duckdb
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+
+import harness
+from harness.engines import duckdb_files
+from harness.engines.data_files import look_at
+from harness.engines.duckdb.engine import connect
+from harness.engines.duckdb_files import PlannedFile, planned_files
+from harness.storage import Storage
+from harness.testing.delta import DeltaTable
+from harness.testing.iceberg import IcebergTable
+
+ROWS = 100_000
+
+
+class OwnHandle:
+    """Gives up the interpreter at each call, and serves none but the thread that opened it."""
+
+    def __init__(self, opened: Any) -> None:
+        self._opened, self._thread = opened, threading.get_ident()
+
+    def __getattr__(self, name: str) -> Any:
+        assert threading.get_ident() == self._thread, "a handle is shared by threads"
+        time.sleep(0)
+        return getattr(self._opened, name)
+
+    def __enter__(self) -> OwnHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+
+class Switching(LocalFileSystem):
+    """The local disk, with such handles."""
+
+    protocol = "switching"
+    cachable = False
+
+    def open(self, *args: Any, **options: Any) -> OwnHandle:
+        return OwnHandle(super().open(*args, **options))
+
+
+class Vault(fsspec.AbstractFileSystem):
+    """A store of which each key sees other files under the same paths; made for one thread at a time."""
+
+    protocol = "vault"
+    cachable = False
+    kept: ClassVar[dict[str, fsspec.AbstractFileSystem]] = {}
+    cut = 0
+
+    def __init__(self, key: str = "", **options: Any) -> None:
+        super().__init__(**options)
+        self.key, self._busy = key, threading.Lock()
+
+    def _inner(self, path: str) -> tuple[LocalFileSystem, str]:
+        return LocalFileSystem(), f"{self.kept[self.key]}/{self._strip_protocol(path).lstrip('/')}"
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        files, name = self._inner(path)
+        return files.ls(name, detail=detail)
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        files, name = self._inner(path)
+        return files.info(name)
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        assert self._busy.acquire(blocking=False), "two threads at once"
+        try:
+            time.sleep(0)
+            files, name = self._inner(path)
+            return bytes(files.cat_file(name, start=start, end=None if end is None else end - self.cut))
+        finally:
+            self._busy.release()
+
+    def _open(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("DuckDB has the file system of the user")
+
+
+@pytest.fixture(autouse=True)
+def file_systems() -> Iterator[None]:
+    for kind in (Switching, Vault):
+        fsspec.register_implementation(kind.protocol, kind, clobber=True)
+    yield
+    Vault.kept, Vault.cut = {}, 0
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    files = fsspec.filesystem("memory")
+    yield files
+    files.rm("/kept", recursive=True)
+
+
+def many_pages(folder: Path, step: int = 1) -> Path:
+    """A Delta table of one file of many row groups and pages that are not compressed, as threads share it."""
+    table = DeltaTable.create(folder, {"a": "long", "b": "long"})
+    table.append(table.write_data([{"a": 0, "b": 0}]))
+    (file,) = folder.glob("*.parquet")
+    values = pa.table({"a": np.arange(ROWS) * step, "b": np.arange(ROWS) * 3})
+    pq.write_table(values, file, compression="none", use_dictionary=False, row_group_size=5_000)
+    (commit,) = folder.glob("_delta_log/*1.json")
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    (add,) = (action["add"] for action in actions if "add" in action)
+    del add["stats"]
+    add["size"] = file.stat().st_size
+    commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    return folder
+
+
+def sums(location: str, connection: duckdb.DuckDBPyConnection | None = None, **options: Any) -> tuple[int, ...]:
+    table = harness.open_table(location, **options)
+    query = "SELECT count(*), sum(a)::BIGINT, sum(b)::BIGINT FROM t"
+    return harness.sql(query, connection=connection, t=table).fetchall()[0]
+
+
+def expected(step: int = 1) -> tuple[int, ...]:
+    total = ROWS * (ROWS - 1) // 2
+    return ROWS, total * step, total * 3
+
+
+def threaded() -> duckdb.DuckDBPyConnection:
+    connection = connect()
+    connection.execute("SET threads = 4")
+    return connection
+
+
+def test_no_handle_is_shared_by_threads(tmp_path: Path) -> None:
+    path = many_pages(tmp_path / "t")
+    for _ in range(3):
+        assert sums(f"switching://{path}", threaded()) == expected()
+
+
+def test_a_store_made_for_one_thread_is_asked_by_one_at_a_time(tmp_path: Path) -> None:
+    Vault.kept = {"k": str(tmp_path)}
+    many_pages(tmp_path / "t")
+    for _ in range(3):
+        assert sums("vault://t", threaded(), storage_options={"key": "k"}) == expected()
+
+
+def test_a_look_at_many_files_asks_such_a_store_one_at_a_time(tmp_path: Path) -> None:
+    Vault.kept = {"k": str(tmp_path)}
+    for i in range(50):
+        (tmp_path / str(i)).write_text(str(i))
+    paths, storage = [f"vault://{i}" for i in range(50)], Storage({"key": "k"})
+    assert look_at(storage.read, paths, paths) == [str(i).encode() for i in range(50)]
+
+
+def test_each_thread_reads_on_from_where_it_sought(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(bytes(range(200)))
+    file = PlannedFile(str(path), Storage(), 200)
+    file.seek(10)
+    other = threading.Thread(target=file.seek, args=[100])
+    other.start()
+    other.join()
+    assert file.tell() == 10
+    assert file.read(5) == bytes(range(10, 15))
+    assert file.read(5) == bytes(range(15, 20))
+
+
+@pytest.mark.parametrize("cut", [1, -1], ids=["fewer", "more"])
+def test_a_store_that_gives_another_number_of_bytes_fails(tmp_path: Path, cut: int) -> None:
+    Vault.kept = {"k": str(tmp_path)}
+    many_pages(tmp_path / "t")
+    table = harness.open_table("vault://t", storage_options={"key": "k"}).snapshot()
+    table.plan()
+    Vault.cut = cut
+    with pytest.raises(harness.HarnessError, match=r"its storage gives \d+ bytes for"):
+        table.to_arrow()
+
+
+def two_vaults(folder: Path) -> None:
+    Vault.kept = {key: str(folder / key) for key in ("one", "two")}
+    many_pages(folder / "one" / "t")
+    many_pages(folder / "two" / "t", step=2)
+
+
+def test_each_table_is_read_with_its_own_credentials(tmp_path: Path) -> None:
+    two_vaults(tmp_path)
+    connection = connect()
+    for key in ("one", "two"):
+        table = harness.open_table("vault://t", storage_options={"key": key})
+        table.snapshot().to_duckdb(connection, name=key)
+    query = "SELECT count(*), sum(a)::BIGINT, sum(b)::BIGINT FROM"
+    assert connection.sql(f"{query} one").fetchall()[0] == expected()
+    assert connection.sql(f"{query} two").fetchall()[0] == expected(step=2)
+    both = connection.sql("SELECT count(*), max(two.a) FROM one JOIN two USING (b)").fetchall()[0]
+    assert both == (ROWS, (ROWS - 1) * 2)
+
+
+def test_credentials_are_of_no_use_to_later_sql(tmp_path: Path) -> None:
+    two_vaults(tmp_path)
+    connection = connect()
+    assert sums("vault://t", connection, storage_options={"key": "one"}) == expected()
+    (file,) = (tmp_path / "one" / "t").glob("*.parquet")
+    (tmp_path / "one" / "secret.parquet").write_bytes(file.read_bytes())
+    prefix = planned_files(connection).protocol
+    for path in (
+        f"vault://t/{file.name}",
+        f"{prefix}://0/vault://secret.parquet",
+        f"{prefix}://1/vault://t/{file.name}",
+    ):
+        with pytest.raises(duckdb.Error):
+            connection.sql(f"SELECT * FROM read_parquet('{path}')").fetchall()
+    planned = f"{prefix}://0/vault://t/{file.name}"
+    assert connection.sql(f"SELECT count(*) FROM read_parquet('{planned}')").fetchall()[0] == (ROWS,)
+    with pytest.raises(duckdb.Error, match="for other use"):
+        connection.sql("SELECT 1 AS a").write_csv(planned)
+
+
+def test_a_file_system_of_the_users_own_is_not_asked(tmp_path: Path) -> None:
+    two_vaults(tmp_path)
+    connection = connect()
+    connection.register_filesystem(Vault("two"))
+    assert sums("vault://t", connection, storage_options={"key": "one"}) == expected()
+    assert connection.filesystem_is_registered("vault")
+
+
+def test_one_file_system_serves_a_database(memory: Any, tmp_path: Path) -> None:
+    memory.put(str(many_pages(tmp_path / "t")), "/kept/t", recursive=True)
+    connection, other = connect(), connect()
+    for reader in (connection, connection.cursor(), connection, other):
+        assert sums("memory://kept/t", reader) == expected()
+    assert len(connection.list_filesystems()) == len(other.list_filesystems()) == 1
+    assert connection.list_filesystems() != other.list_filesystems()
+    kept = weakref.ref(planned_files(other))
+    other.close()
+    gc.collect()
+    assert kept() is None
+
+
+def test_relations_and_views_outlive_the_read(memory: Any, tmp_path: Path) -> None:
+    memory.put(str(many_pages(tmp_path / "t")), "/kept/t", recursive=True)
+    connection = connect()
+    relation = harness.open_table("memory://kept/t").snapshot().to_duckdb(connection, name="v")
+    gc.collect()
+    assert relation.aggregate("sum(a)::BIGINT").fetchall()[0] == expected()[1:2]
+    assert connection.sql("SELECT sum(b)::BIGINT FROM v").fetchall()[0] == expected()[2:]
+
+
+@pytest.mark.parametrize("scheme", ["memory", "switching"])
+def test_a_file_that_is_replaced_in_place_is_noticed(tmp_path: Path, memory: Any, scheme: str) -> None:
+    path = many_pages(tmp_path / "t")
+    (file,) = path.glob("*.parquet")
+    os.utime(file, (1_000_000, 1_000_000))  # so old that DuckDB keeps what it read
+    memory.put(str(path), "/kept/t", recursive=True)
+    connection = connect()
+    connection.execute("SET enable_object_cache = true")
+    location = "memory://kept/t" if scheme == "memory" else f"switching://{path}"
+    harness.open_table(location).snapshot().to_duckdb(connection, name="v")
+    query = f"SELECT sum(a)::BIGINT, (SELECT count(*) FROM v WHERE a >= {ROWS}) FROM v"  # its bounds may be kept, too
+    assert [connection.sql(query).fetchall() for _ in range(2)] == [[(expected()[1], 0)]] * 2
+    (replaced,) = many_pages(tmp_path / "u", step=2).glob("*.parquet")
+    assert replaced.stat().st_size == file.stat().st_size
+    for now in (2_000_000, 3_000_000):
+        file.write_bytes(replaced.read_bytes())
+        os.utime(file, (now, now))
+        memory.pipe_file(f"/kept/t/{file.name}", replaced.read_bytes())
+        assert connection.sql(query).fetchall() == [(expected(step=2)[1], ROWS // 2)]
+        pq.write_table(pq.read_table(replaced), replaced, compression="zstd")  # of another size
+
+
+@pytest.mark.parametrize(("damaged", "words"), [(slice(4, 400), "damaged"), (slice(-12, -4), "footer")])
+def test_messages_show_the_physical_path(memory: Any, tmp_path: Path, damaged: slice, words: str) -> None:
+    path = many_pages(tmp_path / "t")
+    (file,) = path.glob("*.parquet")
+    content = bytearray(file.read_bytes())
+    content[damaged] = b"\xff" * len(content[damaged])
+    file.write_bytes(content)
+    memory.put(str(path), "/kept/t", recursive=True)
+    with pytest.raises(harness.CorruptFileError, match=words) as caught:
+        harness.open_table("memory://kept/t").snapshot().to_arrow()
+    assert "harness-" not in str(caught.value)
+    assert "Traceback" not in str(caught.value)
+    assert "At:" not in str(caught.value)
+
+
+def test_what_python_says_of_its_code_is_left_out() -> None:
+    name = f"harness-{'a' * 32}://12/s3://b/a.parquet"
+    assert (
+        duckdb_files.said(ValueError(f"OSError: of {name}\n\nAt:\n  /x.py(8): open\n"))
+        == "OSError: of s3://b/a.parquet"
+    )
+    frames = f'Traceback (most recent call last):\n  File "/x.py", line 17, in <module>\nOSError: of {name}'
+    assert duckdb_files.said(ValueError(frames)) == "OSError: of s3://b/a.parquet"
+
+
+def test_an_iceberg_table_with_deletes_is_read_by_position(tmp_path: Path) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    file = table.write_data([{"id": i} for i in range(1_000)])
+    table.append(file)
+    table.append(table.write_position_deletes([(file, i) for i in range(0, 1_000, 2)]))
+    table.append(table.write_equality_deletes(["id"], [{"id": 1}]))
+    rows = harness.open_table(f"switching://{tmp_path}/t").snapshot().to_arrow()
+    assert sorted(rows.column("id").to_pylist()) == list(range(3, 1_000, 2))

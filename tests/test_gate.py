@@ -1,0 +1,165 @@
+"""What a path must be before anything opens it; FIFOs, directories and NULs, in storage and under each engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+import harness
+from harness import gate
+from harness.engines import oracle
+from harness.errors import MissingFileError
+from harness.storage import Storage
+from harness.testing.delta import DeltaTable
+from harness.testing.iceberg import DataFileHandle, IcebergTable
+from harness.testing.iceberg_files import enclose
+
+FAULTS = {
+    "none": "does not exist",
+    "directory": "is a directory",
+    "pipe": "no regular file",
+    "file/below": "a part of its path is a file",
+    "circle": "circle of links",
+    "x" * 300: "longer than",
+    "nul\0file": "a NUL in its path",
+    "half\ud800": "half a character",
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "file").write_text("abc")
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "directory").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("name", "words"), FAULTS.items(), ids=lambda text: ascii(text)[:20])
+def test_what_is_no_regular_file_is_never_opened(place: Path, name: str, words: str) -> None:
+    path = f"{place}/{name}"
+    assert words in (gate.fault(path) or "")
+    assert not Storage().exists(path)
+    with pytest.raises(MissingFileError, match=words) as caught:
+        Storage().read(path)
+    assert caught.value.file == path
+
+
+@pytest.mark.parametrize("name", ["file", "link"])
+def test_regular_files_are_opened(place: Path, name: str) -> None:
+    assert gate.fault(f"{place}/{name}") is None
+    assert Storage().read(f"{place}/{name}", offset=1, length=1) == b"b"
+
+
+@pytest.mark.parametrize("name", ["file/below", "x" * 300, "nul\0file"], ids=["below a file", "long", "nul"])
+def test_sizes_of_no_files(place: Path, name: str) -> None:
+    with pytest.raises(MissingFileError):
+        Storage().size(f"{place}/{name}")
+
+
+def test_a_remote_name_with_a_nul_is_never_asked_for() -> None:
+    path, storage = "memory://gate/a\0b", Storage()
+    fsspec.filesystem("memory").pipe_file("/gate/a\0b", b"content")
+    assert not storage.exists(path)
+    assert not storage.is_directory(path)
+    assert storage.names(path) == storage.entries(path) == ()
+    for ask in (storage.read, storage.size, storage.status):
+        with pytest.raises(MissingFileError, match="NUL"):
+            ask(path)
+
+
+def test_status_of_a_remote_file() -> None:
+    files = fsspec.filesystem("memory")
+    files.pipe_file("/gate/d/f", b"abc")
+    assert Storage().status("memory://gate/d/f").size == 3
+    with pytest.raises(MissingFileError, match="is a directory"):
+        Storage().status("memory://gate/d")
+    with pytest.raises(MissingFileError, match="does not exist"):
+        Storage().status("memory://gate/none")
+
+
+KINDS = ("data", "avro", "orc", "position deletes", "equality deletes", "deletion vector", "manifest", "manifest list")
+
+
+@pytest.fixture(params=["local", "memory"])
+def place_of_table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """Where a table is written, and where it is read from then."""
+    if request.param == "local":
+        yield tmp_path / "t", str(tmp_path / "t")
+        return
+    yield tmp_path / "t", "memory://gate/t"
+    fsspec.filesystem("memory").rm("/gate", recursive=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_nul_in_a_recorded_path_is_an_error(kind: str, place_of_table: tuple[Path, str]) -> None:
+    folder, location = place_of_table
+    with_nul(folder, kind)
+    if location.startswith("memory:"):
+        fsspec.filesystem("memory").put(str(folder), "/gate/t", recursive=True)
+    for read in (harness.Snapshot.to_arrow, lambda snapshot: oracle.to_arrow(snapshot.plan())):
+        with pytest.raises(MissingFileError, match="NUL") as caught:
+            read(harness.open_table(location).snapshot())
+        assert "\0tail" in str(caught.value.file)
+
+
+def with_nul(folder: Path, kind: str) -> None:
+    """An Iceberg table of which one path ends in a NUL and more; a file is at what stands before it."""
+    table = IcebergTable.create(folder, {"id": "long"}, format_version=3 if kind == "deletion vector" else 2)
+    data = table.write_data([{"id": 1}, {"id": 2}], format=kind if kind in ("avro", "orc") else "parquet")
+    handles: dict[str, DataFileHandle] = {"data": data, "avro": data, "orc": data}
+    match kind:
+        case "position deletes":
+            handles[kind] = table.write_position_deletes([(data, 0)])
+        case "equality deletes":
+            handles[kind] = table.write_equality_deletes(["id"], [{"id": 1}])
+        case "deletion vector":
+            (handles[kind],) = table.write_deletion_vectors({data: [0]})
+    if kind in handles:
+        handles[kind].data_file["file_path"] += "\0tail"
+    table.append(data)
+    if kind.endswith(("deletes", "vector")):
+        table.append(handles[kind])
+    if kind == "manifest":
+        table.edit_manifest_list(lambda document: _rename(document.records[0], "manifest_path"))
+    if kind == "manifest list":
+        table.edit_metadata(lambda document: _rename(document["snapshots"][-1], "manifest-list"))
+
+
+def _rename(record: dict[str, Any], key: str) -> None:
+    record[key] += "\0tail"
+
+
+@pytest.mark.parametrize("tail", ["\0tail", "%00tail"], ids=["raw", "escaped"])
+@pytest.mark.parametrize("prefix", ["", "file://{root}/"], ids=["relative", "absolute"])
+def test_a_nul_in_the_log_is_an_error(tmp_path: Path, tail: str, prefix: str) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    file = table.write_data([{"id": 1}])
+    file.add["path"] = prefix.format(root=tmp_path / "t") + file.add["path"] + tail
+    table.append(file)
+    for read in (harness.Snapshot.to_arrow, lambda snapshot: oracle.to_arrow(snapshot.plan())):
+        with pytest.raises(harness.HarnessError, match="NUL"):
+            read(harness.open_table(str(tmp_path / "t")).snapshot())
+
+
+@pytest.mark.parametrize("kind", ["data", "avro", "equality deletes"])
+def test_a_nul_in_a_recorded_path_is_an_error_on_spark(kind: str, tmp_path: Path, spark: Any) -> None:
+    with_nul(tmp_path / "t", kind)
+    with pytest.raises(MissingFileError, match="NUL"):
+        harness.open_table(str(tmp_path / "t")).snapshot().to_spark(spark).collect()
+
+
+@pytest.mark.parametrize("name", ["t/data/00001.parquet", "t/data/00002-deletes.parquet"], ids=["data", "deletes"])
+def test_a_directory_in_the_place_of_a_file_is_an_error_on_spark(name: str, tmp_path: Path, spark: Any) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}, {"id": 2}]))
+    table.append(table.write_equality_deletes(["id"], [{"id": 1}]))
+    enclose(tmp_path / name)
+    with pytest.raises(MissingFileError, match="is a directory"):
+        harness.open_table(str(tmp_path / "t")).snapshot().to_spark(spark).collect()
