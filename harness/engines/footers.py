@@ -1,6 +1,7 @@
 """What engines learn from Parquet files before they read them: schemas and row counts, many files in one call.
 
-DuckDB reads the footers for every engine: 10,000 local files take it a second.
+DuckDB reads the footers for every engine: 10,000 local files take it a second. It refuses a file without a column, and
+with it the whole list; those files are looked for only then.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import duckdb
 
 from harness.engines import sqltext
+from harness.engines.columnless import columnless_rows
 from harness.engines.data_files import FileName, check_file
 from harness.errors import CorruptFileError, HarnessError
 from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
@@ -23,7 +25,10 @@ _SLASHES = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)/+")
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """Of one Parquet file: its columns, the rows that it really has, and how DuckDB spells its path."""
+    """Of one Parquet file: its columns, the rows that it really has, and how DuckDB spells its path.
+
+    A schema without columns belongs to a file that DuckDB does not open.
+    """
 
     schema: PhysicalSchema
     rows: int
@@ -45,6 +50,11 @@ def read_footers(
     try:
         return _read(connection, tuple(file.physical for file in files))
     except (duckdb.Error, HarnessError) as error:
+        bare = columnless_rows(files, storage)
+        if bare:
+            others = [file for file in files if file.physical not in bare]
+            footers = read_footers(connection, others, storage, table=table)
+            return footers | {path: Footer((), rows, path) for path, rows in bare.items()}
         for file in files:  # the slow way round, to name the culprit
             check_file(file, storage, table=table)
             try:

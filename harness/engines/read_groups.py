@@ -60,12 +60,13 @@ class PlannedFiles:
 
         A file cut between two Avro blocks looks whole, so files that are not Parquet must always have their count.
         """
-        count = self.record_count[ordinal] if exact or self.format[ordinal] != "parquet" else None
+        count = self.record_count[ordinal]
         return ScanFile(
             name=FileName(self.path[ordinal], self.physical[ordinal]),
             format=self.format[ordinal],
             constants=self.partition(ordinal).constants,
-            exact_rows=count,
+            exact_rows=count if exact or self.format[ordinal] != "parquet" else None,
+            recorded_rows=count,
             split=split,
         )
 
@@ -76,6 +77,7 @@ class ScanFile:
 
     constants: by source field id, the partition values (stored form) that stand in for columns that the file lacks.
     exact_rows: the row count that the file must have, because positions or row ids depend on it; None: any.
+    recorded_rows: the row count that the metadata has; a file without columns must have it (`engines.columnless`).
     split: files with different values never share a group.
     """
 
@@ -83,6 +85,7 @@ class ScanFile:
     format: str
     constants: Mapping[int, Any] = field(default_factory=dict, hash=False)
     exact_rows: int | None = None
+    recorded_rows: int | None = None
     split: Split = (None, False)
 
 
@@ -139,8 +142,10 @@ class Inspector:
         missing = [name for path, name in names.items() if path not in self._footers]
         footers = read_footers(self.connection, missing, storage, table=self.plan.table)
         self._footers.update(footers)
-        if footers and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
-            self._legacy.update(legacy_files(self.connection, footers))
+        if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+            dated = {path: footer for path, footer in footers.items() if footer.schema}
+            if dated:
+                self._legacy.update(legacy_files(self.connection, dated))
 
     def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[ReadGroup]:
         """The read groups of `files`, in the order of their first files, with `fields` resolved.
@@ -153,7 +158,7 @@ class Inspector:
         opened = [self._open(file) for file in files]
         split: dict[Hashable, list[int]] = {}
         for index, (file, found) in enumerate(zip(files, opened, strict=True)):
-            self._check_rows(file, found.rows)
+            self._check_rows(file, found)
             legacy = self._legacy.get(file.name.physical)
             alike = (file.format, id(found.schema), frozenset(file.constants), file.split, legacy)
             split.setdefault(alike, []).append(index)
@@ -213,9 +218,10 @@ class Inspector:
                 stacklevel=2,
             )
 
-    def _check_rows(self, file: ScanFile, rows: int | None) -> None:
-        if rows is not None and file.exact_rows is not None and file.exact_rows != rows:
-            raise wrong_count(file, rows, self.plan.table)
+    def _check_rows(self, file: ScanFile, found: Opened) -> None:
+        expected = file.exact_rows if found.schema else file.recorded_rows
+        if found.rows is not None and expected is not None and expected != found.rows:
+            raise wrong_count(file, found.rows, expected, self.plan.table)
 
 
 def partition_fields(fields: Sequence[Field], sources: Sequence[Source]) -> dict[int, Type]:
@@ -232,10 +238,10 @@ def partition_fields(fields: Sequence[Field], sources: Sequence[Source]) -> dict
     return found
 
 
-def wrong_count(file: ScanFile, rows: int, table: str) -> CorruptFileError:
+def wrong_count(file: ScanFile, rows: int, expected: int, table: str) -> CorruptFileError:
     """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
     return CorruptFileError(
-        f"Cannot read file: it has {rows} rows, the metadata says {file.exact_rows}; restore the file",
+        f"Cannot read file: it has {rows} rows, the metadata says {expected}; restore the file",
         cause="CorruptDataFile",
         table=table,
         file=str(file.name),

@@ -297,4 +297,23 @@ FAULTS = (
         "times.append(CommitTime(version, max(least, file.modified_ms)))",
         "times.append(CommitTime(version, file.modified_ms))",
     ),
+    # Files without columns.
+    Fault(
+        "a Parquet file without columns has no rows",
+        "engines/footers.py",
+        "{path: Footer((), rows, path) for path, rows in bare.items()}",
+        "{path: Footer((), 0, path) for path in bare}",
+    ),
+    Fault(
+        "the count of a file without columns is not held against the metadata",
+        "engines/read_groups.py",
+        "expected = file.exact_rows if found.schema else file.recorded_rows",
+        "expected = file.exact_rows",
+    ),
+    Fault(
+        "an ORC file without columns has no rows",
+        "files/orc.py",
+        "pa.nulls(opened.nrows)",
+        "pa.nulls(table.num_rows)",
+    ),
 )

@@ -7,6 +7,8 @@ ORC goes by a list of types that were tried on Spark 4.3 against harness's reade
 - text in a file with `char` columns: Spark takes their blanks away, and the physical schema does not show them;
 - fixed: their length is checked by harness only.
 
+A file without columns is never read by Spark: its readers refuse it, or find no rows (`engines.columnless`).
+
 Parquet pages in Brotli are read by `arrow_scan` too, because Spark comes without that codec, and so are files in which
 the dotted path of a column may also be that of another.
 """
@@ -69,7 +71,7 @@ def reads_natively(
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError: a footer cannot be read; naming the file.
     """
-    if any(variants(fields, sources)):
+    if not schema or any(variants(fields, sources)):
         return False
     places = {source.place for source in sources if isinstance(source, Stored)}
     used = [schema[place] for place in sorted(places)]
