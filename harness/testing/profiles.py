@@ -4,7 +4,7 @@
   it broke, as with Hypothesis' own profile for CI.
 - `harness-fresh` draws as many, from the seed that `--hypothesis-seed` gives: a suite that always draws the same always
   finds the same.
-- `harness-round` draws some more, of longer histories, from a seed too. `tests/properties/nightly.py` runs it again and
+- `harness-round` draws twice as many, of longer histories, from a seed too. `tests/properties/nightly.py` runs it again and
   again until its time is over.
 - `harness-nightly` draws thousands in one run, however long that takes.
 """
@@ -21,7 +21,7 @@ FRESH: Final = "harness-fresh"
 ROUND: Final = "harness-round"
 NIGHTLY: Final = "harness-nightly"
 VARIABLE: Final = "HARNESS_PROFILE"
-_FACTORS: Final = {QUICK: (1, 1), FRESH: (1, 1), ROUND: (4, 2), NIGHTLY: (60, 2)}
+_FACTORS: Final = {QUICK: (1, 1), FRESH: (1, 1), ROUND: (2, 2), NIGHTLY: (60, 2)}
 """How many times the examples of the quick profile, and the steps of its state machines."""
 
 
