@@ -191,7 +191,9 @@ def resolve(
 
 def is_positional(file: PhysicalSchema, *, name_mapping: NameMapping | None, file_format: str = "parquet") -> bool:
     """Whether `resolve` can only go by the position of columns, which deserves a warning (iceberg 5.6)."""
-    return file_format == "parquet" and name_mapping is None and all(f.id is None for f in walk_stored(file))
+    if not file or file_format != "parquet" or name_mapping is not None:
+        return False
+    return all(f.id is None for f in walk_stored(file))
 
 
 def shares_columns(

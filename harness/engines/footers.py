@@ -1,6 +1,7 @@
 """What engines learn from Parquet files before they read them: schemas and row counts, many files in one call.
 
-DuckDB reads the footers for every engine: 10,000 local files take it a second.
+DuckDB reads the footers for every engine: 10,000 local files take it a second. It refuses a file without a column, and
+with it the whole list; those files are looked for only then.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 import duckdb
 
+from harness.engines.columnless import columnless_rows
 from harness.engines.data_files import FileName, check_file
 from harness.engines.duckdb_files import DuckDBFiles, said
 from harness.errors import CorruptFileError, HarnessError
@@ -19,7 +21,10 @@ from harness.projection import PhysicalSchema
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """Of one Parquet file: its columns, and the rows that it really has."""
+    """Of one Parquet file: its columns, and the rows that it really has.
+
+    A schema without columns belongs to a file that DuckDB does not open.
+    """
 
     schema: PhysicalSchema
     rows: int
@@ -40,6 +45,11 @@ def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) 
     try:
         return _read(access, tuple(file.physical for file in files))
     except (duckdb.Error, HarnessError) as error:
+        bare = columnless_rows(files, access.storage)
+        if bare:
+            others = [file for file in files if file.physical not in bare]
+            footers = read_footers(access, others, table=table)
+            return footers | {path: Footer((), rows) for path, rows in bare.items()}
         for file in files:  # the slow way round, to name the culprit
             check_file(file, access.storage, table=table)
             try:

@@ -77,7 +77,8 @@ class ScanFile:
 
     constants: by source field id, the partition values (stored form) that stand in for columns that the file lacks.
     exact_rows: the row count that the file must have, because positions or row ids depend on it; None: any.
-    recorded_rows: the row count that the metadata says, which is only warned of where it is wrong; None: unknown.
+    recorded_rows: the row count that the metadata says; None: unknown. Where it is wrong, that is a warning, and an error
+        for a file without columns (`engines.columnless`).
     is_data: whether it holds rows of the table, and so should have columns of the table; deletes hold their keys.
     split: files with different values never share a group.
     """
@@ -145,9 +146,10 @@ class Inspector:
         missing = [name for path, name in names.items() if path not in self._footers]
         footers = read_footers(self.access, missing, table=self.plan.table)
         self._footers.update(footers)
-        self._converted.update(converted_files(self.access, footers))
-        if footers and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
-            self._legacy.update(legacy_files(self.access, tuple(footers)))
+        dated = {path: footer for path, footer in footers.items() if footer.schema}
+        self._converted.update(converted_files(self.access, dated))
+        if dated and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+            self._legacy.update(legacy_files(self.access, tuple(dated)))
 
     def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[ReadGroup]:
         """The read groups of `files`, in the order of their first files, with `fields` resolved.
@@ -160,7 +162,7 @@ class Inspector:
         opened = [self._open(file) for file in files]
         split: dict[Hashable, list[int]] = {}
         for index, (file, found) in enumerate(zip(files, opened, strict=True)):
-            self._check_rows(file, found.rows)
+            self._check_rows(file, found)
             path = file.name.physical
             traits = (self._legacy.get(path), path in self._converted)
             alike = (file.format, id(found.schema), frozenset(file.constants), file.split, *traits)
@@ -265,9 +267,10 @@ class Inspector:
                 f"all dropped since, compare its names and field ids with the schema [{rule}]"
             )
 
-    def _check_rows(self, file: ScanFile, rows: int | None) -> None:
-        if rows is not None and file.exact_rows is not None and file.exact_rows != rows:
-            raise wrong_count(file, rows, self.plan.table)
+    def _check_rows(self, file: ScanFile, found: Opened) -> None:
+        expected = file.exact_rows if found.schema else file.recorded_rows
+        if found.rows is not None and expected is not None and expected != found.rows:
+            raise wrong_count(file, found.rows, expected, self.plan.table)
 
 
 def partition_fields(fields: Sequence[Field], sources: Sequence[Source]) -> dict[int, Type]:
@@ -284,10 +287,10 @@ def partition_fields(fields: Sequence[Field], sources: Sequence[Source]) -> dict
     return found
 
 
-def wrong_count(file: ScanFile, rows: int, table: str) -> CorruptFileError:
+def wrong_count(file: ScanFile, rows: int, expected: int, table: str) -> CorruptFileError:
     """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
     return CorruptFileError(
-        f"Cannot read file: it has {rows} rows, the metadata says {file.exact_rows}; restore the file",
+        f"Cannot read file: it has {rows} rows, the metadata says {expected}; restore the file",
         cause="CorruptDataFile",
         table=table,
         file=str(file.name),

@@ -44,7 +44,10 @@ def read_orc(data: bytes, *, file: str) -> tuple[PhysicalSchema, pa.Table]:
         CorruptFileError: not an ORC file, cut, damaged, or two columns of one struct have the same name.
         UnsupportedError: pyarrow cannot give a value exactly, such as a timestamp outside the years 1677 to 2262.
     """
-    table = _reading(lambda: pyarrow.orc.ORCFile(pa.BufferReader(data)).read(), file)
+    opened = _reading(lambda: pyarrow.orc.ORCFile(pa.BufferReader(data)), file)
+    table = _reading(opened.read, file)
+    if not table.schema:  # pyarrow loses the rows of a file without columns
+        return (), pa.table({"": pa.nulls(opened.nrows)}).drop_columns([""])
     fields = tuple(_stored(f) for f in table.schema)
     wanted = pa.schema([_exact(f) for f in table.schema])
     _check_names(table.schema, file)

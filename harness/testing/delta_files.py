@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.schema import Field, ListType, MapType, Schema, StructType, UnknownType, children
+from harness.testing.columnless_files import group_sizes, write_columnless_parquet
 from harness.testing.delta_stats import statistics_of
 from harness.testing.delta_types import Json
 from harness.testing.delta_values import json_text
@@ -89,7 +90,7 @@ def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[
 def file_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], *, ids: Literal["ids", "none"]) -> pa.Table:
     """Stored rows as the columns of a file; ids only on struct fields, as Delta writers put them."""
     table = arrow_table(fields, rows, "none")
-    if ids == "none":
+    if ids == "none" or not table.schema:
         return table
     by_name = {f.name: f for f in fields}
     schema = pa.schema([_with_id(f, by_name[f.name]) for f in table.schema])
@@ -99,6 +100,14 @@ def file_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], *, ids: 
 def write_parquet(path: Path, table: pa.Table, options: FileOptions, modified_ms: int) -> None:
     """Write the table, with this modification time."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if table.schema:
+        _write_columns(path, table, options)
+    else:
+        write_columnless_parquet(path, group_sizes(table.num_rows, options.row_group_size), options.footer)
+    set_time(path, modified_ms)
+
+
+def _write_columns(path: Path, table: pa.Table, options: FileOptions) -> None:
     settings = {
         "compression": options.compression,
         "store_schema": False,
@@ -111,7 +120,6 @@ def write_parquet(path: Path, table: pa.Table, options: FileOptions, modified_ms
     with pq.ParquetWriter(path, table.schema, **settings) as writer:
         writer.add_key_value_metadata(dict(options.footer))
         writer.write_table(table, row_group_size=options.row_group_size)
-    set_time(path, modified_ms)
 
 
 def add_action(

@@ -32,6 +32,7 @@ from harness.schema import (
     arrow_type,
     children,
 )
+from harness.testing.columnless_files import rows_without_columns
 
 Marks: TypeAlias = Literal["parquet", "orc", "none"]
 _VARIANT = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
@@ -44,12 +45,16 @@ def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], marks: 
         RequestError: a required field is null.
     """
     fields = [f for f in fields if not isinstance(f.type, UnknownType)]
+    if not fields:
+        return rows_without_columns(len(rows))
     arrays = [_array(f, [row.get(f.id) for row in rows], marks) for f in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema([_field(f, marks) for f in fields]))
 
 
 def with_field_ids(table: pa.Table, fields: Sequence[Field]) -> pa.Table:
     """The table with Parquet field ids on every column, at every level, that has the name of a field."""
+    if not table.schema:
+        return table
     by_name = {f.name: f for f in fields}
     schema = pa.schema([_marked(f, by_name.get(f.name)) for f in table.schema])
     return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)], schema=schema)

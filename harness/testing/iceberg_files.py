@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from harness.errors import RequestError
 from harness.schema import Field, Schema, StructType, UnknownType
+from harness.testing.columnless_files import group_sizes, write_columnless_orc, write_columnless_parquet
 from harness.testing.iceberg_arrow import arrow_table, with_field_ids
 from harness.testing.iceberg_avro import AvroDocument, avro_row, avro_schema, int_map
 from harness.testing.iceberg_stats import Statistics, statistics_of
@@ -118,6 +119,9 @@ def _write_parquet(
         table = with_field_ids(rows, fields) if options.field_ids else rows
     else:
         table = arrow_table(fields, rows, "parquet" if options.field_ids else "none")
+    if not table.schema:
+        write_columnless_parquet(path, group_sizes(table.num_rows, options.row_group_size), {})
+        return {"column_sizes": None, "split_offsets": None}
     table = _with_types(table, options.physical).replace_schema_metadata(dict(options.footer))
     settings = {
         "compression": options.compression or "zstd",
@@ -134,7 +138,7 @@ def _write_parquet(
         for index, id_ in enumerate(ids):
             if id_ is not None:
                 sizes[id_] = sizes.get(id_, 0) + group.column(index).total_compressed_size
-    starts = [group.column(0) for group in groups if group.num_columns]
+    starts = [group.column(0) for group in groups]
     offsets = [c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in starts]
     return {"column_sizes": int_map(sizes), "split_offsets": offsets or None}
 
@@ -176,8 +180,10 @@ def _write_orc(
 ) -> None:
     from pyarrow import orc
 
-    is_arrow = isinstance(rows, pa.Table)
-    table = rows if is_arrow else arrow_table(fields, rows, "orc" if options.field_ids else "none")
+    table = rows if isinstance(rows, pa.Table) else arrow_table(fields, rows, "orc" if options.field_ids else "none")
+    if not table.schema:
+        write_columnless_orc(path, table.num_rows)
+        return
     settings = {"compression": options.compression or "uncompressed", **options.writer_options}
     orc.write_table(table, path, **settings)
 

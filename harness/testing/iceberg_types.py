@@ -159,14 +159,15 @@ def default_json(type_: Type, value: Any) -> Any:
         return None
     match type_:
         case DateType():
-            return (_EPOCH + dt.timedelta(days=value)).date().isoformat()
+            return _date_text(value)
         case TimeType():
             return (_EPOCH + dt.timedelta(microseconds=value)).time().isoformat()
         case TimestampType(unit=unit, utc=utc):
             seconds, rest = divmod(value, 10**9 if unit == "ns" else 10**6)
             digits = f"{rest:09d}" if unit == "ns" else f"{rest:06d}"
-            text = (_EPOCH + dt.timedelta(seconds=seconds)).isoformat()
-            return f"{text}.{digits}{'+00:00' if utc else ''}"
+            days, second = divmod(seconds, 86_400)
+            time = (_EPOCH + dt.timedelta(seconds=second)).time().isoformat()
+            return f"{_date_text(days)}T{time}.{digits}{'+00:00' if utc else ''}"
         case DecimalType():
             return f"{value:f}"
         case UuidType():
@@ -184,6 +185,18 @@ def default_json(type_: Type, value: Any) -> Any:
             }
         case _:
             return value
+
+
+_DAYS_OF_400_YEARS = 146_097
+
+
+def _date_text(days: int) -> str:
+    """A date in ISO form, whatever its year; those of other than four digits have a sign, as Java writes them."""
+    cycles, day = divmod(days + _EPOCH.toordinal() - 1, _DAYS_OF_400_YEARS)
+    date = dt.date.fromordinal(day + 1)
+    year = date.year + 400 * cycles
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04d}-{date.month:02d}-{date.day:02d}"
 
 
 def bound_bytes(type_: Type, value: Any) -> bytes | None:

@@ -1,8 +1,12 @@
-"""Hypothesis profiles of the property tests.
+"""Hypothesis profiles of the property tests, chosen by the environment variable HARNESS_PROFILE.
 
-`harness-quick` is what plain pytest runs: the same examples everywhere, so that a change is only ever blamed for what
-it broke, as with Hypothesis' own profile for CI. `harness-nightly`, chosen by the environment variable HARNESS_PROFILE,
-draws thousands of examples, anew each night.
+- `harness-quick` is what plain pytest runs: the same examples everywhere, so that a change is only ever blamed for what
+  it broke, as with Hypothesis' own profile for CI.
+- `harness-fresh` draws as many, from the seed that `--hypothesis-seed` gives: a suite that always draws the same always
+  finds the same.
+- `harness-round` draws twice as many, of longer histories, from a seed too. `tests/properties/nightly.py` runs it again
+  and again until its time is over.
+- `harness-nightly` draws thousands in one run, however long that takes.
 """
 
 from __future__ import annotations
@@ -13,13 +17,16 @@ from typing import Final
 from hypothesis import HealthCheck, Phase, settings
 
 QUICK: Final = "harness-quick"
+FRESH: Final = "harness-fresh"
+ROUND: Final = "harness-round"
 NIGHTLY: Final = "harness-nightly"
 VARIABLE: Final = "HARNESS_PROFILE"
-_NIGHTLY_FACTOR: Final = 60
+_FACTORS: Final = {QUICK: (1, 1), FRESH: (1, 1), ROUND: (2, 2), NIGHTLY: (60, 2)}
+"""How many times the examples of the quick profile, and the steps of its state machines."""
 
 
 def register() -> None:
-    """Make both profiles known to Hypothesis. It changes no settings."""
+    """Make the profiles known to Hypothesis. It changes no settings."""
     # Building a table takes as long as the machine needs; explaining a failure would build hundreds more.
     phases = [p for p in Phase if p is not Phase.explain]
     shared = {
@@ -30,6 +37,8 @@ def register() -> None:
         "print_blob": True,
     }
     settings.register_profile(QUICK, **shared, derandomize=True, database=None)  # type: ignore[arg-type]
+    for name in (FRESH, ROUND):  # without a database, whose examples no seed gives again
+        settings.register_profile(name, **shared, derandomize=False, database=None)  # type: ignore[arg-type]
     settings.register_profile(NIGHTLY, **shared, derandomize=False)  # type: ignore[arg-type]
 
 
@@ -39,12 +48,11 @@ def chosen() -> str:
 
 
 def property_settings(examples: int, *, steps: int = 6) -> settings:
-    """Settings of a property: the chosen profile's, with that many examples; many more at night.
+    """Settings of a property: the chosen profile's, with that many examples, or as many times more as it draws.
 
     examples: in the quick profile. steps: of a state machine, at most.
     """
     register()
     profile = settings.get_profile(chosen())
-    night = chosen() == NIGHTLY
-    factor, longer = (_NIGHTLY_FACTOR, 2) if night else (1, 1)
-    return settings(profile, max_examples=examples * factor, stateful_step_count=steps * longer)
+    more, longer = _FACTORS.get(chosen(), (1, 1))
+    return settings(profile, max_examples=examples * more, stateful_step_count=steps * longer)

@@ -586,4 +586,23 @@ FAULTS = (
         "return True",
         test="tests/test_gate.py",
     ),
+    # Files without columns.
+    Fault(
+        "a Parquet file without columns has no rows",
+        "engines/footers.py",
+        "{path: Footer((), rows, path) for path, rows in bare.items()}",
+        "{path: Footer((), 0, path) for path in bare}",
+    ),
+    Fault(
+        "the count of a file without columns is not held against the metadata",
+        "engines/read_groups.py",
+        "expected = file.exact_rows if found.schema else file.recorded_rows",
+        "expected = file.exact_rows",
+    ),
+    Fault(
+        "an ORC file without columns has no rows",
+        "files/orc.py",
+        "pa.nulls(opened.nrows)",
+        "pa.nulls(table.num_rows)",
+    ),
 )

@@ -1,11 +1,14 @@
-"""Who reads the tables of property tests, and where their failures are left."""
+"""Who reads the tables of property tests, where their failures are left, and how many examples each ran."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis.statistics import collector
 
 from harness.testing.repro import reproducing
 
@@ -16,3 +19,24 @@ def repro(request):
     place = request.config.getoption("--harness-repro", None) or os.environ.get("HARNESS_REPRO")
     values = bool(request.config.getoption("--harness-repro-values", False))
     return lambda: reproducing(None if place is None else Path(place), values=values)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Adds `examples` to a report's properties, which a JUnit report shows too; Hypothesis' own count stays."""
+    runs: list[Any] = []
+    outer = collector.value
+
+    def note(statistics: Any) -> None:
+        runs.append(statistics)
+        if outer is not None:
+            outer(statistics)
+
+    with collector.with_value(note):
+        try:
+            return (yield)
+        finally:
+            phases = [phase for run in runs for phase in run.values() if isinstance(phase, dict)]
+            cases = [case for phase in phases for case in phase.get("test-cases", ())]
+            whole = sum(case["status"] in ("valid", "interesting") for case in cases)
+            item.user_properties.append(("examples", whole))

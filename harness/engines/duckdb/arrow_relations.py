@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import duckdb
 import pyarrow as pa
@@ -13,6 +13,7 @@ from harness.projection import PhysicalField, Source, Stored
 from harness.schema import BinaryType, Field, TimestampType
 
 _VIRTUAL_COLUMNS = frozenset({"file_index", "file_row_number", "filename"})
+_LISTED_ROWS = 10_000
 _OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
 
 
@@ -44,6 +45,25 @@ def stack(tables: Sequence[pa.Table]) -> pa.Table:
         renamed = renamed.append_column("file_index", pa.array([index] * rows.num_rows, pa.uint64()))
         stacked.append(renamed.append_column("file_row_number", pa.array(range(rows.num_rows), pa.int64())))
     return pa.concat_tables(stacked)
+
+
+def counted(rows: Sequence[int], register: Callable[[pa.Table], str]) -> str:
+    """The FROM item of files without columns, that have so many rows: `file_index` and `file_row_number`.
+
+    Rows are made as they are read, since a small file may say that it has any number of them. A branch per file costs
+    planning (a second for 1,000), a list per file memory: files with many rows are branches.
+    """
+    few = [(i, count) for i, count in enumerate(rows) if count <= _LISTED_ROWS]
+    branches = [
+        f"SELECT CAST({i} AS UBIGINT) AS file_index, range AS file_row_number FROM range({count})"
+        for i, count in enumerate(rows)
+        if count > _LISTED_ROWS
+    ]
+    if few:
+        indexes, counts = zip(*few, strict=True)
+        name = register(pa.table({"i": pa.array(indexes, pa.uint64()), "n": pa.array(counts, pa.int64())}))
+        branches.append(f"SELECT i AS file_index, unnest(range(n)) AS file_row_number FROM {name}")
+    return f"({' UNION ALL '.join(branches)})"
 
 
 def _without_zoned_nanos(type_: pa.DataType) -> pa.DataType:

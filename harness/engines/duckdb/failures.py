@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 
+from harness.engines.columnless import columnless_rows
 from harness.engines.data_files import FileName
 from harness.engines.duckdb.scans import read_parquet
 from harness.engines.duckdb_files import DuckDBFiles, said
@@ -53,9 +54,10 @@ def _damaged(plan: ScanPlan) -> FileName | None:
         return None
     if sum(Path(local_path(name.physical)).stat().st_size for name in files) > _MOST_BYTES:
         return None
+    empty = columnless_rows(files, plan.storage)
     with without_conversion(duckdb.connect()) as connection:
         access = DuckDBFiles(connection, plan.storage)
-        return next((name for name in files if not _is_read(name, access)), None)
+        return next((name for name in files if name.physical not in empty and not _is_read(name, access)), None)
 
 
 def _is_read(name: FileName, access: DuckDBFiles) -> bool:

@@ -2,7 +2,7 @@
 
 Parquet files are read by DuckDB itself. Avro and ORC files, and the few Parquet files that DuckDB would not read right
 (see `arrow_files.needs_arrow`), come in through Arrow with the same two columns beside the data: `file_index`, the
-place of the file in its group, and `file_row_number`, the physical row from 0.
+place of the file in its group, and `file_row_number`, the physical row from 0. Files without columns have but these.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from harness.engines.arrow_files import load, load_parquet, with_canonical_geometries
-from harness.engines.duckdb.arrow_relations import needs_arrow, stack
+from harness.engines.duckdb.arrow_relations import counted, needs_arrow, stack
 from harness.engines.duckdb.columns import Exposed, column, exposed
 from harness.engines.duckdb.legacy_calendar import guarded
 from harness.engines.duckdb_files import DuckDBFiles, said
@@ -103,8 +103,11 @@ class Scanner:
 
     def _scan(self, files: Sequence[ScanFile], group: ReadGroup, fields: tuple[Field, ...]) -> GroupScan:
         first, schema = files[group.members[0]], group.schema
-        parquet = group.format == "parquet" and not needs_arrow(group, fields)
         rows = tuple(count for count in group.rows if count is not None)
+        if not schema:
+            relation = counted(rows, self.register)
+            return GroupScan(group=group, rows=rows, relation=relation, parquet=False, shown=())
+        parquet = group.format == "parquet" and not needs_arrow(group, fields)
         if parquet:
             physical = tuple(files[i].name.physical for i in group.members)
             relation, sample = self.read_parquet(physical), self.read_parquet(physical[:1])

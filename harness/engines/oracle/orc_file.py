@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Literal
 
 import pyarrow as pa
@@ -34,7 +35,10 @@ def open_orc(data: bytes) -> StoredFile:
         pyarrow.ArrowException, OSError: the file cannot be read, or has a timestamp that nanos cannot hold.
         ValueError: two columns of one struct have one name.
     """
-    table = pyarrow.orc.ORCFile(pa.BufferReader(data)).read()
+    file = pyarrow.orc.ORCFile(pa.BufferReader(data))
+    table = file.read()
+    if not table.schema:  # pyarrow loses the rows of a file without columns
+        return StoredFile(columns=(), rows=repeat((), file.nrows))
     columns = _columns(list(table.schema))
     return StoredFile(columns=columns, rows=_rows(table))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -50,7 +51,10 @@ def open_parquet(data: bytes) -> StoredFile:
 
 def _rows(file: pq.ParquetFile) -> Iterator[Row]:
     if not len(file.schema_arrow):
-        yield from [()] * file.metadata.num_rows
+        yield from repeat((), file.metadata.num_rows)
+        in_groups = sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
+        if in_groups != file.metadata.num_rows:
+            raise ValueError(f"its footer counts {file.metadata.num_rows} rows, its row groups {in_groups}")
         return
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
         yield from rows_of(batch)

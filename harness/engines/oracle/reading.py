@@ -124,7 +124,9 @@ class _File:
         constants = plan.partitions[entry["partition"]].constants
         found = FileColumns.of(plan, stored, [*wanted, *keys], constants, file=file, file_format=file_format)
         # Positions and row ids are counted, so the count must be right; a cut Avro file may look whole (iceberg 7.2).
-        counts = file_format != "parquet" or bool(positions) or any(f.id == _ROW_ID for f in columns)
+        # Nothing else in a file without columns could show that rows are lost.
+        fragile = file_format != "parquet" or not stored.columns
+        counts = fragile or bool(positions) or any(f.id == _ROW_ID for f in columns)
         return _File(
             plan=plan,
             entry=entry,

@@ -6,13 +6,11 @@ files are read: the header of an Avro container, the footer of an ORC or Parquet
 
 from __future__ import annotations
 
-import io
-from typing import IO, cast
-
 import pyarrow as pa
 from pyarrow import parquet
 
 from harness.engines.data_files import FileName, check_file
+from harness.engines.stored_files import opened
 from harness.errors import CorruptFileError, HarnessError, UnsupportedError
 from harness.files.avro import schema_of_avro
 from harness.files.orc import OrcTraits, orc_traits, schema_of_orc
@@ -41,7 +39,7 @@ def read_head(file: FileName, file_format: str, storage: Storage, *, table: str)
     try:
         if file_format == "avro":
             return _avro_schema(file, storage), None
-        return schema_of_orc(_opened(file, storage), file=str(file))
+        return schema_of_orc(opened(file, storage), file=str(file))
     except HarnessError as error:
         raise error.within(table=table, file=str(file)) from error.__cause__
 
@@ -52,23 +50,19 @@ def read_orc_traits(file: FileName, storage: Storage) -> OrcTraits:
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError: naming the file.
     """
-    return orc_traits(_opened(file, storage), file=str(file))
+    return orc_traits(opened(file, storage), file=str(file))
 
 
 def parquet_codecs(file: FileName, storage: Storage) -> frozenset[str]:
     """The codecs of the first row group of a Parquet file, as pyarrow names them; none of a footer it cannot read."""
     try:
-        footer = parquet.read_metadata(_opened(file, storage))
+        footer = parquet.read_metadata(opened(file, storage))
     except (pa.ArrowException, OSError):  # a type that pyarrow does not know; DuckDB has read the footer
         return frozenset()
     if footer.num_row_groups == 0:
         return frozenset()
     group = footer.row_group(0)
     return frozenset(group.column(i).compression for i in range(group.num_columns))
-
-
-def _opened(file: FileName, storage: Storage) -> IO[bytes]:
-    return cast(IO[bytes], io.BufferedReader(_Stored(storage, file.physical)))
 
 
 def _avro_schema(file: FileName, storage: Storage) -> PhysicalSchema:
@@ -80,33 +74,3 @@ def _avro_schema(file: FileName, storage: Storage) -> PhysicalSchema:
         except CorruptFileError:
             length *= 4
     return schema_of_avro(storage.read(file.physical), file=str(file))
-
-
-class _Stored(io.RawIOBase):
-    """A stored file that can seek, and reads what is asked for only."""
-
-    def __init__(self, storage: Storage, path: str) -> None:
-        super().__init__()
-        self._storage, self._path = storage, path
-        self._size, self._position = storage.size(path), 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = max(0, start + offset)
-        return self._position
-
-    def readinto(self, buffer: object) -> int:
-        target = memoryview(cast(bytearray, buffer))
-        data = self._storage.read(self._path, offset=self._position, length=len(target))
-        target[: len(data)] = data
-        self._position += len(data)
-        return len(data)

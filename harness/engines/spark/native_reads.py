@@ -8,8 +8,11 @@ ORC goes by a list of types that were tried on Spark 4.3 against harness's reade
 - fixed: their length is checked by harness only.
 
 Geometries are read by `arrow_scan`, which gives them in one form (frontier F1.6): Spark's binary would be the stored
-bytes, and its own types are encoded anew. Parquet pages in Brotli are read by `arrow_scan` too, because Spark comes
-without that codec, and so are files in which the dotted path of a column may also be that of another.
+bytes, and its own types are encoded anew. A file without columns is never read by Spark: its readers refuse it, or find
+no rows (`engines.columnless`).
+
+Parquet pages in Brotli are read by `arrow_scan` too, because Spark comes without that codec, and so are files in which
+the dotted path of a column may also be that of another.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ def reads_natively(
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError: a footer cannot be read; naming the file.
     """
-    if any(variants(fields, sources)) or any(geometries(fields, sources)):
+    if not schema or any(variants(fields, sources)) or any(geometries(fields, sources)):
         return False
     places = {source.place for source in sources if isinstance(source, Stored)}
     used = [schema[place] for place in sorted(places)]

@@ -348,6 +348,10 @@ DELTA_FEATURES: dict[str, Feature] = {
     "legacy-calendar": Feature("the footer of a file says that its dates are of the old calendar", _legacy_calendar),
     "other-codec": Feature("a file is compressed otherwise than by Snappy", _other_codec),
     "legacy-list": Feature("a file calls the elements of a list otherwise than `element`", _legacy_list),
+    "columnless-file": Feature(
+        "a file that is read has rows and no column",
+        lambda e: any(footer.num_columns == 0 and footer.num_rows > 0 for _, footer in footers(e)),
+    ),
     "extra-file-column": Feature("a file has a column that no schema has", _extra_column),
     # partitions, statistics
     "partition-values": Feature("files have partition values", _partition_texts(lambda text: True)),

@@ -257,6 +257,7 @@ ICEBERG_FEATURES: dict[str, Feature] = {
         "an Avro data file is read", _in_plans(lambda plan: "avro" in plan.files["format"].to_pylist())
     ),
     "orc-file": Feature("an ORC data file is read", _in_plans(lambda plan: "orc" in plan.files["format"].to_pylist())),
+    "columnless-file": Feature("a file that is read has rows and no column", on_disk.columnless_file),
     "data-codec": Feature("a Parquet file is compressed otherwise than by zstd", on_disk.data_codec),
     "schema-evolution": Feature("the schema changed", _evolves(_added, _dropped, _renamed, _reordered, _widened)),
     "add-column": Feature("a column or nested field was added", _evolves(_added)),

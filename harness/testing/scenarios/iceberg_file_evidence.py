@@ -75,6 +75,27 @@ def several_row_groups(evidence: Evidence) -> bool:
     return any(footer.num_row_groups > 1 for footer in _footers(evidence))
 
 
+def columnless_file(evidence: Evidence) -> bool:
+    """Whether a planned file has rows and no column."""
+    planned = ((Path(file["physical"].removeprefix("file://")), file["format"]) for _, file in evidence.planned())
+    return any(_is_columnless(path, file_format) for path, file_format in planned)
+
+
+def _is_columnless(path: Path, file_format: str) -> bool:
+    match file_format:
+        case "parquet":
+            footer = pq.read_metadata(path)
+            return bool(footer.num_columns == 0 and footer.num_rows > 0)
+        case "avro":
+            rows = _rows(path, file_format)
+            return bool(rows) and not any(rows)
+        case _:
+            from pyarrow import orc
+
+            file = orc.ORCFile(path)
+            return not len(file.schema) and file.nrows > 0
+
+
 def data_codec(evidence: Evidence) -> bool:
     """Whether a column chunk of a planned Parquet file is compressed otherwise than by zstd."""
     return any(
