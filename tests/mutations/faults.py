@@ -317,12 +317,6 @@ FAULTS = (
         "    if position > len(block):\n",
     ),
     Fault(
-        "DuckDB converts binary columns of files with GeoParquet metadata",
-        "engines/geoparquet.py",
-        'connection.execute(f"SET {CONVERSION} = false")',
-        'connection.execute(f"SET {CONVERSION} = true")',
-    ),
-    Fault(
         "geometries come in whatever form they are stored",
         "engines/duckdb/columns.py",
         'else f"st_aswkb(st_geomfromwkb({access}))"',

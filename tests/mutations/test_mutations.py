@@ -28,7 +28,6 @@ TOPICS = {
     "engines/duckdb/branch.py": ["row-"],
     "engines/duckdb/columns.py": ["iceberg/schema", "iceberg/types"],
     "engines/duckdb/equality.py": ["deletes/stream", "deletes/null", "deletes/equality"],
-    "engines/geoparquet.py": ["geoparquet"],
     "files/avro_codecs.py": ["avro", "checksum"],
     "files/avro_columns.py": ["avro"],
     "iceberg/manifest_entries.py": ["iceberg/manifests", "iceberg/metadata/row"],
