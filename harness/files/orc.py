@@ -48,9 +48,9 @@ def read_orc(data: bytes, *, file: str) -> tuple[PhysicalSchema, pa.Table]:
     table = _reading(opened.read, file)
     if not table.schema:  # pyarrow loses the rows of a file without columns
         return (), pa.table({"": pa.nulls(opened.nrows)}).drop_columns([""])
+    _check_names(table.schema, file)
     fields = tuple(_stored(f) for f in table.schema)
     wanted = pa.schema([_exact(f) for f in table.schema])
-    _check_names(table.schema, file)
     try:
         table = table.cast(wanted)
         table.validate(full=True)
@@ -148,7 +148,7 @@ def _reading(read: Callable[[], _T], file: str) -> _T:
 
 
 def _check_names(fields: pa.Schema | pa.StructType, file: str) -> None:
-    names = [f.name for f in fields]
+    names = _reading(lambda: [f.name for f in fields], file)  # pyarrow decodes them now
     if len(set(names)) < len(names):
         raise _corrupt(f"two of its columns have one name: {', '.join(names)}", file)
     for f in fields:

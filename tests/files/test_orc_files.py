@@ -134,3 +134,10 @@ def test_same_name_twice_is_refused():
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     with pytest.raises(CorruptFileError, match="two of its columns have one name"):
         read_orc(orc(table), file="f")
+
+
+def test_a_column_name_that_is_no_utf8_is_refused():
+    raw = io.BytesIO()
+    pyarrow.orc.write_table(pa.table({"name": [1]}), raw, compression="uncompressed")
+    with pytest.raises(CorruptFileError):
+        read_orc(raw.getvalue().replace(b"name", b"nam\xff"), file="f")
