@@ -251,6 +251,7 @@ def test_rows_keep_the_order_of_the_query():
 def test_columns_keep_their_names():
     relation = harness.sql('SELECT sum(1), sum(2) AS "a b", 3 AS "a b", sum(4) AS """"')
     assert relation.columns == ["sum(1)", "a b", "a b", '"']
+    assert [str(type_) for type_ in relation.types] == ["DECIMAL(38,0)", "DECIMAL(38,0)", "INTEGER", "DECIMAL(38,0)"]
     assert relation.fetchall() == [(1, 2, 3, 4)]
 
 
