@@ -67,7 +67,9 @@ class Loop:
         if failed:
             print(ran.stdout)
             for test in failed:
-                print(f"again: HARNESS_PROFILE=harness-round python {' '.join(_command(seed)[1:])} '{test}'", flush=True)
+                print(
+                    f"again: HARNESS_PROFILE=harness-round python {' '.join(_command(seed)[1:])} '{test}'", flush=True
+                )
 
     def failures(self) -> list[str]:
         """The properties that failed, by test id."""
