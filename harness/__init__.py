@@ -16,7 +16,7 @@ Where to look:
 
     table       open_table → Table → Snapshot: what most callers need
     plan        ScanPlan, the contract between formats and engines; the first file to read
-    schema      logical types and fields with ids; the stored form of values
+    schema      logical types and fields with ids; the internal form of values
     predicate   filters that planning understands; `projection`: a file's columns onto a table's
     storage     bytes by location, recorded and physical paths
     errors      every refusal, one class per cause that a caller can act on
@@ -59,7 +59,7 @@ from harness.errors import (
 
 if TYPE_CHECKING:
     from harness.differ.compare import compare
-    from harness.differ.result import Comparison
+    from harness.differ.result import ComparisonResult
     from harness.engines.spark.session import spark_session
     from harness.query import sql
     from harness.table import Changes, Snapshot, Table, open_table
@@ -69,7 +69,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AmbiguousTableError",
     "Changes",
-    "Comparison",
+    "ComparisonResult",
     "CorruptDeleteError",
     "CorruptFileError",
     "EncryptedTableError",
@@ -96,7 +96,7 @@ __all__ = [
 
 _LAZY = {
     "Changes": "table",
-    "Comparison": "differ.result",
+    "ComparisonResult": "differ.result",
     "Snapshot": "table",
     "Table": "table",
     "compare": "differ.compare",

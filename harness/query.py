@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
 
-from harness import transpile
-from harness.engine import duckdb_engine, find_engine, spark_engine
+from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import RequestError
-from harness.filter_sql import parse_filter
-from harness.plan import ScanPlan
-from harness.predicate import is_decided
-from harness.query_sql import Rewritten, rewrite
-from harness.schema import Schema
+from harness.filters.parse import parse_filter
+from harness.filters.predicate import is_decided
+from harness.model.schema import Schema
+from harness.plan.scan_plan import ScanPlan
+from harness.queries import transpile
+from harness.queries.rewrite import Rewritten, rewrite
 from harness.table import Snapshot, Table, open_table
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def sql(
     `docs/reference/result-types.md` shows all types.
 
     On Spark a query means what it means on DuckDB, and its columns have the names and types that they have there; what
-    Spark might answer differently is refused (`harness.transpile` says what it knows). It runs under ANSI mode, in time
-    zone UTC, whatever the session's settings are, and sees only `tables`. A query in Spark's own dialect is run by
-    Spark as it is written, and on DuckDB as sqlglot translates it.
+    Spark might answer differently is refused (`harness.queries.transpile` says what it knows). It runs under ANSI
+    mode, in time zone UTC, whatever the session's settings are, and sees only `tables`. A query in Spark's own dialect
+    is run by Spark as it is written, and on DuckDB as sqlglot translates it.
 
     Args:
         query: one statement that only reads.

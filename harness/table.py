@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from harness.delta.change_range import ChangeRequest
-from harness.engine import duckdb_engine, find_engine, spark_engine
+from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import RequestError, UnknownColumnError
-from harness.file_index import FileIndex
-from harness.formats import OpenedTable, Options, Point, Selection, load_table, plan_changes
-from harness.plan import ScanPlan
-from harness.projection import METADATA
-from harness.schema import Schema
-from harness.storage import Storage, shown
+from harness.model.metadata_columns import METADATA
+from harness.model.schema import Schema
+from harness.opening import OpenedTable, Options, Point, Selection, load_table, plan_changes
+from harness.plan.file_index import FileIndex
+from harness.plan.scan_plan import ScanPlan
+from harness.storage.stores import Storage, shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -352,7 +352,7 @@ class Snapshot:
     def to_arrow(
         self, *, columns: Sequence[str] | None = None, where: str | None = None, engine: str = "duckdb"
     ) -> pa.Table:
-        """The rows as an Arrow table in exact types (`harness.schema.arrow_type`). Row order is open.
+        """The rows as an Arrow table in exact types (`harness.model.schema.arrow_type`). Row order is open.
 
         Args:
             columns, where: as for `plan`.

@@ -537,7 +537,7 @@ maps and unions too; rows keep their order, and the relation stays lazy.
 
 - By Parquet: `INTERVAL`, `UNION` and a struct without fields. The error names the column; cast it with
   `CAST(… AS VARCHAR)`. Polars has no such types either, but for the struct, and fails with an error of its own.
-- By Spark: whatever `harness.transpile` does not know to mean the same there, which `refused` stands for below.
+- By Spark: whatever `harness.queries.transpile` does not know to mean the same there, which `refused` stands for below.
 - By all: the state of an aggregate (`AGGREGATE_STATE`), which holds addresses. Use `finalize(…)`.
 
 ## What is rounded by the output

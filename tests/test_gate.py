@@ -11,13 +11,13 @@ import fsspec
 import pytest
 
 import harness
-from harness import gate
-from harness.engines import oracle
 from harness.errors import MissingFileError
-from harness.storage import Storage
-from harness.testing.delta import DeltaTable
-from harness.testing.iceberg import DataFileHandle, IcebergTable
-from harness.testing.iceberg_files import enclose
+from harness.oracle import engine as oracle
+from harness.storage import gate
+from harness.storage.stores import Storage
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.iceberg.files import enclose
 
 FAULTS = {
     "none": "does not exist",

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness import storage
 from harness.cli import main, options
 from harness.errors import HarnessError
 from harness.rule_numbers import in_format
-from harness.testing.delta import DeltaTable
-from harness.testing.iceberg import IcebergTable
+from harness.storage import stores as storage
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 PACKAGE = Path(harness.__file__).parent
 NOT_SHARED = ("iceberg", "testing", "conformance", "rules.py")
@@ -140,8 +140,8 @@ def test_a_missing_file_of_a_delta_table_is_told_in_one_line(delta) -> None:
 
 
 def test_an_ambiguous_name_in_a_filter_cites_delta(tmp_path) -> None:
-    from harness.filter_sql import parse_filter
-    from harness.schema import Field, IntegerType, Schema
+    from harness.filters.parse import parse_filter
+    from harness.model.schema import Field, IntegerType, Schema
 
     fields = tuple(Field(id=i, name=name, type=IntegerType(32)) for i, name in enumerate(("A", "a"), 1))
     with pytest.raises(HarnessError) as caught:

@@ -20,7 +20,7 @@ from harness.cli.query import run
 from harness.cli.writers import RowFormat, write_rows
 from harness.engines.duckdb.engine import connect
 from harness.errors import RequestError, UnsupportedError
-from harness.testing.iceberg import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 VERSION = int(duckdb.__version__.partition(".")[0])
 PAGE = Path(__file__).parents[1] / "docs/reference/result-types.md"

@@ -11,8 +11,8 @@ import typer
 
 import harness
 from harness.cli import DIFFERENT, FAILED, options, terminal
-from harness.differ.result import Comparison, SideInfo
-from harness.engine import find_engine
+from harness.differ.result import ComparisonResult, SideInfo
+from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Request:
     where: str | None
     max_rows: int
 
-    def compare(self, left: Snapshot, right: Snapshot) -> Comparison:
+    def compare(self, left: Snapshot, right: Snapshot) -> ComparisonResult:
         """The rows of two snapshots."""
         return harness.compare(
             left,
@@ -127,7 +127,7 @@ class Request:
             max_rows=self.max_rows,
         )
 
-    def compare_queries(self, query: str, left: Snapshot, right: Snapshot) -> Comparison:
+    def compare_queries(self, query: str, left: Snapshot, right: Snapshot) -> ComparisonResult:
         """What a query gives on the left and on the right side.
 
         Raises:
@@ -139,7 +139,7 @@ class Request:
         if not any(isinstance(result, HarnessError) for result in results):
             return harness.compare(*results, keys=self.keys or (), max_rows=self.max_rows, names=names)
         infos = [_outcome(*side) for side in zip(results, self.engines, names, strict=True)]
-        return Comparison(left=infos[0], right=infos[1], keys=tuple(self.keys or ()))
+        return ComparisonResult(left=infos[0], right=infos[1], keys=tuple(self.keys or ()))
 
 
 def _result(query: str, engine: str, table: Snapshot) -> object:
@@ -208,7 +208,7 @@ def start(engines: tuple[str, str]) -> None:
         harness.spark_session()
 
 
-def written(comparison: Comparison, report: Report) -> str:
+def written(comparison: ComparisonResult, report: Report) -> str:
     """The comparison as a report."""
     from harness.differ import reports
 

@@ -16,8 +16,8 @@ import typer
 import harness
 from harness.cli import options, terminal
 from harness.cli.document import json_document, text_document
+from harness.engines.spark.java_runtime import OLDEST_JAVA, find_java, java_major, java_version
 from harness.errors import RequestError
-from harness.java import OLDEST_JAVA, find_java, java_major, java_version
 
 _DUCKDB = "DuckDB reads"
 _SPARK = "Spark reads"

@@ -15,7 +15,7 @@ from harness.conformance.engines import ReaderUnderTest
 from harness.conformance.own import NAMES, OwnReader
 from harness.conformance.readers import READERS
 from harness.conformance.workers import NOT_INSTALLED, Worker, interpreter_of
-from harness.engine import find_engine
+from harness.engines.registry import find_engine
 from harness.errors import RequestError
 
 GROUP = "harness.engines"

@@ -19,9 +19,9 @@ from harness.conformance.recoding import recoded
 from harness.conformance.workers import BROKEN
 from harness.differ.compare import compare
 from harness.differ.reports.verdict import counted, sentence
-from harness.differ.result import Comparison, SchemaDifference, SchemaKind
+from harness.differ.result import ComparisonResult, SchemaDifference, SchemaKind
 from harness.errors import EngineError, HarnessError, UnsupportedError
-from harness.projection import METADATA
+from harness.model.metadata_columns import METADATA
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation
 from harness.testing.scenarios.verifying import agrees
 
@@ -89,7 +89,7 @@ def described(expectation: ResolvedExpectation) -> str:
 class _Found:
     outcome: Outcome
     message: str | None = None
-    comparison: Comparison | None = None
+    comparison: ComparisonResult | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -178,12 +178,12 @@ def _compared(expected: pa.Table, got: pa.Table, measure: Measure, engine: str) 
     return _Found(Outcome.FAIL, _said(comparison), comparison, notes)
 
 
-def _said(comparison: Comparison) -> str:
+def _said(comparison: ComparisonResult) -> str:
     text = sentence(comparison)
     return text.replace("only on the left", "expected and not read").replace("only on the right", _NOT_EXPECTED)
 
 
-def _without(comparison: Comparison, schema: list[SchemaDifference]) -> Comparison:
+def _without(comparison: ComparisonResult, schema: list[SchemaDifference]) -> ComparisonResult:
     kept = tuple(difference for difference in comparison.schema if difference not in schema)
     return dataclasses.replace(comparison, schema=kept)
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.differ.result import Comparison
+from harness.differ.result import ComparisonResult
 from harness.errors import RequestError
 
 
@@ -52,7 +52,7 @@ class Check:
     read: str
     outcome: Outcome
     message: str | None = None
-    comparison: Comparison | None = None
+    comparison: ComparisonResult | None = None
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
 

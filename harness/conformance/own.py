@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from harness.conformance.engines import At, TableAt
-from harness.engine import find_engine
+from harness.engines.registry import find_engine
+from harness.oracle.planner import plan_unpruned
 from harness.table import Snapshot, Table, open_table
-from harness.testing.planner import plan_unpruned
 
 ORACLE = "oracle"
 NAMES = ("duckdb", "spark", ORACLE)

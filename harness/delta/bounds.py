@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.literals import parse_date, parse_instant, parse_timestamp
-from harness.schema import (
+from harness.filters.literals import parse_date, parse_instant, parse_timestamp
+from harness.model.schema import (
     DateType,
     DecimalType,
     FloatType,

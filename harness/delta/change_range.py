@@ -9,7 +9,7 @@ from harness.delta.commit_times import CommitHistory
 from harness.delta.log_files import LogListing
 from harness.delta.segment import show_ranges
 from harness.errors import InvalidTableError, RequestError, SnapshotNotFoundError
-from harness.times import show_ms, timestamp_ms
+from harness.model.times import show_ms, timestamp_ms
 
 NO_VERSIONS = range(0)
 

@@ -8,9 +8,9 @@ from harness.delta.actions import Metadata
 from harness.delta.protocol import is_enabled
 from harness.delta.types import DeltaSchema
 from harness.errors import InvalidTableError, RequestError
-from harness.lookup import stored_name
-from harness.projection import CHANGES
-from harness.schema import Field, ListType, MapType, StructType, Type
+from harness.model.metadata_columns import CHANGES
+from harness.model.schema import Field, ListType, MapType, StructType, Type
+from harness.plan.column_mapping import stored_name
 
 _ENABLED = "delta.enableChangeDataFeed"
 

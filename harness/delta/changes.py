@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.binding import bind_columns
 from harness.delta.actions import PARTITION_VALUES, Commit, DeletionVectorDescriptor, State
 from harness.delta.change_files import ChangedFile, changed_files
 from harness.delta.change_range import ChangeRequest, resolve_range
@@ -31,9 +30,10 @@ from harness.delta.segment import choose_segment
 from harness.delta.source import DeltaSource
 from harness.delta.types import DeltaSchema, table_schema
 from harness.errors import HarnessError, UnknownColumnError
-from harness.plan import FILES, Counts, Partition, PositionDelete, PositionLoader, ScanPlan
-from harness.projection import CHANGES, METADATA
-from harness.schema import Field, Schema
+from harness.filters.column_binding import bind_columns
+from harness.model.metadata_columns import CHANGES, METADATA
+from harness.model.schema import Field, Schema
+from harness.plan.scan_plan import FILES, Counts, Partition, PositionDelete, PositionLoader, ScanPlan
 
 _OFFERED = ("_file", "_pos")
 
@@ -83,7 +83,7 @@ class _Feed:
             files=_planned(files, indexes),
             partitions=partitions,
             equality_deletes=(),
-            equality_scopes=((),),
+            delete_sets=((),),
             position_deletes=tuple(self._position_deletes(files)),
             load_positions=_loader(files, self.source),
             name_mapping=None,
@@ -207,7 +207,7 @@ def _planned(files: Sequence[ChangedFile], partitions: Sequence[int]) -> pa.Tabl
             "partition": partition,
             "sequence_number": None,
             "first_row_id": None,
-            "equality_scope": 0,
+            "delete_set": 0,
             "has_positions": file.hidden is not None or file.shown is not None,
         }
         for file, partition in zip(files, partitions, strict=True)

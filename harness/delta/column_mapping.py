@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 from harness.delta.protocol import MappingMode
 from harness.errors import InvalidTableError
-from harness.lookup import ColumnLookup, stored_name
-from harness.schema import Field, Schema, children
+from harness.model.schema import Field, Schema, children
+from harness.plan.column_mapping import ColumnLookup, stored_name
 
 ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"

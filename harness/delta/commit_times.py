@@ -16,7 +16,7 @@ from typing import Literal
 from harness.delta.log_files import LogListing
 from harness.delta.segment import readable_ranges, show_ranges
 from harness.errors import InvalidTableError, SnapshotNotFoundError, UnsupportedError
-from harness.times import show_ms
+from harness.model.times import show_ms
 
 ENABLED = "delta.enableInCommitTimestamps"
 ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"

@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from harness import roaring
 from harness.delta import z85
 from harness.delta.actions import DeletionVectorDescriptor
 from harness.delta.paths import TableRoot
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
-from harness.plan import PositionLoader
-from harness.storage import PathMap, Storage, join
+from harness.files import roaring
+from harness.plan.scan_plan import PositionLoader
+from harness.storage.stores import PathMap, Storage, join
 
 _PORTABLE, _NATIVE = 1681511377, 1681511376
 _FORMAT_VERSION = 1

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from harness.delta.log_files import LOG_DIRECTORY, Hint
 from harness.errors import MissingFileError
-from harness.storage import Storage, join
+from harness.storage.stores import Storage, join
 
 FILE_NAME = "_last_checkpoint"
 _CHECKSUM = "checksum"

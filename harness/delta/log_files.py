@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from harness.errors import TableNotFoundError
 from harness.files.kinds import HEAD, kind_of
-from harness.storage import Entry, Storage, join
+from harness.storage.stores import Entry, Storage, join
 
 LOG_DIRECTORY = "_delta_log"
 

@@ -1,4 +1,5 @@
-"""A filter against the statistics of many files at once: what `harness.predicate.may_match` says of each of them.
+"""A filter against the statistics of many files at once: what `harness.filters.predicate.may_match` says of each of
+them.
 
 Comparisons of whole numbers, dates, times and texts are made on arrays; other conditions go file by file. Each
 condition is looked at once, however many files and partitions it concerns.
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.delta.statistics import Bounds, FileStats
-from harness.predicate import (
+from harness.filters.predicate import (
     IN_LIMIT,
     And,
     Comparison,
@@ -32,7 +33,7 @@ from harness.predicate import (
     Undecided,
     may_match,
 )
-from harness.schema import DateType, IntegerType, StringType, TimestampType, Type
+from harness.model.schema import DateType, IntegerType, StringType, TimestampType, Type
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.delta.partition_values import parse_partition_value
-from harness.lookup import stored_name
-from harness.schema import Field
+from harness.model.schema import Field
+from harness.plan.column_mapping import stored_name
 
 _Codes = npt.NDArray[np.int64]
 
@@ -30,8 +30,8 @@ _Codes = npt.NDArray[np.int64]
 class PartitionTuples:
     """The partition tuples of many files.
 
-    tuples: the distinct tuples, in the order of their first files: stored form by field id. Two spellings of a value
-        are one (delta V5), 0.0 and -0.0 are two.
+    tuples: the distinct tuples, in the order of their first files: internal values by field id. Two spellings of a
+        value are one (delta V5), 0.0 and -0.0 are two.
     indexes: per file, an index into `tuples`.
     """
 

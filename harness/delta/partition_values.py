@@ -1,4 +1,4 @@
-"""Partition values of the log, which are text whatever the column's type, to stored form (delta V1 to V9).
+"""Partition values of the log, which are text whatever the column's type, to internal values (delta V1 to V9).
 
 The log is the truth: folder names mean nothing, and no value is taken for null because of how it reads, but the empty
 text where it cannot be a value (V2, V3). Timestamps without a zone are UTC, as the log does not say which zone its
@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 from harness.errors import InvalidTableError, UnsupportedError
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -51,7 +51,7 @@ _DAY = 86_400 * _SECOND
 def parse_partition_value(
     text: str | None, type_: Type, *, column: str | None = None, file: str | None = None, table: str | None = None
 ) -> Any:
-    """The value in stored form (see `harness.schema`); None for null.
+    """The value as internal values (see `harness.model.schema`); None for null.
 
     Null is what the log says is null, and the empty text for every type but string and binary (delta V2). Equal texts
     are parsed once.

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.delta.skipping import BY_PARTITION, BY_STATISTICS, Verdicts
-from harness.plan import FILES, SkippedFile
+from harness.plan.scan_plan import FILES, SkippedFile
 
 Reason = Literal["partition", "statistics"]
 
@@ -39,7 +39,7 @@ def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: np
         "partition": pa.array(partitions),
         "sequence_number": pa.nulls(size, pa.int64()),
         "first_row_id": files.column("base_row_id"),
-        "equality_scope": zeros,
+        "delete_set": zeros,
         # Whatever its cardinality says: a count may be wrong, and the vector is read (against delta D9).
         "has_positions": pc.is_valid(files.column("dv_storage_type")),
     }

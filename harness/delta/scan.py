@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.binding import bind_columns
 from harness.delta.actions import DeletionVectorDescriptor
 from harness.delta.column_mapping import materialized_columns
 from harness.delta.deletion_vectors import DeletedFile, make_loader, vector_path
@@ -20,11 +19,12 @@ from harness.delta.skipping import KEPT, Verdicts, skip_files
 from harness.delta.source import DeltaSnapshot, DeltaSource, Prune
 from harness.delta.statistics import record_counts
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
-from harness.filter_sql import parse_filter
-from harness.plan import Counts, Partition, PositionDelete, ScanPlan
-from harness.predicate import Filter
-from harness.projection import METADATA
-from harness.schema import Field, StructType, UnknownType
+from harness.filters.column_binding import bind_columns
+from harness.filters.parse import parse_filter
+from harness.filters.predicate import Filter
+from harness.model.metadata_columns import METADATA
+from harness.model.schema import Field, StructType, UnknownType
+from harness.plan.scan_plan import Counts, Partition, PositionDelete, ScanPlan
 
 _STATISTICS = ("stats", "stats_parsed")
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
@@ -87,7 +87,7 @@ class _Scan:
                 for values in self.snapshot.partitions.tuples
             ),
             equality_deletes=(),
-            equality_scopes=((),),
+            delete_sets=((),),
             position_deletes=self._position_deletes(targets),
             load_positions=make_loader(
                 targets,

@@ -22,7 +22,7 @@ from harness.errors import (
     RequestError,
     SnapshotNotFoundError,
 )
-from harness.storage import Storage
+from harness.storage.stores import Storage
 
 Base: TypeAlias = Literal["newest", "none"] | Checkpoint
 T = TypeVar("T")

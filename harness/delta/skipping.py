@@ -17,7 +17,7 @@ import pyarrow as pa
 from harness.delta.matching import Matching
 from harness.delta.partition_tuples import PartitionTuples
 from harness.delta.statistics import leaves, read_statistics
-from harness.predicate import (
+from harness.filters.predicate import (
     And,
     Constant,
     Or,
@@ -26,7 +26,7 @@ from harness.predicate import (
     evaluate,
     fields_of,
 )
-from harness.schema import Schema
+from harness.model.schema import Schema
 
 KEPT: Final = 0
 BY_PARTITION: Final = 1
@@ -79,7 +79,7 @@ def _grouped(
 
 
 def bind(predicate: Predicate, values: Mapping[int, Any]) -> Predicate:
-    """What is left of a filter on files whose columns `values`, by field id, are constant; stored form.
+    """What is left of a filter on files whose columns `values`, by field id, are constant; internal values.
 
     A Constant where nothing is left to decide. Unknown and false are not told apart: there is no NOT above the leaves,
     and neither keeps a row (V12).

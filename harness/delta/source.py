@@ -11,7 +11,7 @@ from harness.delta.partition_tuples import PartitionTuples, partition_tuples
 from harness.delta.paths import TableRoot
 from harness.delta.protocol import feature_warnings
 from harness.delta.types import DeltaSchema
-from harness.storage import PathMap, Storage
+from harness.storage.stores import PathMap, Storage
 
 
 class Prune(enum.Enum):

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from harness.column_stats import ColumnStats
 from harness.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
-from harness.lookup import stored_name
-from harness.schema import DecimalType, Field, FloatType, IntegerType, Schema, StructType, Type, children
+from harness.model.column_stats import ColumnStats
+from harness.model.schema import DecimalType, Field, FloatType, IntegerType, Schema, StructType, Type, children
+from harness.plan.column_mapping import stored_name
 
 Bound: TypeAlias = Literal["minValues", "maxValues"]
 
@@ -47,7 +47,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Statistics of one column, per file in stored form; None is unknown.
+    """Statistics of one column, per file as internal values; None is unknown.
 
     lower, upper: bounds that all values but nulls and NaN lie within.
     nulls: rows that are null, at least 0 and at most all; None where the file's row count is unknown.
@@ -70,7 +70,7 @@ class FileStats:
     columns: Mapping[int, Bounds]
 
     def of(self, place: int) -> Callable[[Field], ColumnStats | None]:
-        """What is known of each field in one file, as `harness.predicate.may_match` takes it."""
+        """What is known of each field in one file, as `harness.filters.predicate.may_match` takes it."""
 
         def stats(field: Field) -> ColumnStats | None:
             column = self.columns.get(field.id)
@@ -140,7 +140,7 @@ _Values: TypeAlias = list[Any]
 
 @dataclass(frozen=True, slots=True)
 class _Raw:
-    """Per file the row count, and per wanted column lower bounds, upper bounds and null counts, stored form."""
+    """Per file the row count, and per wanted column lower bounds, upper bounds and null counts, internal values."""
 
     rows: _Values
     columns: list[tuple[_Values, _Values, _Values]]

@@ -24,10 +24,10 @@ from harness.delta.segment import LogSegment, choose_segment, readable_ranges, w
 from harness.delta.source import DeltaSnapshot, DeltaSource, Prune
 from harness.delta.types import table_schema
 from harness.errors import HarnessError, MissingFileError, RequestError
-from harness.plan import ScanPlan
-from harness.schema import Field, Schema, children
-from harness.storage import PathMap, Storage
-from harness.times import timestamp_ms
+from harness.model.schema import Field, Schema, children
+from harness.model.times import timestamp_ms
+from harness.plan.scan_plan import ScanPlan
+from harness.storage.stores import PathMap, Storage
 
 
 @dataclass(frozen=True, slots=True)

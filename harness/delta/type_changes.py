@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.errors import InvalidTableError, UnsupportedError
-from harness.promotion import widens
-from harness.schema import Type
+from harness.model.schema import Type
+from harness.model.type_promotion import widens
 
 TYPE_CHANGES = "delta.typeChanges"
 

@@ -1,4 +1,4 @@
-"""A Delta table's schema string to `harness.schema` (delta T1 to T5, T10 to T13, T26 to T28, V8).
+"""A Delta table's schema string to `harness.model.schema` (delta T1 to T5, T10 to T13, T26 to T28, V8).
 
 No reader enforces what a schema promises (delta T3): files may hold nulls in fields that are not nullable. So only
 top-level columns carry the promise on, as information; below them every field may be null.
@@ -19,8 +19,7 @@ from harness.delta.column_mapping import Ids, ids_for, lookup_of
 from harness.delta.protocol import TYPE_WIDENING, MappingMode, features, mapping_mode
 from harness.delta.type_changes import check_type_changes
 from harness.errors import HarnessError, InvalidTableError, UnsupportedError
-from harness.lookup import ColumnLookup, stored_name
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -40,6 +39,7 @@ from harness.schema import (
     UnknownType,
     VariantType,
 )
+from harness.plan.column_mapping import ColumnLookup, stored_name
 
 _NAMED: dict[str, PrimitiveType] = {
     "byte": IntegerType(8),

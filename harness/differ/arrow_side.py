@@ -12,12 +12,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from harness.differ.arrow_carriers import carried, carrier, plain
 from harness.differ.duckdb_side import DuckDBSide, failing
 from harness.differ.result import SideInfo
 from harness.differ.sides import Buckets, Hashing
+from harness.differ.storage_types import carried, plain, storage_type
 from harness.errors import EngineError
-from harness.plan import ScanPlan
+from harness.plan.scan_plan import ScanPlan
 
 _MEMORY = "512MB"
 
@@ -112,7 +112,7 @@ def _put_aside(
 ) -> duckdb.DuckDBPyConnection:
     """A database with the rows in its table `rows`."""
     folder = Path(side.resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-")))
-    types = pa.schema([(f"c{i}", carrier(f.type)) for i, f in enumerate(side.schema)])
+    types = pa.schema([(f"c{i}", storage_type(f.type)) for i, f in enumerate(side.schema)])
 
     def stored() -> Iterator[pa.RecordBatch]:
         while held:

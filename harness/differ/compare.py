@@ -25,7 +25,7 @@ from harness.differ.forms import INCOMPARABLE, form
 from harness.differ.opening import Opening
 from harness.differ.origins import columns_of, with_origins
 from harness.differ.printing import show
-from harness.differ.result import Comparison, RowDifference, SideInfo
+from harness.differ.result import ComparisonResult, RowDifference, SideInfo
 from harness.differ.schemas import compare_schemas
 from harness.differ.sides import HASH_PREFIX, Buckets, Hashing, Side
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
@@ -51,7 +51,7 @@ def compare(
     names: Sequence[str] | None = None,
     signed_zeros: SignedZeros = "distinct",
     few: int = FEW,
-) -> Comparison:
+) -> ComparisonResult:
     """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
 
     A side is a `Table`, `Snapshot` or `Changes`, read by the engine named in `engines`; a pair of one of these and an
@@ -127,7 +127,7 @@ class _Run:
     rules: _Rules
     resources: ExitStack
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> ComparisonResult:
         try:
             left, right = self._open(0), self._open(1)
             return self._compared(left, right)
@@ -138,7 +138,7 @@ class _Run:
         with _failing(number):
             return self.openings[number].open(self.rules.few, self.resources)
 
-    def _compared(self, left: Side, right: Side) -> Comparison:
+    def _compared(self, left: Side, right: Side) -> ComparisonResult:
         schema, columns = compare_schemas(left.schema, right.schema)
         _check_keys(self.rules.keys, columns, (left, right))
         sides = (left, right)
@@ -149,7 +149,7 @@ class _Run:
             difference = self._difference(*small, columns)
             found = _Found((small[0].num_rows, small[1].num_rows), difference, small)
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
-        return Comparison(
+        return ComparisonResult(
             left=infos[0],
             right=infos[1],
             columns=columns,
@@ -247,7 +247,7 @@ class _Run:
             signed_zeros=self.rules.signed_zeros,
         )
 
-    def _outcome(self, failed: _SideFailedError) -> Comparison:
+    def _outcome(self, failed: _SideFailedError) -> ComparisonResult:
         """The other side is read too, to say whether it fails as well."""
         infos: dict[int, SideInfo] = {}
         infos[failed.number] = replace(self.openings[failed.number].info, error=failed.error)
@@ -258,7 +258,7 @@ class _Run:
                 infos[number] = replace(side.info, rows=_count(side, self.rules.few))
         except _SideFailedError as other:
             infos[number] = replace(self.openings[number].info, error=other.error)
-        return Comparison(left=infos[0], right=infos[1], keys=self.rules.keys)
+        return ComparisonResult(left=infos[0], right=infos[1], keys=self.rules.keys)
 
 
 def _openings(

@@ -15,7 +15,7 @@ from harness.differ.result import SideInfo
 from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Sums
 from harness.engines.duckdb.conform import conform
 from harness.errors import EngineError
-from harness.plan import ScanPlan
+from harness.plan.scan_plan import ScanPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

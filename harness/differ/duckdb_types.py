@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from harness.differ.duckdb_hash import child
 from harness.differ.sides import incomparable
-from harness.engines import sqltext
+from harness.engines.shared import sqltext
 
 _PLAIN = {
     "boolean": pa.bool_(),

@@ -22,12 +22,12 @@ from harness.differ.duckdb_side import failing as failing_duckdb
 from harness.differ.duckdb_types import logical
 from harness.differ.result import SideInfo
 from harness.differ.sides import Side
-from harness.engine import find_engine
 from harness.engines.duckdb.engine import connect, registrar
 from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError
-from harness.plan import ScanPlan
-from harness.schema import arrow_field
+from harness.model.schema import arrow_field
+from harness.plan.scan_plan import ScanPlan
 from harness.table import Changes, Snapshot, Table
 
 if TYPE_CHECKING:

@@ -26,9 +26,8 @@ from harness.engines.duckdb.engine import connect, registrar
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.errors import HarnessWarning, UnknownColumnError
-from harness.plan import ScanPlan
-from harness.projection import METADATA
-from harness.schema import (
+from harness.model.metadata_columns import METADATA
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -40,6 +39,7 @@ from harness.schema import (
     TimestampType,
     arrow_field,
 )
+from harness.plan.scan_plan import ScanPlan
 
 PlanOf: TypeAlias = Callable[[Sequence[str]], ScanPlan]
 """The plan of a side that reads the named columns, metadata columns among them; `Snapshot.plan` is one."""
@@ -134,12 +134,12 @@ def hidden_places(plan: ScanPlan, places: Iterable[Place]) -> dict[Place, tuple[
             wanted.setdefault(ordinals[path], []).append(position)
     found = _by_position(plan, wanted)
     by_scope: dict[int, list[int]] = {}
-    scopes = plan.files.column("equality_scope").to_pylist()
+    scopes = plan.files.column("delete_set").to_pylist()
     for ordinal in wanted:
         by_scope.setdefault(scopes[ordinal], []).append(ordinal)
     probe = _Probe(plan, wanted)
     for scope, members in by_scope.items():
-        for place, delete in probe.hits(members, plan.equality_scopes[scope]):
+        for place, delete in probe.hits(members, plan.delete_sets[scope]):
             found[place].append(plan.equality_deletes[delete].path)
     paths = plan.files.column("path")
     return {(paths[o].as_py(), position): tuple(dict.fromkeys(by)) for (o, position), by in found.items()}
@@ -183,7 +183,7 @@ class _Probe:
     def _struck(self, ordinals: Sequence[int], deletes: Sequence[int]) -> list[tuple[int, int]]:
         files = self.plan.files.take(pa.array(ordinals, pa.int64()))
         for name, values in (
-            ("equality_scope", pa.array([0] * len(ordinals), pa.int32())),
+            ("delete_set", pa.array([0] * len(ordinals), pa.int32())),
             ("has_positions", pa.array([False] * len(ordinals))),
         ):
             files = files.set_column(files.schema.get_field_index(name), files.schema.field(name), values)
@@ -193,7 +193,7 @@ class _Probe:
             filter=None,
             files=files,
             equality_deletes=tuple(self.plan.equality_deletes[d] for d in deletes),
-            equality_scopes=(tuple(range(len(deletes))),),
+            delete_sets=(tuple(range(len(deletes))),),
             position_deletes=(),
             load_positions=_no_positions,
             row_commit_versions=None,

@@ -28,8 +28,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.differ.canonical import canonical_values, order_key
-from harness.differ.elements import elements_of
 from harness.differ.schemas import is_hugeint, is_list
+from harness.model.list_values import elements_of
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 

@@ -63,12 +63,12 @@ class Origin:
 class RowDifference:
     """A row that the sides have a different number of, or with keys, one whose other columns differ.
 
-    left, right: the values, printed so that a difference is visible, in the order of `Comparison.columns`; None: the
-        side has no such row.
+    left, right: the values, printed so that a difference is visible, in the order of `ComparisonResult.columns`; None:
+        the side has no such row.
     count: how many more of it that side has; 1 for a changed row.
     differing: names of the columns that differ; for a changed row, and for one with a partner.
-    partner: index in `Comparison.rows` of the row of the other side that is most like this one, sharing at least half
-        of its columns; each is the other's partner. None: there is none, or rows are paired by key.
+    partner: index in `ComparisonResult.rows` of the row of the other side that is most like this one, sharing at least
+        half of its columns; each is the other's partner. None: there is none, or rows are paired by key.
     left_origins, right_origins: where the row lies, at most as many as `count`; empty for a side that is no table.
     """
 
@@ -102,7 +102,7 @@ class SideInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ComparisonResult:
     """All that a comparison found.
 
     columns: the compared columns: those that both sides have in comparable types, in the left side's order.

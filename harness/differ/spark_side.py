@@ -21,7 +21,7 @@ from harness.engines.spark.conform import conform
 from harness.engines.spark.engine import engine_error
 from harness.engines.spark.gateway import Gateway, has_gateway
 from harness.errors import EngineError
-from harness.plan import ScanPlan
+from harness.plan.scan_plan import ScanPlan
 
 _HALF = 32
 _MOST_ROWS = 1 << 31

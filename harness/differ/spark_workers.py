@@ -12,9 +12,9 @@ import duckdb
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from harness.differ.arrow_carriers import carried
 from harness.differ.duckdb_hash import Value, row_hashes
 from harness.differ.sides import Hashing
+from harness.differ.storage_types import carried
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.engine import DuckDBEngine, Engine, SparkEngine
-    from harness.engines import duckdb, oracle, spark
+    from harness.engines import duckdb, spark
+    from harness.engines.registry import DuckDBEngine, Engine, SparkEngine
+    from harness.oracle import engine as oracle
 
-    # mypy proves here that the modules are what `harness.engine.find_engine` says they are.
+    # mypy proves here that the modules are what `harness.engines.registry.find_engine` says they are.
     _duckdb: DuckDBEngine = duckdb
     _spark: SparkEngine = spark
     _oracle: Engine = oracle

@@ -12,7 +12,7 @@ from harness.files.avro_columns import column_of, read_records
 from harness.files.avro_numbers import FieldError, reason
 from harness.files.avro_schema import parse_writer_schema
 from harness.files.ocf import Cause, blocks, corrupt, read_header
-from harness.physical import PhysicalSchema
+from harness.model.file_schema import PhysicalSchema
 
 _CAUSE: Cause = "CorruptDataFile"
 

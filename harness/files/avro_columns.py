@@ -17,7 +17,7 @@ import pyarrow as pa
 from harness.errors import CorruptFileError
 from harness.files.avro_numbers import decode_long, within
 from harness.files.avro_schema import Node
-from harness.schema import DecimalType
+from harness.model.schema import DecimalType
 
 Read: TypeAlias = Callable[[bytes, int], int]
 """Takes the value at a position and gives the position after it. A `LookupError` or `ValueError` is damage."""

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from harness.errors import CorruptFileError, UnsupportedError
 from harness.files.ocf import corrupt
-from harness.physical import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
-from harness.schema import (
+from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.orc
 
 from harness.errors import CorruptFileError, UnsupportedError
-from harness.physical import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
-from harness.schema import (
+from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from harness.errors import CorruptFileError
-from harness.physical import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
-from harness.schema import (
+from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

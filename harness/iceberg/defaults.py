@@ -1,4 +1,4 @@
-"""Single values in Iceberg's JSON form (a field's `initial-default`) to stored form (iceberg 5.14, 5.15).
+"""Single values in Iceberg's JSON form (a field's `initial-default`) to internal values (iceberg 5.14, 5.15).
 
 Text forms are checked to the letter: Python's own parsers for numbers, hex and dates take more than the format allows.
 """
@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from harness.iceberg.json_doc import Json, show
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -46,7 +46,8 @@ _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def parse_default(json: Json, type_: Type) -> Any:
-    """A default of `type_` in stored form (see `harness.schema`); None for null, and for a type that is not known.
+    """A default of `type_` as internal values (see `harness.model.schema`); None for null, and for a type that is not
+    known.
 
     Structs are objects by field id, which may leave fields out; maps are `{"keys": [...], "values": [...]}`.
 
@@ -91,7 +92,7 @@ def _struct(json: Json, fields: tuple[Field, ...]) -> dict[int, Any]:
 
 
 def _primitive(value: Any, type_: Type) -> Any:
-    """`value` in stored form. Raises ValueError with what was expected."""
+    """`value` as internal values. Raises ValueError with what was expected."""
     match type_:
         case BooleanType():
             return _of(bool, value, "true or false")

@@ -1,4 +1,4 @@
-"""Search structures of the delete index: delete files by sequence number, by path range, by equality scope."""
+"""Search structures of the delete index: delete files by sequence number, by path range, by delete set."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _ranges_of(files: list[ManifestEntry]) -> PathRanges:
 
 
 @dataclass(frozen=True, slots=True)
-class _EqualityScope:
+class _DeleteSet:
     """Equality deletes of one partition, or the global ones, in ascending order of sequence number."""
 
     numbers: tuple[int, ...]
@@ -117,27 +117,25 @@ class _EqualityScope:
         return bisect_right(self.numbers, number)
 
 
-_EMPTY = _EqualityScope((), ())
+_EMPTY = _DeleteSet((), ())
 
 
 @dataclass(frozen=True, slots=True)
-class EqualityScopes:
+class DeleteSets:
     """Equality deletes by partition; those of an unpartitioned spec hit every partition (iceberg 4.2, 4.6)."""
 
-    everywhere: _EqualityScope
-    by_partition: Mapping[Hashable, _EqualityScope]
+    everywhere: _DeleteSet
+    by_partition: Mapping[Hashable, _DeleteSet]
     answers: dict[tuple[Hashable, int, int], tuple[int, ...]]
 
     @staticmethod
-    def build(deletes: Iterable[tuple[Hashable | None, int]]) -> EqualityScopes:
+    def build(deletes: Iterable[tuple[Hashable | None, int]]) -> DeleteSets:
         """Scopes from the partition (None: every one) and the sequence number of each delete, in order of ordinals."""
         groups: defaultdict[Hashable, list[tuple[int, int]]] = defaultdict(list)
         everywhere: list[tuple[int, int]] = []
         for ordinal, (partition, number) in enumerate(deletes):
             (everywhere if partition is None else groups[partition]).append((number, ordinal))
-        return EqualityScopes(
-            _equality_scope(everywhere), {key: _equality_scope(group) for key, group in groups.items()}, {}
-        )
+        return DeleteSets(_delete_set(everywhere), {key: _delete_set(group) for key, group in groups.items()}, {})
 
     def hitting(self, partition: Hashable, number: int) -> tuple[int, ...]:
         """Ordinals, ascending, of the deletes that hit a data file; equal answers are one object."""
@@ -149,6 +147,6 @@ class EqualityScopes:
         return self.answers[key]
 
 
-def _equality_scope(group: list[tuple[int, int]]) -> _EqualityScope:
+def _delete_set(group: list[tuple[int, int]]) -> _DeleteSet:
     group.sort()
-    return _EqualityScope(tuple(number for number, _ in group), tuple(ordinal for _, ordinal in group))
+    return _DeleteSet(tuple(number for number, _ in group), tuple(ordinal for _, ordinal in group))

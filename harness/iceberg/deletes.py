@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
-from harness.iceberg.delete_lookup import BySequence, EqualityScopes, PathRanges, grouped, path_bounds, path_ranges
+from harness.iceberg.delete_lookup import BySequence, DeleteSets, PathRanges, grouped, path_bounds, path_ranges
 from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.iceberg.specs import PartitionSpec
 
@@ -68,7 +68,7 @@ class DeleteIndex:
     _targeted: Mapping[str, BySequence] = field(repr=False)
     _scoped: Mapping[Hashable, BySequence] = field(repr=False)
     _ranges: Mapping[int, PathRanges] = field(repr=False)
-    _equality: EqualityScopes = field(repr=False)
+    _equality: DeleteSets = field(repr=False)
 
     @staticmethod
     def build(
@@ -113,7 +113,7 @@ class DeleteIndex:
             grouped((target, entry) for target, entry in zip(targets, files, strict=True) if target is not None),
             grouped((_partition(entry.file, partition_of), entry) for entry in loose),
             path_ranges(loose),
-            EqualityScopes.build((_scope(entry, specs, partition_of), entry.sequence_number) for entry in equality),
+            DeleteSets.build((_scope(entry, specs, partition_of), entry.sequence_number) for entry in equality),
         )
 
     def for_data_file(self, data: ManifestEntry) -> FileDeletes:

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.iceberg.manifests import DataFile, ManifestEntry
 from harness.iceberg.values import decode_bound
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     DateType,
     DecimalType,
@@ -82,7 +82,7 @@ def _below(key: Field, low: DataFile, high: DataFile) -> bool:
 
 
 def _bounds(key: Field, file: DataFile) -> tuple[Any, Any] | None:
-    """Both bounds in stored form; None if one is unknown or they are inverted (iceberg 3.25)."""
+    """Both bounds as internal values; None if one is unknown or they are inverted (iceberg 3.25)."""
     lower, upper = (file.lower_bounds or {}).get(key.id), (file.upper_bounds or {}).get(key.id)
     if lower is None or upper is None:
         return None

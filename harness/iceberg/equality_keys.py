@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from harness.errors import InvalidTableError, UnsupportedError
-from harness.schema import Field, FloatType, Schema, StructType, Type, children
+from harness.model.schema import Field, FloatType, Schema, StructType, Type, children
 
 
 def key_columns(

@@ -8,6 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from harness.filters.predicate import Filter
 from harness.iceberg.deletes import DeleteIndex, FileDeletes, live_paths
 from harness.iceberg.equality_bounds import may_hit
 from harness.iceberg.equality_keys import key_columns, read_schema_first
@@ -16,9 +17,8 @@ from harness.iceberg.partitions import Partitions
 from harness.iceberg.position_deletes import make_loader
 from harness.iceberg.pruning import metrics_filter, partition_filter
 from harness.iceberg.source import Prune, ScanSource
-from harness.plan import FILES, EqualityDelete, Partition, PositionDelete, PositionLoader, SkippedFile
-from harness.predicate import Filter
-from harness.schema import Field, Schema
+from harness.model.schema import Field, Schema
+from harness.plan.scan_plan import FILES, EqualityDelete, Partition, PositionDelete, PositionLoader, SkippedFile
 
 _BOUND_CHECKS = 200_000
 """Comparing key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
@@ -33,7 +33,7 @@ class FileList:
     files: pa.Table
     partitions: tuple[Partition, ...]
     equality_deletes: tuple[EqualityDelete, ...]
-    equality_scopes: tuple[tuple[int, ...], ...]
+    delete_sets: tuple[tuple[int, ...], ...]
     position_deletes: tuple[PositionDelete, ...]
     load_positions: PositionLoader
     skipped: tuple[SkippedFile, ...]
@@ -90,7 +90,7 @@ def list_files(
     return FileList(
         files=_table(kept, numbers, source, partitions),
         equality_deletes=scopes.used(),
-        equality_scopes=scopes.all(),
+        delete_sets=scopes.all(),
         partitions=partitions.all(),
         position_deletes=_position_deletes(kept, source),
         load_positions=make_loader(
@@ -223,7 +223,7 @@ def _table(kept: list[FileDeletes], scopes: list[int], source: ScanSource, parti
         "partition": [partitions.index(f) for f in files],
         "sequence_number": [entry.sequence_number for entry in entries],
         "first_row_id": [f.first_row_id for f in files],
-        "equality_scope": scopes,
+        "delete_set": scopes,
         "has_positions": [deletes.has_positions for deletes in kept],
     }
     return pa.table(columns, schema=FILES)

@@ -32,7 +32,7 @@ class Status(enum.IntEnum):
 class DataFile:
     """A data or delete file and what its writer recorded about it.
 
-    path: as recorded. format: lower-case. partition: stored form by partition field id of `spec_id`.
+    path: as recorded. format: lower-case. partition: internal values by partition field id of `spec_id`.
     record_count: None is unknown (iceberg 2.21). size: bytes, informative only.
     column_sizes … upper_bounds: by field id; None where the manifest has none, or they were not asked for. Bounds are
         encoded; `harness.iceberg.values.decode_bound` decodes them.

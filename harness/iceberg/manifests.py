@@ -15,7 +15,7 @@ from harness.iceberg.manifest_list import FieldSummary, ManifestFile, parse_mani
 from harness.iceberg.specs import PartitionField, PartitionSpec, parse_header_spec
 from harness.iceberg.transforms import Void, result_type
 from harness.iceberg.values import partition_value
-from harness.schema import Schema, Type
+from harness.model.schema import Schema, Type
 
 __all__ = [
     "ALL",
@@ -176,7 +176,7 @@ def _lower(text: str) -> str:
 def _partition_converter(
     container: Container, spec: PartitionSpec, schemas: Sequence[Schema]
 ) -> Callable[[list[Any]], Mapping[int, Any]]:
-    """A function from an encoded partition tuple, in the writer's order, to stored form by partition field id."""
+    """A function from an encoded partition tuple, in the writer's order, to internal values by partition field id."""
     written = container.fields(_DATA_FILE, _PARTITION)
     types = partition_types(spec, schemas)
     nulls = {f.field_id: None for f in spec.fields}

@@ -50,7 +50,7 @@ from harness.iceberg.specs import (
 )
 from harness.iceberg.transforms import Void
 from harness.iceberg.types import parse_schema
-from harness.schema import Schema
+from harness.model.schema import Schema
 
 __all__ = [
     "BlobMetadata",

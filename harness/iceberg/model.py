@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from harness.iceberg.specs import PartitionSpec, SortOrder
-from harness.schema import Schema
+from harness.model.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

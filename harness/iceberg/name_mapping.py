@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness.errors import InvalidTableError
 from harness.iceberg.json_doc import Json, show
-from harness.projection import MappedName, NameMapping
+from harness.plan.projection import MappedName, NameMapping
 
 PROPERTY = "schema.name-mapping.default"
 """The table property that holds the mapping, as JSON text."""

@@ -9,6 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from harness.filters.predicate import (
+    And,
+    Comparison,
+    Constant,
+    In,
+    IsNan,
+    IsNull,
+    Op,
+    Or,
+    Predicate,
+    StartsWith,
+    Undecided,
+)
 from harness.iceberg.transforms import (
     Bucket,
     Day,
@@ -26,8 +39,7 @@ from harness.iceberg.transforms import (
     unscaled,
     wrap,
 )
-from harness.predicate import And, Comparison, Constant, In, IsNan, IsNull, Op, Or, Predicate, StartsWith, Undecided
-from harness.schema import BinaryType, DateType, DecimalType, Field, IntegerType, StringType, Type
+from harness.model.schema import BinaryType, DateType, DecimalType, Field, IntegerType, StringType, Type
 
 _AT_MOST = (Op.LT, Op.LE)
 _AT_LEAST = (Op.GT, Op.GE)

@@ -10,8 +10,8 @@ from harness.iceberg.manifests import DataFile, partition_types
 from harness.iceberg.metadata import PartitionSpec, TableMetadata
 from harness.iceberg.transforms import Identity, UnknownTransform
 from harness.iceberg.values import partition_key
-from harness.plan import Partition
-from harness.schema import Field, Schema, Type
+from harness.model.schema import Field, Schema, Type
+from harness.plan.scan_plan import Partition
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,15 +25,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from harness import roaring
 from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
+from harness.files import roaring
 from harness.files.avro import read_avro
 from harness.files.orc import read_orc
 from harness.iceberg.delete_lookup import FILE_PATH_ID
 from harness.iceberg.deletes import FileDeletes, partition_mismatch
 from harness.iceberg.manifests import DataFile, ManifestEntry
 from harness.iceberg.puffin import PuffinFile, open_puffin, read_deletion_vector
-from harness.storage import PathMap, Storage
+from harness.storage.stores import PathMap, Storage
 
 POSITION_ID = 2147483545
 """Reserved field id of the row position in a position delete file (iceberg 4.11)."""

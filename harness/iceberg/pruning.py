@@ -10,14 +10,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, assert_never
 
-from harness.column_stats import ColumnStats
-from harness.iceberg.manifest_entries import DataFile
-from harness.iceberg.manifest_list import FieldSummary, ManifestFile
-from harness.iceberg.partition_predicates import project
-from harness.iceberg.specs import PartitionField, PartitionSpec
-from harness.iceberg.transforms import Void, result_type
-from harness.iceberg.values import decode_bound
-from harness.predicate import (
+from harness.filters.predicate import (
     And,
     Comparison,
     Constant,
@@ -34,11 +27,18 @@ from harness.predicate import (
     fields_of,
     may_match,
 )
-from harness.schema import Field, FloatType, Schema, StructType, UnknownType
+from harness.iceberg.manifest_entries import DataFile
+from harness.iceberg.manifest_list import FieldSummary, ManifestFile
+from harness.iceberg.partition_predicates import project
+from harness.iceberg.specs import PartitionField, PartitionSpec
+from harness.iceberg.transforms import Void, result_type
+from harness.iceberg.values import decode_bound
+from harness.model.column_stats import ColumnStats
+from harness.model.schema import Field, FloatType, Schema, StructType, UnknownType
 
 
 def partition_filter(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Callable[[Mapping[int, Any]], bool]:
-    """A test of partition tuples (stored form by partition field id) of `spec`. Source: iceberg 3.14-3.17.
+    """A test of partition tuples (internal values by partition field id) of `spec`. Source: iceberg 3.14-3.17.
 
     Predicates on columns that are not in `schema` (metadata columns, ids of another schema) conclude nothing.
     """

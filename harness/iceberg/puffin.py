@@ -18,10 +18,10 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness import roaring
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
+from harness.files import roaring
 from harness.iceberg.manifests import ManifestEntry
-from harness.storage import Storage
+from harness.storage.stores import Storage
 
 _MAGIC = b"PFA1"
 _VECTOR_MAGIC = b"\xd1\xd3\x39\x64"

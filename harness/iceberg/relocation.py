@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from harness.iceberg.metadata import TableMetadata
-from harness.storage import Storage, is_local, join, local_path
+from harness.storage.stores import Storage, is_local, join, local_path
 
 METADATA_PATH_PROPERTY = "write.metadata.path"
 

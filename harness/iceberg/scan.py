@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from harness.binding import bind_columns
 from harness.errors import HarnessError
-from harness.filter_sql import parse_filter
+from harness.filters.column_binding import bind_columns
+from harness.filters.parse import parse_filter
+from harness.filters.predicate import Filter, fields_of
 from harness.iceberg.equality_keys import read_schema_first
 from harness.iceberg.file_list import list_files
 from harness.iceberg.manifest_list import ManifestFile, parse_manifest_list
@@ -18,10 +19,9 @@ from harness.iceberg.partitions import all_partition_fields
 from harness.iceberg.pruning import manifest_filter, summary_check
 from harness.iceberg.snapshots import Selection
 from harness.iceberg.source import Prune, ScanSource
-from harness.plan import Counts, ScanPlan
-from harness.predicate import Filter, fields_of
-from harness.projection import METADATA
-from harness.schema import Field, Schema, StructType, UnknownType
+from harness.model.metadata_columns import METADATA
+from harness.model.schema import Field, Schema, StructType, UnknownType
+from harness.plan.scan_plan import Counts, ScanPlan
 
 
 def plan_scan(
@@ -109,7 +109,7 @@ class _Scan:
             files=files.files,
             partitions=files.partitions,
             equality_deletes=files.equality_deletes,
-            equality_scopes=files.equality_scopes,
+            delete_sets=files.delete_sets,
             position_deletes=files.position_deletes,
             load_positions=files.load_positions,
             name_mapping=table_name_mapping(metadata.properties, file=metadata.file),

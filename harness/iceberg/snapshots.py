@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from harness.errors import EncryptedTableError, InvalidTableError, RequestError, SnapshotNotFoundError
 from harness.iceberg.metadata import LogEntry, RefType, Snapshot, SnapshotRef, TableMetadata
-from harness.schema import Schema
-from harness.times import show_ms
+from harness.model.schema import Schema
+from harness.model.times import show_ms
 
 MAIN = "main"
 _SHOWN = 5

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.errors import HarnessError
 from harness.iceberg.metadata import TableMetadata
-from harness.storage import PathMap, Storage
+from harness.storage.stores import PathMap, Storage
 
 
 class Prune(enum.Enum):

@@ -13,10 +13,10 @@ from harness.iceberg.metadata import Snapshot, TableMetadata
 from harness.iceberg.scan import plan_scan
 from harness.iceberg.snapshots import Selection, select
 from harness.iceberg.source import Prune, ScanOptions, ScanSource
-from harness.plan import ScanPlan
-from harness.schema import Field, Schema, children
-from harness.storage import PathMap, Storage
-from harness.times import timestamp_ms
+from harness.model.schema import Field, Schema, children
+from harness.model.times import timestamp_ms
+from harness.plan.scan_plan import ScanPlan
+from harness.storage.stores import PathMap, Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias, assert_never
 
 from harness.errors import UnsupportedError
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     DateType,
     DecimalType,
@@ -132,7 +132,7 @@ def parse_transform(text: str) -> Transform:
 def result_type(transform: Transform, source: Type | None) -> Type:
     """The type of the partition values; `source` None (the column was dropped) gives an opaque type where it matters.
 
-    Source: iceberg 1.21, 3.8. `day` gives a date, as engines show it; its stored form is the same int.
+    Source: iceberg 1.21, 3.8. `day` gives a date, as engines show it; its internal value is the same int.
     """
     match transform:
         case Identity() | Truncate() | Void():

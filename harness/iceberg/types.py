@@ -1,4 +1,4 @@
-"""Iceberg's type and schema JSON to `harness.schema` (iceberg 1.22, 1.23, 5.14, 5.15, section 6).
+"""Iceberg's type and schema JSON to `harness.model.schema` (iceberg 1.22, 1.23, 5.14, 5.15, section 6).
 
 A type name that no rule knows becomes an `OpaqueType`, so that the table's other columns stay readable; whoever
 projects, filters or equality-deletes by such a column raises.
@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.iceberg.defaults import parse_default
 from harness.iceberg.json_doc import Json, cursor, show
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

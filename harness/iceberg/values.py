@@ -1,4 +1,4 @@
-"""Values inside manifests in stored form: column bounds, partition values, and when two partition tuples are equal."""
+"""Column bounds and partition values of manifests as internal values, and when two partition tuples are equal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from harness.iceberg.transforms import from_unscaled, unscaled
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -30,7 +30,7 @@ _PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000, "ms
 
 
 def decode_bound(type_: Type, data: bytes) -> Any:
-    """The bound in stored form; None if it says nothing: a length that no writer of the type uses, NaN, broken text.
+    """The bound as an internal value; None if it says nothing: a length that no writer uses, NaN, broken text.
 
     Bounds from before a promotion are widened: int to long, float to double, days to a timestamp.
     Types without usable bounds (variant, geometry, geography, nested ones) give None. Source: iceberg 3.21-3.24.
@@ -94,7 +94,7 @@ def _text_bound(data: bytes) -> str | None:
 
 
 def partition_value(type_: Type, kind: str) -> Callable[[Any], Any]:
-    """A function from a partition value, as Avro holds it, to stored form; null gives null (iceberg 2.17, 2.18).
+    """A function from a partition value, as Avro holds it, to internal values; null gives null (iceberg 2.17, 2.18).
 
     type_: the type of the transform's result, after promotion. kind: Avro's logical type of the value, else its
     primitive type. Values of an opaque type pass as they are: they still tell partitions apart.
@@ -178,7 +178,7 @@ def _sized(value: Any, length: int) -> bytes:
 def partition_key(spec_id: int, values: Mapping[int, Any], types: Mapping[int, Type]) -> Hashable:
     """A key that two partition tuples share exactly if they are the same partition (iceberg 2.18, 4.1).
 
-    values: stored form by partition field id; a missing one is null. types: the spec's partition fields.
+    values: internal values by partition field id; a missing one is null. types: the spec's partition fields.
     Nulls are equal; floats are equal by bits, with one NaN, so -0.0 and 0.0 differ; decimals by value.
     """
     return (spec_id, *(_value_key(values.get(id_), type_) for id_, type_ in sorted(types.items(), key=lambda i: i[0])))

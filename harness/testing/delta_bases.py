@@ -13,7 +13,7 @@ from harness.delta.log_files import Checkpoint, list_log
 from harness.delta.replay import load_state
 from harness.delta.segment import Base, LogSegment, choose_segment
 from harness.errors import InvalidTableError
-from harness.storage import Storage
+from harness.storage.stores import Storage
 
 _IDENTITY = (
     "key",

@@ -6,7 +6,7 @@ import datetime as dt
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from harness.testing.delta import DataFileHandle, DeltaTable
+from harness.writing.delta.builder import DataFileHandle, DeltaTable
 
 Row: TypeAlias = dict[str, Any]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from harness.testing.delta_demo import SHOWS, build_clicks
-from harness.testing.iceberg import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 Row: TypeAlias = dict[str, Any]
 

@@ -133,9 +133,9 @@ def assert_same_rows(harness_session: HarnessSession) -> Any:
 @pytest.fixture(scope="session")
 def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """The Spark session of this process, tuned for tests; one that runs already is taken as it is."""
+    from harness.engines.spark.java_runtime import check_java
     from harness.engines.spark.session import check_pyspark, running_session, spark_session
     from harness.errors import RequestError
-    from harness.java import check_java
 
     config = request.config
     try:
@@ -184,7 +184,7 @@ def engines_of(config: pytest.Config) -> tuple[str, ...]:
     Raises:
         pytest.UsageError: there is no engine of that name, or none is given.
     """
-    from harness.engine import engine_names
+    from harness.engines.registry import engine_names
 
     text = config.getoption("--harness-engines") or config.getini("harness_engines")
     names = tuple(dict.fromkeys(re.split(r"[,\s]+", text.strip(", \t\n"))))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.differ.compare import compare
-from harness.differ.result import Comparison
+from harness.differ.result import ComparisonResult
 from harness.engines.duckdb.engine import connect
 from harness.query import sql
 from harness.table import Changes, Snapshot, Table, open_table
@@ -61,7 +61,7 @@ class HarnessSession:
         named: dict[str, Table | Snapshot | str] = {key: _opened(table) for key, table in tables.items()}
         return sql(query, engine=name, dialect=dialect, connection=connection, spark=spark, **named)
 
-    def compare(self, left: object, right: object, **how: Any) -> Comparison:
+    def compare(self, left: object, right: object, **how: Any) -> ComparisonResult:
         """All differences of two sides, as `harness.compare` finds them; a `LakeTable` is a table too.
 
         Unless `engines` are given, the left table is read by the first engine of the test run, the right by the last.

@@ -17,8 +17,8 @@ from measuring import medians
 from test_reads import tables  # noqa: F401
 
 import harness
-from harness.testing.delta import DeltaTable
-from harness.testing.iceberg import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 TABLES = {
     "no deletes": "ice_clean",

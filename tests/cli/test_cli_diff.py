@@ -11,13 +11,13 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.differ.result import Comparison, RowDifference, RowKind, SideInfo
+from harness.differ.result import ComparisonResult, RowDifference, RowKind, SideInfo
 from harness.errors import CorruptFileError, EngineError, RequestError, UnsupportedError
-from harness.testing.iceberg import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 SIDE = SideInfo(name="t", engine="duckdb 2.0.0", rows=1)
-EQUAL = Comparison(left=SIDE, right=SIDE, columns=("a",))
-DIFFERENT = Comparison(
+EQUAL = ComparisonResult(left=SIDE, right=SIDE, columns=("a",))
+DIFFERENT = ComparisonResult(
     left=SIDE,
     right=SIDE,
     columns=("a",),
@@ -25,8 +25,8 @@ DIFFERENT = Comparison(
     only_left=1,
 )
 BROKEN = SideInfo(name="t", engine="spark 4.3.0", error=EngineError("executor lost"))
-OUTCOME = Comparison(left=SIDE, right=BROKEN)
-FAILED = Comparison(left=SideInfo(name="t", engine="duckdb 2.0.0", error=CorruptFileError("torn")), right=BROKEN)
+OUTCOME = ComparisonResult(left=SIDE, right=BROKEN)
+FAILED = ComparisonResult(left=SideInfo(name="t", engine="duckdb 2.0.0", error=CorruptFileError("torn")), right=BROKEN)
 
 
 class StandInTable:

@@ -6,8 +6,8 @@ import pytest
 
 from harness.cli import doctor, main
 from harness.cli.doctor import Requirement, check, java_problem, version_numbers
+from harness.engines.spark.java_runtime import java_version
 from harness.errors import RequestError
-from harness.java import java_version
 
 
 def test_this_environment_can_read_with_duckdb(capfd):

@@ -11,7 +11,7 @@ import pytest
 
 import harness.testing.demo
 from harness.cli import main
-from harness.testing.iceberg import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from test_delta_corpus import delta_cases
 from test_iceberg_corpus import Case, iceberg_cases
 
 import harness
-from harness.engine import find_engine
-from harness.testing.planner import plan_unpruned
+from harness.engines.registry import find_engine
+from harness.oracle.planner import plan_unpruned
 
 pytestmark = pytest.mark.corpus
 

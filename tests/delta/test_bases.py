@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.testing.delta import DeltaTable
 from harness.testing.delta_bases import content, states_by_base
+from harness.writing.delta.builder import DeltaTable
 
 SCHEMA = {"id": "long", "part": "string"}
 

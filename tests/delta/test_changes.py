@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.testing.delta import DeltaTable
-from harness.testing.iceberg import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 SCHEMA = {"id": "long", "part": "string"}

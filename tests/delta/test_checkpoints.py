@@ -14,7 +14,7 @@ from harness.delta.log_files import Checkpoint, CheckpointKind, LogFile
 from harness.delta.paths import TableRoot
 from harness.delta.stats_structs import concat_files
 from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
-from harness.storage import Storage
+from harness.storage.stores import Storage
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 PROTOCOL_TYPE = pa.struct({"minReaderVersion": pa.int32(), "minWriterVersion": pa.int32()})

@@ -8,8 +8,8 @@ from harness.delta.column_mapping import lookup_of, materialized_columns, physic
 from harness.delta.protocol import MappingMode
 from harness.delta.types import parse_schema
 from harness.errors import InvalidTableError
-from harness.lookup import ColumnLookup, stored_name
-from harness.schema import walk
+from harness.model.schema import walk
+from harness.plan.column_mapping import ColumnLookup, stored_name
 
 
 def column(name, id_=None, physical=None, type_="long", **metadata):

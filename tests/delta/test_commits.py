@@ -9,7 +9,7 @@ from harness.delta.commits import CommitReader, Locator, parse_commit
 from harness.delta.log_files import LogFile
 from harness.delta.paths import TableRoot
 from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
-from harness.storage import PathMap, Storage
+from harness.storage.stores import PathMap, Storage
 
 LOCATOR = Locator(TableRoot.of("/t"))
 

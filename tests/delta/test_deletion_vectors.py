@@ -22,9 +22,9 @@ from harness.delta.deletion_vectors import (
 )
 from harness.delta.paths import TableRoot
 from harness.errors import CorruptDeleteError, HarnessError, InvalidTableError, MissingFileError
-from harness.storage import PathMap, Storage
-from harness.testing.delta_vectors import bitmap_bytes, vector_file_bytes
-from harness.testing.delta_vectors import z85 as encode_z85
+from harness.storage.stores import PathMap, Storage
+from harness.writing.delta.vectors import bitmap_bytes, vector_file_bytes
+from harness.writing.delta.vectors import z85 as encode_z85
 
 PORTABLE, NATIVE = 1681511377, 1681511376
 

@@ -20,7 +20,7 @@ from harness.errors import (
     RequestError,
     UnknownColumnError,
 )
-from harness.testing.delta import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 
 def snapshot(table: DeltaTable, **how: Any) -> harness.Snapshot:
@@ -54,7 +54,7 @@ def test_plan(table):
     assert [f.name for f in plan.columns] == ["id", "region"]
     assert plan.lookup is lookup_of(MappingMode.NONE)
     assert [p.constants for p in plan.partitions] == [{2: "eu"}, {2: "us"}, {2: None}]
-    assert (plan.equality_deletes, plan.equality_scopes, plan.position_deletes) == ((), ((),), ())
+    assert (plan.equality_deletes, plan.delete_sets, plan.position_deletes) == ((), ((),), ())
     listed = plan.files.to_pylist()
     for place, file in enumerate(listed):
         handle = table.handles[place]
@@ -68,7 +68,7 @@ def test_plan(table):
             "partition": place,
             "sequence_number": None,
             "first_row_id": None,
-            "equality_scope": 0,
+            "delete_set": 0,
             "has_positions": False,
         }
 

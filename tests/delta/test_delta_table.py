@@ -16,10 +16,10 @@ from harness.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
-from harness.file_index import FileIndex, file_uri
-from harness.storage import Storage
-from harness.testing.delta import DeltaTable
-from harness.testing.iceberg import IcebergTable
+from harness.plan.file_index import FileIndex, file_uri
+from harness.storage.stores import Storage
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from harness.delta.actions import Metadata, Protocol
 from harness.delta.protocol import MappingMode
 from harness.delta.types import parse_schema, parse_type_name, table_schema
 from harness.errors import InvalidTableError, UnsupportedError
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

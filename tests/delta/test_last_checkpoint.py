@@ -7,7 +7,7 @@ import pytest
 
 from harness.delta.last_checkpoint import canonical_text, checksum, parse_hint, read_hint
 from harness.delta.log_files import Hint
-from harness.storage import Storage
+from harness.storage.stores import Storage
 
 # The example of the protocol's section on JSON checksums.
 EXAMPLE = (

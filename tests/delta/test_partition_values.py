@@ -9,7 +9,7 @@ import pytest
 from harness.delta import partition_values
 from harness.delta.partition_values import parse_partition_value
 from harness.errors import InvalidTableError, UnsupportedError
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

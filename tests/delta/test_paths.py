@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.delta.paths import TableRoot, canonical_paths, decode, file_ids, require_readable
 from harness.errors import InvalidTableError, UnsupportedError
-from harness.storage import Storage
+from harness.storage.stores import Storage
 
 LOCAL = TableRoot.of("/data/my table%20#1")
 REMOTE = TableRoot.of("s3://bucket/tables/t/")

@@ -14,7 +14,7 @@ from harness.delta.log_files import Hint, list_log
 from harness.delta.replay import load_state
 from harness.delta.segment import choose_segment
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
-from harness.storage import PathMap, Storage
+from harness.storage.stores import PathMap, Storage
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 V2_PROTOCOL = {

@@ -17,7 +17,7 @@ from harness.errors import (
     SnapshotNotFoundError,
     TableNotFoundError,
 )
-from harness.storage import Entry, Storage
+from harness.storage.stores import Entry, Storage
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 

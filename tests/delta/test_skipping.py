@@ -18,9 +18,9 @@ from harness.delta.partition_tuples import partition_tuples
 from harness.delta.skipping import BY_PARTITION, BY_STATISTICS, KEPT, bind, skip_files
 from harness.delta.statistics import Bounds, FileStats, leaves, read_statistics, record_counts
 from harness.errors import InvalidTableError
-from harness.filter_sql import parse_filter
-from harness.predicate import And, Comparison, Constant, In, IsNull, Op, Or, StartsWith, Undecided, may_match
-from harness.schema import (
+from harness.filters.parse import parse_filter
+from harness.filters.predicate import And, Comparison, Constant, In, IsNull, Op, Or, StartsWith, Undecided, may_match
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.differ.result import (
-    Comparison,
+    ComparisonResult,
     Origin,
     RowDifference,
     RowKind,
@@ -47,7 +47,7 @@ SCHEMA = (
     SchemaDifference("channel", SchemaKind.ONLY_LEFT, "string", None),
     SchemaDifference("id", SchemaKind.NULLABLE, "not null", "nullable"),
 )
-KEYED = Comparison(
+KEYED = ComparisonResult(
     left=LEFT,
     right=RIGHT,
     columns=COLUMNS,
@@ -59,7 +59,7 @@ KEYED = Comparison(
     changed=1,
 )
 CUT = replace(KEYED, changed=1234, truncated=True)
-UNKEYED = Comparison(
+UNKEYED = ComparisonResult(
     left=LEFT,
     right=RIGHT,
     columns=COLUMNS,
@@ -72,9 +72,9 @@ UNKEYED = Comparison(
     only_left=3,
     only_right=2,
 )
-EQUAL = Comparison(left=LEFT, right=replace(RIGHT, rows=1000), columns=COLUMNS, schema=SCHEMA[2:])
-OUTCOME = Comparison(left=LEFT, right=replace(RIGHT, rows=None, error=LOST))
-FAILED = Comparison(left=replace(LEFT, rows=None, error=TORN), right=replace(RIGHT, rows=None, error=LOST))
+EQUAL = ComparisonResult(left=LEFT, right=replace(RIGHT, rows=1000), columns=COLUMNS, schema=SCHEMA[2:])
+OUTCOME = ComparisonResult(left=LEFT, right=replace(RIGHT, rows=None, error=LOST))
+FAILED = ComparisonResult(left=replace(LEFT, rows=None, error=TORN), right=replace(RIGHT, rows=None, error=LOST))
 ALL = {
     "keyed": KEYED,
     "cut": CUT,
@@ -85,7 +85,7 @@ ALL = {
 }
 
 
-def with_value(value: str) -> Comparison:
+def with_value(value: str) -> ComparisonResult:
     """One changed row with `value` in every place that a table, a file name or an engine's error can fill."""
     side = SideInfo(name=value, engine=value, table=value, rows=1)
     row = RowDifference(
@@ -96,7 +96,7 @@ def with_value(value: str) -> Comparison:
         left_origins=(origin(value, 0, value),),
         right_origins=(origin(value, 0),),
     )
-    return Comparison(
+    return ComparisonResult(
         left=side,
         right=side,
         columns=("k", value),

@@ -11,23 +11,23 @@ from nasty import ALL, SHARED, array
 
 from harness.differ.buckets import Tally, passes
 from harness.differ.compare import compare
-from harness.differ.result import Comparison, RowKind
+from harness.differ.result import ComparisonResult, RowKind
 from harness.differ.sides import Sums
 
 BY_HASHES, AS_THEY_ARE = 0, 50_000
 
 
-def counts(found: Comparison) -> tuple[int, ...]:
+def counts(found: ComparisonResult) -> tuple[int, ...]:
     sides = (found.left, found.right)
     assert [side.error for side in sides] == [None, None]
     return (*(side.rows for side in sides), found.only_left, found.only_right, found.changed)
 
 
-def shown(found: Comparison) -> set:
+def shown(found: ComparisonResult) -> set:
     return {(row.kind, row.left, row.right, row.count, row.differing) for row in found.rows}
 
 
-def both_ways(left: object, right: object, **how: object) -> Comparison:
+def both_ways(left: object, right: object, **how: object) -> ComparisonResult:
     exact, hashed = (compare(left, right, few=few, **how) for few in (AS_THEY_ARE, BY_HASHES))
     assert counts(hashed) == counts(exact)
     assert shown(hashed) == shown(exact)

@@ -10,7 +10,7 @@ import on_oracle
 from harness.engines.duckdb import engine
 from harness.engines.duckdb.engine import Use
 from harness.table import open_table
-from harness.testing.iceberg import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def rows(

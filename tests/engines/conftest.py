@@ -8,7 +8,7 @@ import on_spark
 import pytest
 
 from harness.engines.duckdb.equality import EqualityLowering
-from harness.testing.iceberg import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from on_spark import comparable
 
-from harness.engines import oracle
 from harness.errors import EngineError, HarnessError
-from harness.plan import ScanPlan
+from harness.oracle import engine as oracle
+from harness.plan.scan_plan import ScanPlan
 
 asked = False
 """Whether the oracle reads too."""

@@ -11,7 +11,7 @@ import pytest
 
 from harness.engines.duckdb import engine as duckdb_engine
 from harness.errors import HarnessError
-from harness.plan import ScanPlan
+from harness.plan.scan_plan import ScanPlan
 
 session: Any = None
 """The Spark session to read on; None: DuckDB alone."""

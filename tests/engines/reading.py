@@ -13,7 +13,7 @@ import pyarrow as pa
 import harness
 from harness.engines.duckdb.conform import conform
 from harness.engines.duckdb.engine import connect
-from harness.testing.iceberg import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def arrow(table: IcebergTable, **how: Any) -> pa.Table:

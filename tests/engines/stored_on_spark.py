@@ -12,19 +12,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from harness.engines.data_files import FileName
 from harness.engines.duckdb.engine import connect
-from harness.engines.duckdb_files import DuckDBFiles
-from harness.engines.footers import read_footers
+from harness.engines.shared.data_files import FileName
+from harness.engines.shared.duckdb_files import DuckDBFiles
+from harness.engines.shared.footers import read_footers
 from harness.engines.spark.columns import column
 from harness.engines.spark.conform import conform
 from harness.engines.spark.gateway import Gateway, disk_files
 from harness.engines.spark.types import natural
-from harness.lookup import ColumnLookup
-from harness.physical import PhysicalSchema
-from harness.projection import Source, resolve
-from harness.schema import Field, arrow_field
-from harness.storage import Storage
+from harness.model.file_schema import PhysicalSchema
+from harness.model.schema import Field, arrow_field
+from harness.plan.column_mapping import ColumnLookup
+from harness.plan.projection import ColumnSource, resolve
+from harness.storage.stores import Storage
 
 
 def write(path: Path, rows: pa.Table, **options: Any) -> str:
@@ -62,7 +62,7 @@ def wanted_rows(
 ) -> pa.Table:
     """The fields of a table as the file gives them, in the user's session, in exact Arrow types."""
     constants = constants or {}
-    sources: tuple[Source, ...] = resolve(
+    sources: tuple[ColumnSource, ...] = resolve(
         tuple(fields),
         physical_schema(path),
         name_mapping=None,

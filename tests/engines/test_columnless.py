@@ -11,12 +11,12 @@ import pytest
 from reading import snapshot_arrow
 
 import harness
-from harness.engine import find_engine
 from harness.engines.duckdb.arrow_relations import counted
 from harness.engines.duckdb.engine import connect
-from harness.testing.columnless_files import group_sizes
-from harness.testing.delta import DeltaTable
-from harness.testing.iceberg import DataFileHandle, IcebergTable
+from harness.engines.registry import find_engine
+from harness.writing.columnless_files import group_sizes
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 
 def make(directory: Path, *rows: int) -> tuple[IcebergTable, list[DataFileHandle]]:

@@ -18,8 +18,8 @@ import pytest
 
 from harness.engines.duckdb import scans
 from harness.engines.duckdb.engine import connect
-from harness.engines.duckdb_files import DuckDBFiles
-from harness.storage import Storage
+from harness.engines.shared.duckdb_files import DuckDBFiles
+from harness.storage.stores import Storage
 
 IS_2 = int(duckdb.__version__.split(".")[0]) >= 2
 

@@ -14,7 +14,7 @@ from agreeing import in_order, rows
 from harness.engines.duckdb import branch, engine
 from harness.errors import HarnessError, RequestError
 from harness.table import open_table
-from harness.testing.iceberg import DataFileHandle, IcebergTable, corrupt
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt
 
 Delete = Callable[[IcebergTable, dict[DataFileHandle, list[int]]], list[DataFileHandle]]
 

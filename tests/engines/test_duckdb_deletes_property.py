@@ -23,7 +23,7 @@ from harness.engines.duckdb import engine
 from harness.engines.duckdb.engine import Use
 from harness.engines.duckdb.equality import EqualityLowering
 from harness.table import open_table
-from harness.testing.iceberg import DataFileHandle, IcebergTable
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 SCHEMA = {"id": "int", "s": "string", "p": "int"}
 FILTERS: dict[str, Callable[[Any], bool]] = {

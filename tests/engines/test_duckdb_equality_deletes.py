@@ -12,8 +12,8 @@ from agreeing import in_order, rows
 from harness.engines.duckdb import engine
 from harness.errors import HarnessError
 from harness.table import open_table
-from harness.testing.iceberg import DataFileHandle, IcebergTable
-from harness.testing.iceberg_avro import int_map
+from harness.writing.iceberg.avro import int_map
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 Row = tuple[Any, ...]
 

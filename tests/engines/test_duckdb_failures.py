@@ -9,8 +9,8 @@ import pytest
 
 import harness
 from harness.engines.duckdb import engine, failures
-from harness.plan import ScanPlan
-from harness.testing.iceberg import IcebergTable
+from harness.plan.scan_plan import ScanPlan
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

@@ -21,13 +21,13 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import harness
-from harness.engines import duckdb_files
-from harness.engines.data_files import look_at
 from harness.engines.duckdb.engine import connect
-from harness.engines.duckdb_files import PlannedFile, planned_files
-from harness.storage import Storage
-from harness.testing.delta import DeltaTable
-from harness.testing.iceberg import IcebergTable
+from harness.engines.shared import duckdb_files
+from harness.engines.shared.data_files import look_at
+from harness.engines.shared.duckdb_files import PlannedFile, planned_files
+from harness.storage.stores import Storage
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 ROWS = 100_000
 

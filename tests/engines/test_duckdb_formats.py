@@ -15,7 +15,7 @@ from reading import arrow, rows
 
 import harness
 from harness.errors import CorruptFileError, HarnessWarning
-from harness.testing.iceberg import DataFileHandle, IcebergTable
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 COLUMNS = {
     "id": "long not null",
@@ -236,7 +236,7 @@ def test_the_extension_says_nothing(make):
     assert rows(t) == [(0,), (1,), (2,)]
 
 
-def test_the_same_columns_under_other_types_in_one_scan(make):  # read groups never mix physical types
+def test_the_same_columns_under_other_types_in_one_scan(make):  # file groups never mix physical types
     t = make({"id": "long", "v": "long", "s": "string"})
     for i, kind in enumerate((pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint32())):
         content = {"id": pa.array([i], pa.int64()), "v": pa.array([i], kind), "s": pa.array(["x"])}

@@ -10,8 +10,8 @@ from on_spark import on_duckdb_alone
 from reading import arrow, rows
 
 import harness
-from harness.schema import Field, IntegerType, Schema, StringType, StructType
-from harness.testing.iceberg import IcebergTable
+from harness.model.schema import Field, IntegerType, Schema, StringType, StructType
+from harness.writing.iceberg.builder import IcebergTable
 
 ODD = [
     "a.b",

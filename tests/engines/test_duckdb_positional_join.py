@@ -17,9 +17,9 @@ import pytest
 
 from harness.engines.duckdb import engine
 from harness.engines.duckdb.engine import Use
-from harness.plan import ScanPlan
+from harness.plan.scan_plan import ScanPlan
 from harness.table import open_table
-from harness.testing.iceberg import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 GROUP = 200_000
 FILE = 3 * GROUP

@@ -9,8 +9,8 @@ import fsspec
 import pytest
 
 import harness
-from harness.testing.delta import DeltaTable
-from harness.testing.iceberg import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ import pytest
 from reading import arrow, column, rows
 
 import harness
-from harness.schema import Field, Schema, StringType
-from harness.testing import iceberg_evolution as evolution
-from harness.testing.iceberg import IcebergTable
+from harness.model.schema import Field, Schema, StringType
+from harness.writing.iceberg import evolution
+from harness.writing.iceberg.builder import IcebergTable
 
 FORMATS = ("parquet", "avro", "orc")
 UTC = dt.UTC

@@ -19,7 +19,7 @@ from reading import arrow, bits, column, rows
 
 import harness
 from harness.engines.duckdb.engine import connect
-from harness.testing.iceberg import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 UTC = dt.UTC
 POINT = struct.pack("<BIdd", 1, 1, 1.0, -2.0)

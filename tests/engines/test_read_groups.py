@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import harness
-from harness.engine import find_engine
+from harness.engines.registry import find_engine
 from harness.engines.spark import engine as spark_engine
 from harness.errors import HarnessWarning
-from harness.testing.delta import DeltaTable
-from harness.testing.iceberg import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 ENGINES = ["duckdb", "spark"]
 

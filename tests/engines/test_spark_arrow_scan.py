@@ -22,10 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 from test_duckdb_formats import COLUMNS, EMPTY, FULL
 
 from harness import errors
-from harness.engines.arrow_files import load
-from harness.engines.arrow_shapes import reshaped
-from harness.engines.arrow_worker import told
-from harness.engines.data_files import FileName
+from harness.engines.shared.arrow_files import load
+from harness.engines.shared.arrow_shapes import reshaped
+from harness.engines.shared.arrow_worker import told
+from harness.engines.shared.data_files import FileName
 from harness.engines.spark.arrow_heads import read_head
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
 from harness.engines.spark.native_reads import reads_natively
@@ -33,10 +33,10 @@ from harness.engines.spark.types import natural
 from harness.engines.spark.worker_errors import unwrap
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError
 from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
-from harness.projection import PhysicalSchema, Source, Stored, resolve
-from harness.schema import Field, IntegerType, OpaqueType, StructType, VariantType
-from harness.storage import Storage
-from harness.testing.iceberg import DataFileHandle, IcebergTable
+from harness.model.schema import Field, IntegerType, OpaqueType, StructType, VariantType
+from harness.plan.projection import ColumnSource, PhysicalSchema, Stored, resolve
+from harness.storage.stores import Storage
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 NONE = pa.table({})
 FORMATS = ("avro", "orc")
@@ -51,7 +51,7 @@ def fields(table: IcebergTable) -> tuple[Field, ...]:
     return table.schema.fields
 
 
-def found(wanted: Sequence[Field], schema: PhysicalSchema, file_format: str) -> tuple[Source, ...]:
+def found(wanted: Sequence[Field], schema: PhysicalSchema, file_format: str) -> tuple[ColumnSource, ...]:
     return resolve(
         tuple(wanted), schema, name_mapping=None, file_format=file_format, file_path="the file", table="the table"
     )
@@ -302,7 +302,7 @@ def test_workers_without_harness_are_named():
 
 
 def test_what_runs_in_workers_needs_no_engine():
-    code = "import sys, harness.engines.arrow_worker; print({'duckdb', 'pyspark'} & sys.modules.keys())"
+    code = "import sys, harness.engines.shared.arrow_worker; print({'duckdb', 'pyspark'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"set()"
 
 
@@ -408,7 +408,7 @@ def test_parts_of_slices_stay_with_their_rows():
 
 
 def stored(name: str, type_: Any, *children: Any) -> Any:
-    from harness.physical import PhysicalField
+    from harness.model.file_schema import PhysicalField
 
     return PhysicalField(name=name, id=None, type=type_, children=children)
 

@@ -19,8 +19,7 @@ from stored_on_spark import plain, wanted_rows, write
 import harness
 from harness.engines.spark.constants import literal
 from harness.engines.spark.engine import to_arrow
-from harness.lookup import ColumnLookup
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     DateType,
     DecimalType,
@@ -39,7 +38,8 @@ from harness.schema import (
     UnknownType,
     UuidType,
 )
-from harness.testing.iceberg import IcebergTable
+from harness.plan.column_mapping import ColumnLookup
+from harness.writing.iceberg.builder import IcebergTable
 
 BY_NAME, BY_ID = ColumnLookup.DELTA_NAME, ColumnLookup.ICEBERG
 INT, LONG, TEXT, DOUBLE = IntegerType(32), IntegerType(64), StringType(), FloatType(64)

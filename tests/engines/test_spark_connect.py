@@ -26,9 +26,9 @@ from pyroaring import BitMap64
 import harness
 from harness.engines.spark import engine as spark_engine
 from harness.engines.spark.connect import PlainPaths, _spellings, reader_of
-from harness.testing.delta import DeltaTable
 from harness.testing.demo import build_demo_tables
-from harness.testing.iceberg import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

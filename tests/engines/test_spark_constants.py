@@ -16,8 +16,8 @@ import harness
 from harness.engines.spark.conform import conform
 from harness.engines.spark.constants import literal, storable
 from harness.engines.spark.gateway import Gateway, disk_files
-from harness.engines.spark.types import carrier
-from harness.schema import (
+from harness.engines.spark.types import storage_type
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -39,7 +39,7 @@ from harness.schema import (
     VariantType,
     arrow_field,
 )
-from harness.storage import Storage
+from harness.storage.stores import Storage
 
 U = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 ENDS = (-(2**63), 2**63 - 1)
@@ -108,7 +108,7 @@ def evaluated(spark: Any, columns: list[Any], wanted: list[Type]) -> list[list[A
     """The columns' values, made in the private session and read in the user's."""
     gateway = Gateway.of(spark)
     frame = gateway.session.range(2).select(*[c.alias(f"c{i}") for i, c in enumerate(columns)])
-    assert [f.dataType for f in frame.schema] == [carrier(t) for t in wanted]
+    assert [f.dataType for f in frame.schema] == [storage_type(t) for t in wanted]
     schema = pa.schema([arrow_field(Field(id=1, name="v", type=t)) for t in wanted])
     return [plain(c) for c in conform(gateway.expose(frame).toArrow(), schema).columns]
 
@@ -144,7 +144,7 @@ def test_per_file_constants_come_back(spark: Any, tmp_path: Any) -> None:
         positions=False,
     )
     shown = frame.orderBy("p0").select(*[back(frame[f"v{i}"]).alias(f"c{i}") for i, (_, back) in enumerate(stored)])
-    assert [f.dataType for f in shown.schema] == [carrier(t) for t in types]
+    assert [f.dataType for f in shown.schema] == [storage_type(t) for t in types]
     schema = pa.schema([arrow_field(Field(id=1, name="v", type=t)) for t in types])
     got = [plain(c) for c in conform(gateway.expose(shown).toArrow(), schema).columns]
     assert [repr(v) for v in got] == [repr(v) for v in expected]

@@ -16,11 +16,11 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from harness.engines.key_sets import KeySet
+from harness.engines.shared.key_sets import KeySet
 from harness.engines.spark.equality import EqualityLowering, key_columns
-from harness.plan import FILES, Counts, EqualityDelete, ScanPlan
-from harness.schema import Field, FloatType, IntegerType, Schema, StringType, StructType, Type
-from harness.storage import Storage
+from harness.model.schema import Field, FloatType, IntegerType, Schema, StringType, StructType, Type
+from harness.plan.scan_plan import FILES, Counts, EqualityDelete, ScanPlan
+from harness.storage.stores import Storage
 
 Row: TypeAlias = tuple[Any, ...]
 LONG = IntegerType(64)
@@ -58,7 +58,7 @@ def plan(deletes: Sequence[EqualityDelete], scopes: Sequence[tuple[int, ...]]) -
         files=FILES.empty_table(),
         partitions=(),
         equality_deletes=tuple(deletes),
-        equality_scopes=tuple(scopes),
+        delete_sets=tuple(scopes),
         position_deletes=(),
         load_positions=lambda ordinals: {},
         name_mapping=None,
@@ -296,7 +296,7 @@ def test_spark_broadcasts_unless_there_are_too_many_deletes(
     ids=["few", "many", "unknown", "none"],
 )
 def test_few_rows_are_joined_once(spark: SparkSession, rows: list[int | None], joins: int) -> None:
-    file = {"path": "f", "physical": "f", "format": "parquet", "spec_id": 0, "partition": 0, "equality_scope": 0}
+    file = {"path": "f", "physical": "f", "format": "parquet", "spec_id": 0, "partition": 0, "delete_set": 0}
     listed = [{**file, "has_positions": False, "record_count": count} for count in rows]
     files = pa.Table.from_pylist(listed, schema=FILES)
     deletes = [delete(root(0))]

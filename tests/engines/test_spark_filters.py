@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import UnsupportedError
-from harness.filter_sql import parse_filter
-from harness.predicate import evaluate, is_decided
-from harness.schema import (
+from harness.filters.parse import parse_filter
+from harness.filters.predicate import evaluate, is_decided
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

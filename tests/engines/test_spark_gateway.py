@@ -18,8 +18,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 import harness
 from harness.engines.spark import engine
 from harness.engines.spark.gateway import DiskFile, Gateway
-from harness.plan import ScanPlan
-from harness.testing.iceberg import IcebergTable
+from harness.plan.scan_plan import ScanPlan
+from harness.writing.iceberg.builder import IcebergTable
 
 SCHEMA = StructType([StructField("a", LongType())])
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import harness
-from harness.engines.oracle import to_arrow as oracle_arrow
 from harness.engines.spark import engine as spark_engine
 from harness.engines.spark.connect import PlainPaths
-from harness.testing.delta import DeltaTable
-from harness.testing.iceberg import IcebergTable
+from harness.oracle.engine import to_arrow as oracle_arrow
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(params=["gateway", "plain paths"])

@@ -17,15 +17,15 @@ from on_spark import comparable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
-from harness.engines.data_files import FileName
+from harness.engines.shared.data_files import FileName
 from harness.engines.spark.arrow_heads import read_head, read_orc_traits
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
 from harness.engines.spark.gateway import Gateway, disk_files
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.types import natural
-from harness.projection import Stored
-from harness.schema import Field, UnknownType
-from harness.storage import Storage
+from harness.model.schema import Field, UnknownType
+from harness.plan.projection import Stored
+from harness.storage.stores import Storage
 
 NONE = pa.table({})
 NAN, INFINITY = float("nan"), float("inf")

@@ -17,7 +17,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from harness.engines.spark.gateway import Gateway, disk_files
 from harness.engines.spark.positions import encode, is_deleted, with_flags
-from harness.storage import Storage
+from harness.storage.stores import Storage
 
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 SPLIT = "spark.sql.files.maxPartitionBytes"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.engines.spark.java_runtime import check_java
 from harness.errors import RequestError
-from harness.java import check_java
 
 OLD_JAVA_8 = "echo 'openjdk version \"1.8.0_392\"' >&2"
 OLD_JAVA_11 = "echo 'openjdk version \"11.0.21\" 2023-10-17' >&2"

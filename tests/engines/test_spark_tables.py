@@ -15,7 +15,7 @@ from on_spark import comparable
 import harness
 from harness.engines.spark import engine as spark_engine
 from harness.testing.demo import build_demo_tables
-from harness.testing.iceberg import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(scope="module")

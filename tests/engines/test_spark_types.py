@@ -14,9 +14,9 @@ from stored_on_spark import physical_schema, plain, stored_frame, write
 
 import harness
 from harness.engines.duckdb.engine import connect
-from harness.engines.spark.types import carrier, natural, shown
-from harness.physical import STORED_STRUCT, PhysicalField
-from harness.schema import (
+from harness.engines.spark.types import natural, shown, storage_type
+from harness.model.file_schema import STORED_STRUCT, PhysicalField
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -236,17 +236,17 @@ CARRIERS = [
 
 @pytest.mark.parametrize(("type_", "expected"), CARRIERS, ids=[str(t) for t, _ in CARRIERS])
 def test_the_carrier_of_each_type(type_: Any, expected: str) -> None:
-    assert carrier(type_).simpleString() == expected
+    assert storage_type(type_).simpleString() == expected
 
 
 @pytest.mark.parametrize("type_", [OpaqueType("quux"), UnsignedType(8), FloatType(16)], ids=str)
 def test_types_that_never_leave(type_: Any) -> None:
     with pytest.raises(harness.UnsupportedError, match="leave the column out"):
-        carrier(type_)
+        storage_type(type_)
 
 
 def test_nothing_in_a_carrier_is_required() -> None:  # iceberg 5.13: required fields may hold nulls
-    type_ = carrier(StructType((Field(id=1, name="l", type=ListType(ELEMENT), required=True),)))
+    type_ = storage_type(StructType((Field(id=1, name="l", type=ListType(ELEMENT), required=True),)))
     assert type_ == s.StructType([s.StructField("l", s.ArrayType(s.LongType(), containsNull=True), nullable=True)])
 
 

@@ -13,12 +13,12 @@ import zlib
 import cramjam
 import pytest
 
-from harness.engines.oracle.avro_file import open_avro
 from harness.errors import CorruptFileError, HarnessError
 from harness.files.avro import read_avro
 from harness.iceberg.avro import open_container
 from harness.iceberg.avro_decoding import Wanted
-from harness.testing.planner import avro as planner
+from harness.oracle.engine.avro_file import open_avro
+from harness.oracle.planner import avro as planner
 
 SYNC = bytes(range(16))
 

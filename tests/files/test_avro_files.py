@@ -14,8 +14,8 @@ import pytest
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
 from harness.files.avro import read_avro
 from harness.files.avro_numbers import decode_long
-from harness.physical import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
-from harness.schema import (
+from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
+from harness.model.schema import (
     BinaryType,
     DateType,
     DecimalType,

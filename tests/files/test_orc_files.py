@@ -11,8 +11,8 @@ import pytest
 
 from harness.errors import CorruptFileError, UnsupportedError
 from harness.files.orc import read_orc
-from harness.physical import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
-from harness.schema import (
+from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
+from harness.model.schema import (
     BinaryType,
     DecimalType,
     FixedType,

@@ -9,8 +9,8 @@ import pytest
 
 from harness.errors import CorruptFileError
 from harness.files.parquet import ELEMENT_COLUMNS, ParquetElement, parse_element, physical_schema, physical_schemas
-from harness.physical import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, describe, is_variant_group
-from harness.schema import (
+from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, describe, is_variant_group
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

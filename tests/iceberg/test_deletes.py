@@ -13,7 +13,7 @@ from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.iceberg.specs import PartitionField, PartitionSpec
 from harness.iceberg.transforms import Identity, Void
 from harness.iceberg.values import partition_key
-from harness.schema import DateType, Field, FloatType, IntegerType, StringType, TimestampType, UuidType
+from harness.model.schema import DateType, Field, FloatType, IntegerType, StringType, TimestampType, UuidType
 
 LONG = IntegerType(64)
 DATA = "s3://t/data/a.parquet"
@@ -180,7 +180,7 @@ def test_all_position_files_apply_by_sequence_number():
     assert [e.file.path for e in found.position_files] == ["d5", "d7", "d9"]
 
 
-def test_equality_scopes_are_ordinals_of_own_partition_and_global():
+def test_delete_sets_are_ordinals_of_own_partition_and_global():
     deletes = [equality(8), equality(6, 0), equality(7, 1, 8), equality(5), equality(9, 3, None), equality(6)]
     built = index(*deletes)
     assert built.equality_deletes == tuple(deletes)

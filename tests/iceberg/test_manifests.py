@@ -26,7 +26,7 @@ from harness.iceberg.manifests import (
 )
 from harness.iceberg.specs import PartitionField, PartitionSpec
 from harness.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

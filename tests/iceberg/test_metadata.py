@@ -40,7 +40,7 @@ from harness.iceberg.metadata import (
 )
 from harness.iceberg.specs import parse_header_spec
 from harness.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
-from harness.schema import Field, IntegerType, Schema, StringType
+from harness.model.schema import Field, IntegerType, Schema, StringType
 
 FILE = "v3.metadata.json"
 SCHEMA_0 = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}

@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import InvalidTableError
 from harness.iceberg.name_mapping import parse_name_mapping, table_name_mapping
-from harness.projection import MappedName, NameMapping
+from harness.plan.projection import MappedName, NameMapping
 
 
 def test_parse_name_mapping_keeps_levels_aliases_and_hidden_columns_5_7() -> None:

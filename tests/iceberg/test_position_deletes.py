@@ -24,7 +24,7 @@ from harness.errors import (
 from harness.iceberg.deletes import FileDeletes
 from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.iceberg.position_deletes import make_loader
-from harness.storage import PathMap, Storage
+from harness.storage.stores import PathMap, Storage
 
 A, B, C = "s3://t/data/a.parquet", "s3://t/data/b.parquet", "s3://t/data/c.parquet"
 PATH_ID, POS_ID, ROW_ID = 2147483546, 2147483545, 2147483544

@@ -9,13 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.filters.predicate import (
+    And,
+    Comparison,
+    Constant,
+    In,
+    IsNan,
+    IsNull,
+    Op,
+    Or,
+    StartsWith,
+    Undecided,
+    evaluate,
+)
 from harness.iceberg.manifest_entries import Content, DataFile
 from harness.iceberg.manifest_list import FieldSummary, ManifestFile
 from harness.iceberg.pruning import manifest_filter, metrics_filter, partition_filter, summary_check
 from harness.iceberg.specs import PartitionField, PartitionSpec
 from harness.iceberg.transforms import Bucket, Day, Identity, Truncate, UnknownTransform, Void, apply, parse_transform
-from harness.predicate import And, Comparison, Constant, In, IsNan, IsNull, Op, Or, StartsWith, Undecided, evaluate
-from harness.schema import (
+from harness.model.schema import (
     Field,
     FloatType,
     IntegerType,

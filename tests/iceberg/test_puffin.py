@@ -13,7 +13,7 @@ from pyroaring import BitMap64
 from harness.errors import CorruptDeleteError, CorruptFileError, MissingFileError
 from harness.iceberg import puffin
 from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
-from harness.storage import Storage
+from harness.storage.stores import Storage
 
 # Positions 3, 5 and 9: one array container.
 ROARING = struct.pack("<QIIIHHI3H", 1, 0, 12346, 1, 0, 2, 16, 3, 5, 9)

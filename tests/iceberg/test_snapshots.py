@@ -8,7 +8,7 @@ import pytest
 from harness.errors import EncryptedTableError, InvalidTableError, RequestError, SnapshotNotFoundError
 from harness.iceberg.metadata import TableMetadata, parse_metadata_document
 from harness.iceberg.snapshots import select
-from harness.times import timestamp_ms
+from harness.model.times import timestamp_ms
 
 T0 = 1_700_000_000_000
 IN_SCHEMA = {0: "a", 1: "b", 2: "c"}

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import UnsupportedError
+from harness.filters.predicate import Comparison, Constant, In, IsNan, IsNull, Op, Or, StartsWith, evaluate
 from harness.iceberg.partition_predicates import project
 from harness.iceberg.transforms import (
     Bucket,
@@ -28,8 +29,7 @@ from harness.iceberg.transforms import (
     parse_transform,
     result_type,
 )
-from harness.predicate import Comparison, Constant, In, IsNan, IsNull, Op, Or, StartsWith, evaluate
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

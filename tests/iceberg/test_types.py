@@ -9,7 +9,7 @@ from harness.errors import InvalidTableError
 from harness.iceberg.defaults import parse_default
 from harness.iceberg.json_doc import Json
 from harness.iceberg.types import parse_schema, parse_type
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from harness.iceberg.values import decode_bound, partition_key, partition_value
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

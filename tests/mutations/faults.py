@@ -149,19 +149,19 @@ FAULTS = (
     # Columns.
     Fault(
         "columns are found by name, not by id",
-        "projection.py",
+        "plan/projection.py",
         "        found = by_id(wanted.id, level)\n",
         "        found = by_name(wanted.name, level)\n",
     ),
     Fault(
         "a column that a file lacks is null, whatever its default",
-        "projection.py",
+        "plan/projection.py",
         "return Value(None if self.lookup.is_delta else self.default(wanted, path))",
         "return Value(None)",
     ),
     Fault(
         "partition constants are not used for files that lack the column",
-        "projection.py",
+        "plan/projection.py",
         "        if is_partition:\n            return PartitionValue(wanted.id)\n        return Value(",
         "        return Value(",
     ),
@@ -187,8 +187,8 @@ FAULTS = (
     Fault(
         "a branch shares the deletes of the first scope",
         "engines/duckdb/equality.py",
-        "return self._by_scope(self.plan.equality_scopes[int(str(split))], roots)",
-        "return self._by_scope(self.plan.equality_scopes[-1], roots)",
+        "return self._by_scope(self.plan.delete_sets[int(str(split))], roots)",
+        "return self._by_scope(self.plan.delete_sets[-1], roots)",
     ),
     Fault(
         "one join of many scopes takes deletes of all partitions",
@@ -234,7 +234,7 @@ FAULTS = (
     ),
     Fault(
         "row ids are positions",
-        "engines/duckdb/branch.py",
+        "engines/duckdb/union_arm.py",
         'return self._lineage(column, first, f"{first} + f.file_row_number")',
         'return self._lineage(column, first, "f.file_row_number")',
     ),
@@ -302,13 +302,13 @@ FAULTS = (
     # Nodes of SQL that are taken for others.
     Fault(
         "a special form of an SQL node is the general one",
-        "sql_nodes.py",
+        "filters/sql_nodes.py",
         "            return base\n",
         "            return None\n",
     ),
     Fault(
         "concat_ws is concat",
-        "transpile/functions.py",
+        "queries/transpile/functions.py",
         "        case exp.ConcatWs():\n            return _joined(expressions, node)\n",
         "",
     ),
@@ -539,49 +539,49 @@ FAULTS = (
     # Which bytes are read as which file.
     Fault(
         "all threads read from one offset",
-        "engines/duckdb_files.py",
+        "engines/shared/duckdb_files.py",
         "return threading.get_ident()",
         "return 0",
         test="tests/engines/test_duckdb_files.py",
     ),
     Fault(
         "stores of one protocol are one",
-        "engines/duckdb_files.py",
+        "engines/shared/duckdb_files.py",
         "self._stores.setdefault(file_system, len(self._stores))",
         "0",
         test="tests/engines/test_duckdb_files.py",
     ),
     Fault(
         "as many bytes as a store gives are taken",
-        "engines/duckdb_files.py",
+        "engines/shared/duckdb_files.py",
         "if len(data) != length:",
         "if False:",
         test="tests/engines/test_duckdb_files.py",
     ),
     Fault(
         "a file that is opened again is as it was",
-        "engines/duckdb_files.py",
+        "engines/shared/duckdb_files.py",
         "planned.status = planned.storage.status(planned.physical)\n        return PlannedFile(",
         "planned.status = planned.status or planned.storage.status(planned.physical)\n        return PlannedFile(",
         test="tests/engines/test_duckdb_files.py",
     ),
     Fault(
         "all file systems are asked by several threads",
-        "storage.py",
+        "storage/stores.py",
         'if getattr(file_system, "async_impl", False) or not names.isdisjoint(_FOR_THREADS):',
         "if True:",
         test="tests/engines/test_duckdb_files.py",
     ),
     Fault(
         "a directory is read as the files inside",
-        "gate.py",
+        "storage/gate.py",
         "return None if stat.S_ISREG(mode) else _irregular(mode)",
         "return None",
         test="tests/test_gate.py",
     ),
     Fault(
         "a path is read to its first NUL",
-        "gate.py",
+        "storage/gate.py",
         'return "\\0" not in path and (path.isascii() or _is_encodable(path))',
         "return True",
         test="tests/test_gate.py",
@@ -589,13 +589,13 @@ FAULTS = (
     # Files without columns.
     Fault(
         "a Parquet file without columns has no rows",
-        "engines/footers.py",
+        "engines/shared/footers.py",
         "{path: Footer((), rows, path) for path, rows in bare.items()}",
         "{path: Footer((), 0, path) for path in bare}",
     ),
     Fault(
         "the count of a file without columns is not held against the metadata",
-        "engines/read_groups.py",
+        "engines/shared/file_groups.py",
         "expected = file.exact_rows if found.schema else file.recorded_rows",
         "expected = file.exact_rows",
     ),

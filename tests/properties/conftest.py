@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis.statistics import collector
 
-from harness.testing.repro import reproducing
+from harness.testing.properties.repro import reproducing
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from harness.testing.machine import machine
-from harness.testing.profiles import property_settings
+from harness.testing.properties.machine import machine
+from harness.testing.properties.profiles import property_settings
 
 # A drawn history may drop every column that an old file has.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")

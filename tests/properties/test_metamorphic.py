@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from harness import open_table
 from harness.differ.compare import compare
-from harness.engine import duckdb_engine, find_engine
 from harness.engines.duckdb.engine import connect
-from harness.testing.agreement import Read, comparison_problem, expected_rows, read_by
-from harness.testing.model import arrow_rows
-from harness.testing.planner import plan_unpruned
-from harness.testing.profiles import property_settings
-from harness.testing.scenarios.delta_history import DeltaHistory
-from harness.testing.scenarios.iceberg_history import IcebergHistory
-from harness.testing.strategies import OPERATIONS, histories, predicates, sql
+from harness.engines.registry import duckdb_engine, find_engine
+from harness.oracle.planner import plan_unpruned
+from harness.testing.models.model import arrow_rows
+from harness.testing.properties.agreement import Read, comparison_problem, expected_rows, read_by
+from harness.testing.properties.profiles import property_settings
+from harness.testing.properties.strategies import OPERATIONS, histories, predicates, sql
+from harness.testing.scenarios.delta.history import DeltaHistory
+from harness.testing.scenarios.iceberg.history import IcebergHistory
 
 # A drawn history may drop every column that an old file has.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")

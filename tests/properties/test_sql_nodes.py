@@ -10,16 +10,16 @@ import pytest
 from sqlglot import exp, parse_one
 
 import harness
-from harness import transpile
-from harness.engines.oracle.filters import compile_filter
 from harness.errors import RequestError, UnsupportedError
-from harness.filter_sql import filter_of
-from harness.literals import literal_of
-from harness.predicate import Filter, Undecided
-from harness.query_sql import rewrite
-from harness.schema import Field, IntegerType, Schema, StringType
-from harness.sql_nodes import GROUPS, general_form
-from harness.transpile.nodes import check
+from harness.filters.literals import literal_of
+from harness.filters.parse import filter_of
+from harness.filters.predicate import Filter, Undecided
+from harness.filters.sql_nodes import GROUPS, general_form
+from harness.model.schema import Field, IntegerType, Schema, StringType
+from harness.oracle.engine.filters import compile_filter
+from harness.queries import transpile
+from harness.queries.rewrite import rewrite
+from harness.queries.transpile.nodes import check
 
 FIELDS = (Field(id=1, name="s", type=StringType()), Field(id=2, name="i", type=IntegerType(32)))
 SCHEMA = Schema(fields=FIELDS)
@@ -98,7 +98,7 @@ class TestASpecialForm:
     def test_is_not_pushed_to_planning(self, general, special, condition, monkeypatch):
         query = parse_one(f"SELECT 1 FROM t WHERE {condition} AND i = 1", dialect="duckdb")
         changed = changed_into(special, general, query)
-        monkeypatch.setattr("harness.query_sql._parse", lambda text, dialect: (changed, text))
+        monkeypatch.setattr("harness.queries.rewrite._parse", lambda text, dialect: (changed, text))
         (reference,) = rewrite(query.sql("duckdb"), {"t": SCHEMA}, into="spark").references
         assert reference.where in (None, '("i" = 1)')
 

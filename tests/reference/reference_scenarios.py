@@ -15,10 +15,10 @@ import pyarrow as pa
 from harness.conformance.judging import Answer, Measure, described, judge
 from harness.conformance.outcomes import Check, Outcome
 from harness.conformance.runner import table_at
-from harness.testing.agreement import Read, drawn_scenario, expectation_of
+from harness.testing.properties.agreement import Read, drawn_scenario, expectation_of
+from harness.testing.properties.strategies import DrawnHistory
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
-from harness.testing.strategies import DrawnHistory
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from reference_runs import MARKS, drawn
 from reference_scenarios import Reference
 
+from harness.testing.properties.strategies import DrawnHistory, histories
 from harness.testing.scenarios.loading import find
 from harness.testing.scenarios.model import Scenario
-from harness.testing.strategies import DrawnHistory, histories
 
 pytestmark = MARKS
 

@@ -14,9 +14,9 @@ from iceberg_differences import DIFFERENCES
 from reference_runs import MARKS, drawn
 from reference_scenarios import Reference
 
+from harness.testing.properties.strategies import DrawnHistory, histories
 from harness.testing.scenarios.loading import find
 from harness.testing.scenarios.model import Scenario
-from harness.testing.strategies import DrawnHistory, histories
 
 pytestmark = MARKS
 

@@ -11,8 +11,8 @@ import pytest
 
 from harness import open_table
 from harness.errors import CorruptDeleteError, CorruptFileError, MissingFileError, RequestError
-from harness.testing.scenarios.delta_features import DELTA_FEATURES
-from harness.testing.scenarios.delta_history import DeltaHistory
+from harness.testing.scenarios.delta.features import DELTA_FEATURES
+from harness.testing.scenarios.delta.history import DeltaHistory
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.model import (
     Built,

@@ -9,15 +9,15 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from harness.iceberg import delete_lookup
-from harness.schema import IntegerType, StringType
-from harness.testing.agreement import Disagreement, Read
-from harness.testing.anonymous import anonymised
-from harness.testing.machine import machine
-from harness.testing.repro import reproducing
+from harness.model.schema import IntegerType, StringType
+from harness.testing.properties.agreement import Disagreement, Read
+from harness.testing.properties.anonymous import anonymised
+from harness.testing.properties.machine import machine
+from harness.testing.properties.repro import reproducing
+from harness.testing.properties.strategies.predicates import Compare, In, Join
 from harness.testing.scenarios import build, load
 from harness.testing.scenarios.model import Scenario, Selector
 from harness.testing.scenarios.verifying import Differs, Matched, read_with, verify
-from harness.testing.strategies.predicates import Compare, In, Join
 
 TABLE = {"schema": {"id": "long"}}
 SETTINGS = settings(

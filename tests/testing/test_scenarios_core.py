@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.errors import CorruptDeleteError, InvalidTableError, RequestError
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     DateType,
     DecimalType,
@@ -28,7 +28,6 @@ from harness.schema import (
     TimeType,
     UuidType,
 )
-from harness.testing.iceberg_types import parse_type, with_fresh_ids
 from harness.testing.scenarios import build, dump, find, load, parse, yaml_text
 from harness.testing.scenarios.answers import json_value, write_expected
 from harness.testing.scenarios.evidence import evidence_of
@@ -38,6 +37,7 @@ from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, 
 from harness.testing.scenarios.rows import expanded
 from harness.testing.scenarios.values import scenario_value, stored_value
 from harness.testing.scenarios.verifying import Accepted, Differs, Matched, Raised, Undecided, read_with, verify
+from harness.writing.iceberg.types import parse_type, with_fresh_ids
 
 _TEXT = """
 title: A position delete

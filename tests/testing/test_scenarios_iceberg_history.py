@@ -6,10 +6,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import RequestError
-from harness.schema import Field, IntegerType, StructType
+from harness.model.schema import Field, IntegerType, StructType
 from harness.testing.scenarios import build, parse
 from harness.testing.scenarios.answers import write_expected
-from harness.testing.scenarios.iceberg_history import IcebergHistory
+from harness.testing.scenarios.iceberg.history import IcebergHistory
 from harness.testing.scenarios.model import Selector
 
 _APPEND = {"append": {"files": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}], "as": "first"}}

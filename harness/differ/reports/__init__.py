@@ -1,4 +1,4 @@
-"""A comparison as a report: text, JSON, JUnit XML or HTML. Pure functions of a `Comparison`; nothing is read or run."""
+"""A comparison as a report: text, JSON, JUnit XML or HTML. Pure functions of a `ComparisonResult`."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.differ.reports.facing import Facing, facing
 from harness.differ.reports.page import asset, document, escaped
+from harness.differ.reports.row_pairing import RowPairing, pair_rows
 from harness.differ.reports.text import origin_text, times
 from harness.differ.reports.verdict import (
     Verdict,
@@ -20,7 +20,7 @@ from harness.differ.reports.verdict import (
     shown_rows,
     verdict,
 )
-from harness.differ.result import Comparison, Origin, RowKind, SchemaDifference, SideInfo
+from harness.differ.result import ComparisonResult, Origin, RowKind, SchemaDifference, SideInfo
 
 _TITLES = {
     Verdict.EQUAL: ("=", "No difference"),
@@ -38,7 +38,7 @@ _CLASSES = {
 _MOST_NAMES = 3
 
 
-def to_html(comparison: Comparison) -> str:
+def to_html(comparison: ComparisonResult) -> str:
     """The comparison as one self-contained HTML document. `#only=changed` (or `alike`, `only_left`, `only_right`) and
     `#find=TEXT` in its address set the filter.
     """
@@ -47,7 +47,7 @@ def to_html(comparison: Comparison) -> str:
     return document(title, body, style=asset(__package__, "report.css"), script=asset(__package__, "report.js"))
 
 
-def _summary(comparison: Comparison) -> Iterator[str]:
+def _summary(comparison: ComparisonResult) -> Iterator[str]:
     sign, title = _TITLES[verdict(comparison)]
     yield f'<header class="{_CLASSES[verdict(comparison)]}">'
     yield f'<h1><span class="sign" aria-hidden="true">{sign}</span> {title}</h1>'
@@ -66,7 +66,7 @@ def _summary(comparison: Comparison) -> Iterator[str]:
     yield "</section>"
 
 
-def _counts(comparison: Comparison) -> Iterator[str]:
+def _counts(comparison: ComparisonResult) -> Iterator[str]:
     counts = {
         "rows changed": comparison.changed,
         "rows only on the left": comparison.only_left,
@@ -83,7 +83,7 @@ def _counts(comparison: Comparison) -> Iterator[str]:
     yield "</dl>"
 
 
-def _sides(comparison: Comparison) -> Iterator[str]:
+def _sides(comparison: ComparisonResult) -> Iterator[str]:
     sides = (comparison.left, comparison.right)
     yield '<div class="scroll"><table class="sides"><thead><tr><td></td>'
     yield '<th scope="col"><span class="mark">−</span> left</th><th scope="col"><span class="mark">+</span> right</th>'
@@ -107,7 +107,7 @@ def _error(side: SideInfo) -> str | None:
     return None if side.error is None else f"{type(side.error).__name__}: {side.error}"
 
 
-def _schema(comparison: Comparison) -> Iterator[str]:
+def _schema(comparison: ComparisonResult) -> Iterator[str]:
     if not comparison.schema:
         return
     yield '<section aria-labelledby="schema"><h2 id="schema">Schema</h2><div class="scroll"><table class="schema">'
@@ -127,18 +127,18 @@ def _schema_row(difference: SchemaDifference) -> str:
     )
 
 
-def _rows(comparison: Comparison) -> Iterator[str]:
+def _rows(comparison: ComparisonResult) -> Iterator[str]:
     if differing_rows(comparison):
         yield '<section aria-labelledby="rows"><h2 id="rows">Differing rows</h2>'
         shown, differing = shown_rows(comparison), differing_rows(comparison)
         yield f'<p id="extent">{shown:,} of {differing:,} differing rows are in this report.</p>'
         if comparison.rows:
-            yield from _shown(comparison, facing(comparison))
+            yield from _shown(comparison, pair_rows(comparison))
         yield "</section>"
     yield "</main>"
 
 
-def _shown(comparison: Comparison, rows: tuple[Facing, ...]) -> Iterator[str]:
+def _shown(comparison: ComparisonResult, rows: tuple[RowPairing, ...]) -> Iterator[str]:
     # Columns in which some pair of rows differs have a column for each side; the others need only one.
     split = [any(row.marked[number] for row in rows) for number in range(len(comparison.columns))]
     if any(row.kind is None for row in rows):
@@ -151,11 +151,11 @@ def _shown(comparison: Comparison, rows: tuple[Facing, ...]) -> Iterator[str]:
     yield '</table></div><p id="none" hidden>No row passes the filter.</p>'
 
 
-def _kind(row: Facing) -> str:
+def _kind(row: RowPairing) -> str:
     return "alike" if row.kind is None else row.kind.name.lower()
 
 
-def _filter(rows: tuple[Facing, ...], split: list[bool]) -> Iterator[str]:
+def _filter(rows: tuple[RowPairing, ...], split: list[bool]) -> Iterator[str]:
     """Choices that work by style alone; the text box, which needs the script, is shown by it."""
     kinds = {_kind(row): row.label for row in rows}
     yield '<form class="filter" role="search" aria-label="Filter of the differing rows"><fieldset><legend>Show</legend>'
@@ -173,7 +173,7 @@ def _filter(rows: tuple[Facing, ...], split: list[bool]) -> Iterator[str]:
     yield '<output id="matching" aria-live="polite"></output></form>'
 
 
-def _head(comparison: Comparison, split: list[bool]) -> Iterator[str]:
+def _head(comparison: ComparisonResult, split: list[bool]) -> Iterator[str]:
     both = any(split)
     down = ' rowspan="2"' if both else ""
     yield f'<thead><tr><th scope="col"{down} class="what">difference</th>'
@@ -188,7 +188,7 @@ def _head(comparison: Comparison, split: list[bool]) -> Iterator[str]:
     yield "</thead>"
 
 
-def _row(row: Facing, comparison: Comparison, split: list[bool]) -> Iterator[str]:
+def _row(row: RowPairing, comparison: ComparisonResult, split: list[bool]) -> Iterator[str]:
     kind = _kind(row)
     yield f'<tbody class="difference {kind}" data-kind="{kind}"><tr>'
     yield f'<th scope="row" class="what">{_what(row, comparison)}</th>'
@@ -217,12 +217,12 @@ def _cell(classes: str, sign: str, value: str) -> str:
     )
 
 
-def _same(column: str, comparison: Comparison) -> str:
+def _same(column: str, comparison: ComparisonResult) -> str:
     """The class of a column in which no pair of rows differs, so that it can be left out."""
     return "" if column in comparison.keys else ' class="same"'
 
 
-def _what(row: Facing, comparison: Comparison) -> str:
+def _what(row: RowPairing, comparison: ComparisonResult) -> str:
     match row.kind:
         case RowKind.ONLY_LEFT:
             sign = "−"

@@ -24,13 +24,13 @@ import json
 from typing import Any
 
 from harness.differ.reports.verdict import sentence, verdict
-from harness.differ.result import Comparison, Origin, RowDifference, SchemaDifference, SideInfo
+from harness.differ.result import ComparisonResult, Origin, RowDifference, SchemaDifference, SideInfo
 
 FORMAT = 1
 _EXACT = 2**53
 
 
-def to_json(comparison: Comparison) -> str:
+def to_json(comparison: ComparisonResult) -> str:
     """The comparison as one JSON document, see the module's table."""
     document = {
         "format": FORMAT,

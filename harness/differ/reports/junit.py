@@ -11,19 +11,19 @@ from xml.etree import ElementTree
 from harness.differ.reports.junit_xml import document, suite
 from harness.differ.reports.text import to_text
 from harness.differ.reports.verdict import Verdict, counted, differing_rows, sentence, verdict, visible
-from harness.differ.result import Comparison, SideInfo
+from harness.differ.result import ComparisonResult, SideInfo
 
 _SUITE = "harness diff"
 
 
-def to_junit(comparison: Comparison) -> str:
+def to_junit(comparison: ComparisonResult) -> str:
     """The comparison as a JUnit XML document, for CI servers."""
     cases = [_outcome(comparison), _schema(comparison), _rows(comparison)]
     properties = [*_properties("left", comparison.left), *_properties("right", comparison.right)]
     return document([suite(_SUITE, properties, cases)])
 
 
-def _outcome(comparison: Comparison) -> ElementTree.Element:
+def _outcome(comparison: ComparisonResult) -> ElementTree.Element:
     case = _case("outcome")
     match verdict(comparison):
         case Verdict.FAILED:
@@ -35,7 +35,7 @@ def _outcome(comparison: Comparison) -> ElementTree.Element:
     return case
 
 
-def _schema(comparison: Comparison) -> ElementTree.Element:
+def _schema(comparison: ComparisonResult) -> ElementTree.Element:
     case = _case("schema")
     counting = sum(difference.counts for difference in comparison.schema)
     if counting:
@@ -45,7 +45,7 @@ def _schema(comparison: Comparison) -> ElementTree.Element:
     return case
 
 
-def _rows(comparison: Comparison) -> ElementTree.Element:
+def _rows(comparison: ComparisonResult) -> ElementTree.Element:
     case = _case("rows")
     if differing := differing_rows(comparison):
         _add(case, "failure", f"{counted(differing, 'row')} of different content", comparison)
@@ -54,7 +54,7 @@ def _rows(comparison: Comparison) -> ElementTree.Element:
     return case
 
 
-def _one_failed(comparison: Comparison) -> bool:
+def _one_failed(comparison: ComparisonResult) -> bool:
     return verdict(comparison) in (Verdict.FAILED, Verdict.OUTCOME)
 
 
@@ -62,7 +62,7 @@ def _case(name: str) -> ElementTree.Element:
     return ElementTree.Element("testcase", {"classname": "harness.diff", "name": name, "time": "0"})
 
 
-def _add(case: ElementTree.Element, kind: str, message: str, comparison: Comparison) -> None:
+def _add(case: ElementTree.Element, kind: str, message: str, comparison: ComparisonResult) -> None:
     # The text report holds printable characters and line feeds only, all of which XML allows.
     ElementTree.SubElement(case, kind, {"type": verdict(comparison).value, "message": visible(message)}).text = (
         "\n" + to_text(comparison)

@@ -25,7 +25,7 @@ import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.differ.reports.facing import Facing, facing
+from harness.differ.reports.row_pairing import RowPairing, pair_rows
 from harness.differ.reports.verdict import (
     counted,
     differing_rows,
@@ -35,14 +35,14 @@ from harness.differ.reports.verdict import (
     verdict,
     visible,
 )
-from harness.differ.result import Comparison, Origin, SideInfo
+from harness.differ.result import ComparisonResult, Origin, SideInfo
 
 _WIDEST_VALUE = 60
 _WIDEST_LINE = 140
 _BEFORE_DIFFERENCE = 15
 
 
-def to_text(comparison: Comparison) -> str:
+def to_text(comparison: ComparisonResult) -> str:
     """The comparison as lines of text; each ends with a line feed, and holds no other control character."""
     parts = [
         [f"{verdict(comparison).value}: {sentence(comparison)}"],
@@ -55,7 +55,7 @@ def to_text(comparison: Comparison) -> str:
     return text + "\n"
 
 
-def _sides(comparison: Comparison) -> Iterator[str]:
+def _sides(comparison: ComparisonResult) -> Iterator[str]:
     sides = {"left": comparison.left, "right": comparison.right}
     cells = [(word, side.name, engine_and_place(side), _size(side)) for word, side in sides.items()]
     yield from _table(cells, right=(False, False, False, True))
@@ -71,13 +71,13 @@ def _size(side: SideInfo) -> str:
     return "" if side.rows is None else counted(side.rows, "row")
 
 
-def _errors(comparison: Comparison) -> Iterator[str]:
+def _errors(comparison: ComparisonResult) -> Iterator[str]:
     for word, side in (("left", comparison.left), ("right", comparison.right)):
         if side.error is not None:
             yield f"{word} failed: {type(side.error).__name__}: {visible(str(side.error))}"
 
 
-def _schema(comparison: Comparison) -> Iterator[str]:
+def _schema(comparison: ComparisonResult) -> Iterator[str]:
     if not comparison.schema:
         return
     yield "schema"
@@ -89,7 +89,7 @@ def _schema(comparison: Comparison) -> Iterator[str]:
     yield from ("  " + line for line in _table(lines))
 
 
-def _rows(comparison: Comparison) -> Iterator[str]:
+def _rows(comparison: ComparisonResult) -> Iterator[str]:
     if not comparison.rows and not comparison.truncated:
         return
     shown, differing = shown_rows(comparison), differing_rows(comparison)
@@ -100,8 +100,8 @@ def _rows(comparison: Comparison) -> Iterator[str]:
         yield f"{counted(differing - shown, 'more differing row')} not shown; the counts above are exact"
 
 
-def _shown(comparison: Comparison) -> Iterator[str]:
-    rows = facing(comparison)
+def _shown(comparison: ComparisonResult) -> Iterator[str]:
+    rows = pair_rows(comparison)
     header = ["", *map(visible, comparison.columns)]
     lines = [line for row in rows for line in _lines(row)]
     widths = [max(map(_width, column)) for column in zip(header, *lines, strict=True)]
@@ -114,7 +114,7 @@ def _shown(comparison: Comparison) -> Iterator[str]:
         yield f"values longer than {_WIDEST_VALUE} characters are cut (…); the JSON report shows more of them"
 
 
-def _grid(rows: Sequence[Facing], header: list[str], widths: list[int]) -> Iterator[str]:
+def _grid(rows: Sequence[RowPairing], header: list[str], widths: list[int]) -> Iterator[str]:
     """Rows under a common header, the left one above the right one."""
     yield "  " + _aligned(header, widths)
     for row in rows:
@@ -127,7 +127,7 @@ def _grid(rows: Sequence[Facing], header: list[str], widths: list[int]) -> Itera
         yield from (" " * (widths[0] + 4) + line for line in _origins(row))
 
 
-def _record(number: int, row: Facing, comparison: Comparison) -> Iterator[str]:
+def _record(number: int, row: RowPairing, comparison: ComparisonResult) -> Iterator[str]:
     """One row as a list of its columns; of two rows, only the keys and what differs."""
     yield f"  {number}. {row.label}{times(row)}"
     left, right = _cells(row)
@@ -144,7 +144,7 @@ def _record(number: int, row: Facing, comparison: Comparison) -> Iterator[str]:
     yield from ("     " + line for line in _origins(row))
 
 
-def _lines(row: Facing) -> list[list[str]]:
+def _lines(row: RowPairing) -> list[list[str]]:
     """The one or two lines of a row in the grid: mark, then cells."""
     left, right = _cells(row)
     lines = [] if row.left is None else [[f"-{_times(row.left_count)}", *left]]
@@ -155,7 +155,7 @@ def _times(count: int) -> str:
     return "" if count == 1 else f" {count:,}x"
 
 
-def times(row: Facing) -> str:
+def times(row: RowPairing) -> str:
     """How often a row occurs more on its side, as a phrase to append; empty for once."""
     if row.left_count and row.right_count and row.left_count != row.right_count:
         return f", {row.left_count:,} times on the left, {row.right_count:,} times on the right"
@@ -163,7 +163,7 @@ def times(row: Facing) -> str:
     return "" if count == 1 else f", {count:,} times"
 
 
-def _cells(row: Facing) -> tuple[list[str], list[str]]:
+def _cells(row: RowPairing) -> tuple[list[str], list[str]]:
     """The values of both sides, cut to what fits; empty texts for a side that has no such row."""
     nothing = ("",) * len(row.marked)
     lefts = row.left if row.left is not None else nothing
@@ -176,7 +176,7 @@ def _cells(row: Facing) -> tuple[list[str], list[str]]:
     return left, right
 
 
-def _is_cut(row: Facing) -> bool:
+def _is_cut(row: RowPairing) -> bool:
     return any(len(visible(value)) > _WIDEST_VALUE for value in (*(row.left or ()), *(row.right or ())))
 
 
@@ -194,7 +194,7 @@ def _excerpt(text: str, difference: int) -> str:
     return before + text[start + len(before) : start + _WIDEST_VALUE - len(after)] + after
 
 
-def _origins(row: Facing) -> Iterator[str]:
+def _origins(row: RowPairing) -> Iterator[str]:
     for side, other, origins in (("left", "right", row.left_origins), ("right", "left", row.right_origins)):
         for origin in origins:
             yield f"{side}: {origin_text(origin, other)}"

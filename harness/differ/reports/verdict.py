@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from harness.differ.result import Comparison, SideInfo
+from harness.differ.result import ComparisonResult, SideInfo
 
 
 class Verdict(enum.Enum):
@@ -16,7 +16,7 @@ class Verdict(enum.Enum):
     FAILED = "could not compare"  # both sides failed
 
 
-def verdict(comparison: Comparison) -> Verdict:
+def verdict(comparison: ComparisonResult) -> Verdict:
     """What the comparison comes to."""
     if comparison.failed:
         return Verdict.FAILED
@@ -25,7 +25,7 @@ def verdict(comparison: Comparison) -> Verdict:
     return Verdict.EQUAL if comparison.equal else Verdict.DIFFERENT
 
 
-def sentence(comparison: Comparison) -> str:
+def sentence(comparison: ComparisonResult) -> str:
     """The verdict with its counts, on one line, without a full stop."""
     match verdict(comparison):
         case Verdict.EQUAL:
@@ -51,12 +51,12 @@ def engine_and_place(side: SideInfo) -> str:
     return ", ".join([side.engine, *place])
 
 
-def shown_rows(comparison: Comparison) -> int:
+def shown_rows(comparison: ComparisonResult) -> int:
     """How many of the differing rows the comparison holds, each counted as often as it occurs."""
     return sum(row.count for row in comparison.rows)
 
 
-def differing_rows(comparison: Comparison) -> int:
+def differing_rows(comparison: ComparisonResult) -> int:
     """How many rows differ, each counted as often as it occurs."""
     return comparison.changed + comparison.only_left + comparison.only_right
 
@@ -66,7 +66,7 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _differences(comparison: Comparison) -> list[str]:
+def _differences(comparison: ComparisonResult) -> list[str]:
     counts = [
         (comparison.changed, "row", "changed"),
         (comparison.only_left, "row", "only on the left"),

@@ -6,9 +6,9 @@
     to_arrow(plan)               the rows, in the plan's exact Arrow types
     query(text, plans)           a query over several plans
     columns_of(text, plans)      the names of its columns, without reading
-    name, version()              as `harness.engine.Engine` wants them
+    name, version()              as `harness.engines.registry.Engine` wants them
 
-`sqltext` quotes, `columns` lowers one column, `scans` groups and opens files, `equality` and `branch` apply deletes,
+`sqltext` quotes, `columns` lowers one column, `scans` groups and opens files, `equality` and `arm` apply deletes,
 `lowering` puts the query together.
 """
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Sequence
 import duckdb
 import pyarrow as pa
 
-from harness.engines.arrow_files import geometries, variants
-from harness.engines.read_groups import ReadGroup
-from harness.projection import PhysicalField, Source, Stored
-from harness.schema import BinaryType, Field, TimestampType
+from harness.engines.shared.arrow_files import geometries, variants
+from harness.engines.shared.file_groups import FileGroup
+from harness.model.schema import BinaryType, Field, TimestampType
+from harness.plan.projection import ColumnSource, PhysicalField, Stored
 
 _VIRTUAL_COLUMNS = frozenset({"file_index", "file_row_number", "filename"})
 _LISTED_ROWS = 10_000
 _OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
 
 
-def needs_arrow(group: ReadGroup, fields: Sequence[Field]) -> bool:
+def needs_arrow(group: FileGroup, fields: Sequence[Field]) -> bool:
     """Whether DuckDB's own Parquet reader would give something else than the file's rows.
 
     - A column named like one of the reader's virtual columns hides it, and with it positions (delta E2).
@@ -50,11 +50,11 @@ def stack(tables: Sequence[pa.Table]) -> pa.Table:
 def counted(rows: Sequence[int], register: Callable[[pa.Table], str]) -> str:
     """The FROM item of files without columns, that have so many rows: `file_index` and `file_row_number`.
 
-    Rows are made as they are read, since a small file may say that it has any number of them. A branch per file costs
-    planning (a second for 1,000), a list per file memory: files with many rows are branches.
+    Rows are made as they are read, since a small file may say that it has any number of them. A arm per file costs
+    planning (a second for 1,000), a list per file memory: files with many rows are arms.
     """
     few = [(i, count) for i, count in enumerate(rows) if count <= _LISTED_ROWS]
-    branches = [
+    arms = [
         f"SELECT CAST({i} AS UBIGINT) AS file_index, range AS file_row_number FROM range({count})"
         for i, count in enumerate(rows)
         if count > _LISTED_ROWS
@@ -62,8 +62,8 @@ def counted(rows: Sequence[int], register: Callable[[pa.Table], str]) -> str:
     if few:
         indexes, counts = zip(*few, strict=True)
         name = register(pa.table({"i": pa.array(indexes, pa.uint64()), "n": pa.array(counts, pa.int64())}))
-        branches.append(f"SELECT i AS file_index, unnest(range(n)) AS file_row_number FROM {name}")
-    return f"({' UNION ALL '.join(branches)})"
+        arms.append(f"SELECT i AS file_index, unnest(range(n)) AS file_row_number FROM {name}")
+    return f"({' UNION ALL '.join(arms)})"
 
 
 def _without_zoned_nanos(type_: pa.DataType) -> pa.DataType:
@@ -80,7 +80,7 @@ def _without_zoned_nanos(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-def _used(sources: Iterable[Source]) -> Iterable[PhysicalField]:
+def _used(sources: Iterable[ColumnSource]) -> Iterable[PhysicalField]:
     for source in sources:
         if isinstance(source, Stored):
             yield source.physical

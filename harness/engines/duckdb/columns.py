@@ -1,4 +1,4 @@
-"""Lowers where a column comes from (`harness.projection.Source`) to a DuckDB expression.
+"""Lowers where a column comes from (`harness.plan.projection.Source`) to a DuckDB expression.
 
 Structs, lists and maps are rebuilt by position where the file's names, order or types differ from the table's, because
 DuckDB matches nested fields by name and would give NULL without a word after a rename. A NULL parent stays NULL.
@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from harness.engines import sqltext
-from harness.engines.sqltext import name
+from harness.engines.shared import sqltext
+from harness.engines.shared.sqltext import name
 from harness.errors import SchemaMismatchError
-from harness.projection import PartitionValue, Source, Stored, Value, is_identity
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -35,6 +34,7 @@ from harness.schema import (
     UuidType,
     children,
 )
+from harness.plan.projection import ColumnSource, PartitionValue, Stored, Value, is_identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def exposed(label: str, duckdb_type: Any) -> Exposed:
     return Exposed(label, str(duckdb_type), parts)
 
 
-def column(target: Field, source: Source, shown: Sequence[Exposed], constants: Mapping[int, str]) -> str:
+def column(target: Field, source: ColumnSource, shown: Sequence[Exposed], constants: Mapping[int, str]) -> str:
     """The expression for one top-level column.
 
     Args:
@@ -83,7 +83,7 @@ def column(target: Field, source: Source, shown: Sequence[Exposed], constants: M
 
 
 def _value(
-    target: Field, source: Source, shown: Exposed | None, access: str, *, depth: int, constants: Mapping[int, str]
+    target: Field, source: ColumnSource, shown: Exposed | None, access: str, *, depth: int, constants: Mapping[int, str]
 ) -> str:
     match source:
         case Value(value=value):
@@ -104,14 +104,14 @@ def _value(
 
 def _nested(
     target: Field,
-    parts: Sequence[Source],
+    parts: Sequence[ColumnSource],
     shown: Exposed,
     access: str,
     *,
     depth: int,
     constants: Mapping[int, str],
 ) -> str:
-    def part(field: Field, source: Source, accessor: str | None = None) -> str:
+    def part(field: Field, source: ColumnSource, accessor: str | None = None) -> str:
         place = shown.parts[source.place] if isinstance(source, Stored) else None
         if accessor is None:
             accessor = "" if place is None else f"struct_extract({access}, {sqltext.text(place.name)})"

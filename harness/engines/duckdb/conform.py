@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.offsets import offsets_of
+from harness.model.arrow_rebuild import offsets_of
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -1,6 +1,6 @@
-"""Values that are the same in a whole file: literals where a branch's files agree, else columns of a file table.
+"""Values that are the same in a whole file: literals where a arm's files agree, else columns of a file table.
 
-The file table has a row per file of the branch and joins on DuckDB's `file_index`. A join costs next to nothing per
+The file table has a row per file of the arm and joins on DuckDB's `file_index`. A join costs next to nothing per
 row, works alike on every DuckDB, and lets filters on the constants skip whole files.
 """
 
@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.engines import sqltext
 from harness.engines.duckdb.columns import cast
+from harness.engines.shared import sqltext
 from harness.errors import UnsupportedError
-from harness.schema import (
+from harness.model.schema import (
     BooleanType,
     DateType,
     DecimalType,
@@ -32,9 +32,9 @@ from harness.schema import (
 
 @dataclass(frozen=True, slots=True)
 class FileTable:
-    """The per-file constants of one branch.
+    """The per-file constants of one arm.
 
-    size: how many files the branch has.
+    size: how many files the arm has.
     """
 
     size: int
@@ -42,7 +42,7 @@ class FileTable:
     _selected: dict[str, str] = field(default_factory=dict)
 
     def constant(self, values: Sequence[Any], type_: Type) -> str:
-        """The expression of a constant. `values`: per file, in stored form."""
+        """The expression of a constant. `values`: per file, as internal values."""
         if isinstance(type_, StructType):
             return self._struct(values, type_)
         first = values[0]

@@ -10,15 +10,15 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow as pa
 
-from harness.engines import sqltext
 from harness.engines.duckdb.conform import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.lowering import Use, lower, named, numbered
-from harness.engines.geoparquet import without_conversion
-from harness.engines.names import refuse_same_names
+from harness.engines.shared import sqltext
+from harness.engines.shared.geoparquet import without_conversion
+from harness.engines.shared.names import refuse_same_names
 from harness.errors import HarnessError, RequestError
-from harness.plan import ScanPlan
-from harness.schema import StringType, TimestampType, arrow_field, walk
+from harness.model.schema import StringType, TimestampType, arrow_field, walk
+from harness.plan.scan_plan import ScanPlan
 
 _counter = itertools.count()
 _token = secrets.token_hex(4)
@@ -76,7 +76,8 @@ def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *
 
 
 def to_arrow(plan: ScanPlan) -> pa.Table:
-    """All rows of a plan, in the exact Arrow types of its columns (`harness.schema.arrow_type`); row order is open.
+    """All rows of a plan, in the exact Arrow types of its columns (`harness.model.schema.arrow_type`); row order is
+    open.
 
     Raises:
         HarnessError: as for `relation`.

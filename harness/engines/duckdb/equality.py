@@ -1,9 +1,9 @@
 """Lowers equality deletes to null-safe anti joins, one per set of key ids.
 
-Which deletes hit which data file is settled in the plan's equality scopes. Where there are few scopes, each is a
-branch whose anti join sees exactly its own delete files. Where there are many (a stream that commits deletes every
+Which deletes hit which data file is settled in the plan's delete sets. Where there are few scopes, each is a
+arm whose anti join sees exactly its own delete files. Where there are many (a stream that commits deletes every
 minute), all data files share one anti join, in which a delete's greatest sequence number and its partition are compared
-as columns (iceberg 4.6, 4.29): a scope per branch would read each delete file once per scope.
+as columns (iceberg 4.6, 4.29): a scope per arm would read each delete file once per scope.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from harness.engines import sqltext
 from harness.engines.duckdb.constants import FileTable
 from harness.engines.duckdb.predicates import implied
 from harness.engines.duckdb.scans import Scanner
-from harness.engines.key_sets import (
+from harness.engines.shared import sqltext
+from harness.engines.shared.file_groups import ScanFile, partition_fields
+from harness.engines.shared.key_sets import (
     KeySet,
     check_keys,
     delete_constants,
@@ -26,9 +27,8 @@ from harness.engines.key_sets import (
     key_sets,
     lowers_by_scope,
 )
-from harness.engines.read_groups import ScanFile, partition_fields
-from harness.plan import ScanPlan
-from harness.schema import Field, IntegerType, StringType
+from harness.model.schema import Field, IntegerType, StringType
+from harness.plan.scan_plan import ScanPlan
 
 _MANY = "many scopes"
 _LONG = IntegerType(64)
@@ -56,23 +56,23 @@ class EqualityLowering:
         return EqualityLowering(plan, scanner, register, key_roots(plan), files, by_scope)
 
     def split(self, scope: int) -> Hashable:
-        """What data files must have in common to share a branch; None for files without equality deletes."""
-        if not self.plan.equality_scopes[scope]:
+        """What data files must have in common to share a arm; None for files without equality deletes."""
+        if not self.plan.delete_sets[scope]:
             return None
         return scope if self.by_scope else _MANY
 
     def matches(self, split: Hashable, roots: Mapping[Field, str], data: DataColumns) -> list[Match]:
-        """The deletes that hit a branch, one match per anti join.
+        """The deletes that hit a arm, one match per anti join.
 
         Args:
-            split: the branch's `split`.
+            split: the arm's `split`.
             roots: expression of each root column on the data side.
             data: sequence numbers and partitions on the data side.
         """
         if split is None:
             return []
         if self.by_scope:
-            return self._by_scope(self.plan.equality_scopes[int(str(split))], roots)
+            return self._by_scope(self.plan.delete_sets[int(str(split))], roots)
         return self._by_sequence(roots, data)
 
     def _by_scope(self, scope: Sequence[int], roots: Mapping[Field, str]) -> list[Match]:

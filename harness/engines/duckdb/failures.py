@@ -7,14 +7,14 @@ from pathlib import Path
 
 import duckdb
 
-from harness.engines.columnless import columnless_rows
-from harness.engines.data_files import FileName
 from harness.engines.duckdb.scans import read_parquet
-from harness.engines.duckdb_files import DuckDBFiles, said
-from harness.engines.geoparquet import without_conversion
+from harness.engines.shared.columnless import columnless_rows
+from harness.engines.shared.data_files import FileName
+from harness.engines.shared.duckdb_files import DuckDBFiles, said
+from harness.engines.shared.geoparquet import without_conversion
 from harness.errors import CorruptFileError, EngineError, HarnessError
-from harness.plan import ScanPlan
-from harness.storage import is_local, local_path
+from harness.plan.scan_plan import ScanPlan
+from harness.storage.stores import is_local, local_path
 
 _DAMAGE = re.compile(
     r"decompress|TProtocolException|don't know what type|out of buffer|not valid UTF-?8"

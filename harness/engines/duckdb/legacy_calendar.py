@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 from harness.engines.duckdb.columns import Exposed
-from harness.engines.legacy_calendar import OLDEST_DAY, OLDEST_MICROS, is_legacy
-from harness.physical import PhysicalField, PhysicalSchema
-from harness.schema import DateType
+from harness.engines.shared.legacy_calendar import OLDEST_DAY, OLDEST_MICROS, is_legacy
+from harness.model.file_schema import PhysicalField, PhysicalSchema
+from harness.model.schema import DateType
 
 _OLDEST_DATE = f"DATE '{date(1970, 1, 1) + timedelta(days=OLDEST_DAY)}'"
 _OLDEST_TIMESTAMP = f"TIMESTAMP '{datetime(1970, 1, 1) + timedelta(microseconds=OLDEST_MICROS)}'"

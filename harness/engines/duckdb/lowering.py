@@ -1,8 +1,8 @@
 """Lowers a `ScanPlan` to one SQL query over the planned files.
 
-The query is a UNION ALL of branches, each over files that are read in the same way, and owes what `harness.plan` says:
-positions from the unfiltered file, positional deletes, equality deletes on table-typed values, the whole filter, the
-projection. Inside, columns have made-up names, because DuckDB takes names that differ only by case for equal.
+The query is a UNION ALL of arms, each over files that are read in the same way, and owes what `harness.plan.scan_plan`
+says: positions from the unfiltered file, positional deletes, equality deletes on table-typed values, the whole filter,
+the projection. Inside, columns have made-up names, because DuckDB takes names that differ only by case for equal.
 
 Deleted positions are applied in one of two ways, both measured on 20 million rows with 1 % deleted:
 - by *bitmap*: a row's bit is looked up in its file's bitmap, which joins on `file_index`. Filters reach the Parquet
@@ -21,20 +21,20 @@ import duckdb
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.engines import sqltext
-from harness.engines.duckdb.branch import Branch, is_metadata
 from harness.engines.duckdb.equality import EqualityLowering
 from harness.engines.duckdb.scans import Scanner
-from harness.engines.names import columns_to_read
-from harness.engines.read_groups import PlannedFiles
-from harness.plan import ScanPlan
-from harness.projection import METADATA
-from harness.schema import Field
+from harness.engines.duckdb.union_arm import UnionArm, is_metadata
+from harness.engines.shared import sqltext
+from harness.engines.shared.file_groups import PlannedFiles
+from harness.engines.shared.names import columns_to_read
+from harness.model.metadata_columns import METADATA
+from harness.model.schema import Field
+from harness.plan.scan_plan import ScanPlan
 
 _POSITIONAL_JOIN_VERSIONS = ("1.5.", "2.0.")
 """DuckDB versions on which the tests proved that no optimizer rule reaches below a positional join."""
 _POSITIONAL_JOIN_FILES = 64
-"""Each file is a branch of its own; beyond this, planning the branches costs more than it wins."""
+"""Each file is a arm of its own; beyond this, planning the arms costs more than it wins."""
 
 
 class Use(enum.Enum):
@@ -72,7 +72,7 @@ def lower(
         empty = ", ".join(f"{sqltext.literal(None, f.type)} AS c{i}" for i, f in enumerate(columns))
         return Lowered(f"SELECT {empty or 'NULL AS c0'} WHERE false", columns)
     lowering = _Lowering(plan, connection, register, use, columns)
-    return Lowered("\nUNION ALL\n".join(lowering.branches()), columns)
+    return Lowered("\nUNION ALL\n".join(lowering.arms()), columns)
 
 
 def named(lowered: Lowered, plan: ScanPlan) -> str:
@@ -109,27 +109,27 @@ class _Lowering:
     use: Use
     columns: tuple[Field, ...]
 
-    def branches(self) -> list[str]:
+    def arms(self) -> list[str]:
         files = PlannedFiles.of(self.plan)
         deleted, exact = self._deleted_positions(files), self._shows_row_ids()
         scanner = Scanner.over(self.plan, self.connection, self.register)
         equality = EqualityLowering.of(self.plan, scanner, self.register)
         scan_files = [
-            files.scan_file(i, (equality.split(files.equality_scope[i]), i in deleted), exact=i in deleted or exact)
+            files.scan_file(i, (equality.split(files.delete_set[i]), i in deleted), exact=i in deleted or exact)
             for i in files
         ]
         scanner.inspector.prefetch([*scan_files, *equality.files])
         fields = tuple(f for f in self.columns if not is_metadata(f)) + equality.roots
         positional = self._joins_by_position(deleted)
-        branches = []
+        arms = []
         for scan in scanner.scans(scan_files, fields):
             scanner.inspector.check_partition_values(scan_files[scan.group.members[0]], scan.group, fields)
-            branch = Branch(self.plan, self.columns, fields, files, scan, deleted, equality, scanner)
-            if positional and scan.parquet and branch.has_positions:
-                branches += branch.by_position()
+            arm = UnionArm(self.plan, self.columns, fields, files, scan, deleted, equality, scanner)
+            if positional and scan.parquet and arm.has_positions:
+                arms += arm.by_position()
             else:
-                branches.append(branch.by_bitmap())
-        return branches
+                arms.append(arm.by_bitmap())
+        return arms
 
     def _deleted_positions(self, files: PlannedFiles) -> dict[int, BitMap64]:
         loaded = self.plan.load_positions([i for i in files if files.has_positions[i]])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from harness.engines import sqltext
-from harness.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
+from harness.engines.shared import sqltext
+from harness.filters.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
 
 
 def implied(predicate: Predicate, columns: Mapping[int, str]) -> list[str]:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import duckdb
 
-from harness.engines import sqltext
 from harness.engines.duckdb.engine import connect, register
 from harness.engines.duckdb.lowering import Use
 from harness.engines.duckdb.result_types import given_out
 from harness.engines.duckdb.unbound import better_told
-from harness.engines.names import refuse_same_names
-from harness.plan import ScanPlan
+from harness.engines.shared import sqltext
+from harness.engines.shared.names import refuse_same_names
+from harness.plan.scan_plan import ScanPlan
 
 
 def query(

@@ -20,7 +20,7 @@ from typing import Any
 
 import duckdb
 
-from harness.engines import sqltext
+from harness.engines.shared import sqltext
 from harness.errors import UnsupportedError
 
 _OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2

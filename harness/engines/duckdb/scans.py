@@ -1,4 +1,4 @@
-"""The relations that read groups are read by.
+"""The relations that file groups are read by.
 
 Parquet files are read by DuckDB itself. Avro and ORC files, and the few Parquet files that DuckDB would not read right
 (see `arrow_files.needs_arrow`), come in through Arrow with the same two columns beside the data: `file_index`, the
@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 import duckdb
 import pyarrow as pa
 
-from harness.engines.arrow_files import load, load_parquet, with_canonical_geometries
 from harness.engines.duckdb.arrow_relations import counted, needs_arrow, stack
 from harness.engines.duckdb.columns import Exposed, column, exposed
 from harness.engines.duckdb.legacy_calendar import guarded
-from harness.engines.duckdb_files import DuckDBFiles, said
-from harness.engines.read_groups import Inspector, Opened, ReadGroup, ScanFile
+from harness.engines.shared.arrow_files import load, load_parquet, with_canonical_geometries
+from harness.engines.shared.duckdb_files import DuckDBFiles, said
+from harness.engines.shared.file_groups import FileGroup, Inspector, Opened, ScanFile
 from harness.errors import CorruptFileError, SchemaMismatchError
-from harness.plan import ScanPlan
-from harness.projection import PhysicalField, PhysicalSchema, find_named, find_stored
-from harness.schema import Field
+from harness.model.schema import Field
+from harness.plan.projection import PhysicalField, PhysicalSchema, find_named, find_stored
+from harness.plan.scan_plan import ScanPlan
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
 """No columns from paths (iceberg 7.1); row groups with NaN are not skipped by bounds that leave NaN out (delta F9)."""
@@ -30,7 +30,7 @@ SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScan:
-    """A read group and the relation that reads it.
+    """A file group and the relation that reads it.
 
     group: its members, in the order of their `file_index`.
     rows: per member, the physical row count.
@@ -39,7 +39,7 @@ class GroupScan:
     shown: how DuckDB shows the columns of the group's schema, by place.
     """
 
-    group: ReadGroup
+    group: FileGroup
     rows: tuple[int, ...]
     relation: str
     parquet: bool
@@ -90,7 +90,7 @@ class Scanner:
         return Scanner(access, plan, register, Inspector(access, plan, open_other), tables)
 
     def scans(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[GroupScan]:
-        """The read groups of `files` with their relations.
+        """The file groups of `files` with their relations.
 
         Raises:
             HarnessError: as for `Inspector.groups`.
@@ -101,7 +101,7 @@ class Scanner:
         """The FROM item that reads these files, in this order of `file_index`."""
         return read_parquet(self.access.listed(physical))
 
-    def _scan(self, files: Sequence[ScanFile], group: ReadGroup, fields: tuple[Field, ...]) -> GroupScan:
+    def _scan(self, files: Sequence[ScanFile], group: FileGroup, fields: tuple[Field, ...]) -> GroupScan:
         first, schema = files[group.members[0]], group.schema
         rows = tuple(count for count in group.rows if count is not None)
         if not schema:
@@ -124,7 +124,7 @@ class Scanner:
             shown=guarded(shown, schema, group.legacy) if group.legacy else shown,
         )
 
-    def _rows(self, file: ScanFile, group: ReadGroup, fields: tuple[Field, ...]) -> pa.Table:
+    def _rows(self, file: ScanFile, group: FileGroup, fields: tuple[Field, ...]) -> pa.Table:
         plan, sources = self.plan, group.sources
         if group.format != "parquet":
             rows = self._tables[file.name.physical]

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 import duckdb
 
-from harness.engines import sqltext
+from harness.engines.shared import sqltext
 from harness.errors import HarnessError
-from harness.plan import ScanPlan
+from harness.plan.scan_plan import ScanPlan
 
 
 def better_told(

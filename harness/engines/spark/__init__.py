@@ -3,10 +3,10 @@
     dataframe(plan, spark)       the planned rows as a frame of a user's session
     to_arrow(plan)               the rows, in the plan's exact Arrow types
     query(text, plans, spark)    a query over several plans
-    name, version()              as `harness.engine.Engine` wants them
+    name, version()              as `harness.engines.registry.Engine` wants them
 
 `session` makes local sessions, `gateway` hands planned files to the JVM, `types` and `columns` lower one column,
-`scans` opens groups of files, `positions` and `equality` apply deletes, `branch` and `lowering` put the frame together.
+`scans` opens groups of files, `positions` and `equality` apply deletes, `arm` and `lowering` put the frame together.
 """
 
 import pyspark

@@ -9,13 +9,13 @@ from __future__ import annotations
 import pyarrow as pa
 from pyarrow import parquet
 
-from harness.engines.data_files import FileName, check_file
-from harness.engines.stored_files import opened
+from harness.engines.shared.data_files import FileName, check_file
+from harness.engines.shared.stored_files import opened
 from harness.errors import CorruptFileError, HarnessError, UnsupportedError
 from harness.files.avro import schema_of_avro
 from harness.files.orc import OrcTraits, orc_traits, schema_of_orc
-from harness.projection import PhysicalSchema
-from harness.storage import Storage
+from harness.plan.projection import PhysicalSchema
+from harness.storage.stores import Storage
 
 _FIRST_BYTES = 1 << 16
 

@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
-from harness.engines.arrow_files import variants
-from harness.engines.arrow_shapes import uses
-from harness.engines.arrow_worker import ArrowFile, FileReader
+from harness.engines.shared.arrow_files import variants
+from harness.engines.shared.arrow_shapes import uses
+from harness.engines.shared.arrow_worker import ArrowFile, FileReader
 from harness.engines.spark.arrow_shapes import arrow_type, natural
-from harness.projection import PhysicalSchema, Source
-from harness.schema import Field
-from harness.storage import Storage
+from harness.model.schema import Field
+from harness.plan.projection import ColumnSource, PhysicalSchema
+from harness.storage.stores import Storage
 
 __all__ = ["ArrowFile", "arrow_frame"]
 
@@ -38,7 +38,7 @@ def arrow_frame(
     file_format: str,
     schema: PhysicalSchema,
     fields: Sequence[Field],
-    sources: Sequence[Source],
+    sources: Sequence[ColumnSource],
     constants: pa.Table,
     storage: Storage,
     table: str,

@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from harness.engines.spark import types
-from harness.projection import PhysicalField
-from harness.schema import ListType, MapType
+from harness.model.schema import ListType, MapType
+from harness.plan.projection import PhysicalField
 
 Place: TypeAlias = tuple[int, ...]
 

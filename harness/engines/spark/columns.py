@@ -1,4 +1,4 @@
-"""Lowers where a column comes from (`harness.projection.Source`) to a Spark column.
+"""Lowers where a column comes from (`harness.plan.projection.Source`) to a Spark column.
 
 Structs, lists and maps are rebuilt by place where the file's names, order or types differ from the table's. A null
 parent stays null. No conversion rounds, depends on a session's time zone, or gives null for what does not fit: what
@@ -15,13 +15,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
-from harness.engines.legacy_calendar import OLDEST_DAY, OLDEST_MICROS, is_legacy
+from harness.engines.shared.legacy_calendar import OLDEST_DAY, OLDEST_MICROS, is_legacy
 from harness.engines.spark.constants import from_micros, literal
-from harness.engines.spark.types import carrier, natural
+from harness.engines.spark.types import natural, storage_type
 from harness.errors import SchemaMismatchError
-from harness.physical import PhysicalField, walk_stored
-from harness.projection import PartitionValue, Source, Stored, Value, is_identity
-from harness.schema import (
+from harness.model.file_schema import PhysicalField, walk_stored
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -44,17 +43,18 @@ from harness.schema import (
     VariantType,
     children,
 )
+from harness.plan.projection import ColumnSource, PartitionValue, Stored, Value, is_identity
 
 
 def column(
     wanted: Field,
-    source: Source,
+    source: ColumnSource,
     stored: Callable[[int], Column],
     constants: Mapping[int, Column],
     *,
     legacy: frozenset[str] = frozenset(),
 ) -> Column:
-    """The expression of one top-level column, typed as `types.carrier(wanted.type)`.
+    """The expression of one top-level column, typed as `types.storage_type(wanted.type)`.
 
     Args:
         wanted: the logical field.
@@ -62,7 +62,7 @@ def column(
         stored: the file's top-level column at a place, typed as `types.natural` says; what the table reads as variant,
             at any level, is JSON text instead.
         constants: expression of the partition constant by source field id.
-        legacy: what the files hold in the old calendar, see `harness.engines.legacy_calendar`.
+        legacy: what the files hold in the old calendar, see `harness.engines.shared.legacy_calendar`.
 
     Raises:
         SchemaMismatchError: there is no exact conversion.
@@ -78,7 +78,7 @@ class _Lowering:
     constants: Mapping[int, Column]
     legacy: frozenset[str]
 
-    def value(self, wanted: Field, source: Source, access: Column | None) -> Column:
+    def value(self, wanted: Field, source: ColumnSource, access: Column | None) -> Column:
         """`access`: the stored values; None if the file has none."""
         match source:
             case Value(value=value):
@@ -99,9 +99,9 @@ class _Lowering:
         physical = source.physical
         if any(is_legacy(inner, self.legacy) for inner in walk_stored((physical,))) or _has_float_fields(physical):
             return False
-        return is_identity(wanted, source) and natural(physical).dataType == carrier(wanted.type)
+        return is_identity(wanted, source) and natural(physical).dataType == storage_type(wanted.type)
 
-    def nested(self, wanted: Field, parts: Sequence[Source], physical: PhysicalField, access: Column) -> Column:
+    def nested(self, wanted: Field, parts: Sequence[ColumnSource], physical: PhysicalField, access: Column) -> Column:
         match wanted.type:
             case StructType(fields=fields):
                 built = [
@@ -115,7 +115,7 @@ class _Lowering:
             case other:
                 raise AssertionError(f"{other} is not nested")
 
-    def part(self, wanted: Field, source: Source, physical: PhysicalField, access: Column) -> Column:
+    def part(self, wanted: Field, source: ColumnSource, physical: PhysicalField, access: Column) -> Column:
         """A field of a struct."""
         match source:
             case Stored():
@@ -123,7 +123,9 @@ class _Lowering:
             case _:  # never null; but toArrow of Spark 4.3 fails on a field that says so, in a struct that may be null
                 return F.when(access.isNotNull(), self.value(wanted, source, None))
 
-    def map(self, key: Field, value: Field, parts: Sequence[Source], physical: PhysicalField, access: Column) -> Column:
+    def map(
+        self, key: Field, value: Field, parts: Sequence[ColumnSource], physical: PhysicalField, access: Column
+    ) -> Column:
         """The map with its entries in the file's order. Keys that become equal fail the query."""
         is_key_unchanged, is_value_unchanged = (
             isinstance(part, Stored) and self.is_unchanged(f, part) for f, part in zip((key, value), parts, strict=True)
@@ -135,7 +137,7 @@ class _Lowering:
         if isinstance(
             key.type, FloatType
         ):  # building a map in Spark would turn a key of -0.0 into 0.0, a cast does not
-            return access.cast(spark.MapType(carrier(key.type), carrier(value.type)))
+            return access.cast(spark.MapType(storage_type(key.type), storage_type(value.type)))
         keys = F.transform(F.map_keys(access), lambda item: self.value(key, parts[0], item))
         built = F.map_from_arrays(keys, F.map_values(access))
         equal = f"Two keys of the map {physical.name} become equal as {key.type}"
@@ -183,7 +185,7 @@ def _has_float_fields(stored: PhysicalField) -> bool:
 
 
 def converted(access: Column, physical: PhysicalField, wanted: Field) -> Column:
-    """Single values, shown as `types.natural(physical)`, as the carrier of the wanted type.
+    """Single values, shown as `types.natural(physical)`, as the storage_type of the wanted type.
 
     Raises:
         SchemaMismatchError: there is no exact conversion.
@@ -199,7 +201,7 @@ def converted(access: Column, physical: PhysicalField, wanted: Field) -> Column:
         case BinaryType() | GeometryType() | GeographyType() if isinstance(stored, StringType):
             return access.cast(spark.BinaryType())
         case StringType() | BinaryType() | FixedType() | GeometryType() | GeographyType():
-            if natural(physical).dataType != carrier(target):
+            if natural(physical).dataType != storage_type(target):
                 raise _inconvertible(physical, wanted)
             return access
         case DateType() if isinstance(stored, IntegerType):
@@ -225,7 +227,7 @@ _NANOS = (TimestampType("ns", utc=False), TimestampType("ns", utc=True))
 
 
 def _cast(access: Column, physical: PhysicalField, target: Type) -> Column:
-    return access if natural(physical).dataType == carrier(target) else access.cast(carrier(target))
+    return access if natural(physical).dataType == storage_type(target) else access.cast(storage_type(target))
 
 
 def _time(access: Column, physical: PhysicalField, wanted: Field) -> Column:

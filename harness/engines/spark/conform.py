@@ -1,4 +1,4 @@
-"""Spark's Arrow output of carriers in the plan's exact types."""
+"""Spark's Arrow output of storage types in the plan's exact types."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import EngineError
-from harness.offsets import offsets_of
+from harness.model.arrow_rebuild import offsets_of
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """`rows` with the names and types of `schema`, column by column in order, whatever their own names.
 
-    rows: what `DataFrame.toArrow` gives for columns of `types.carrier`; a session's zone is only a label there.
+    rows: what `DataFrame.toArrow` gives for columns of `types.storage_type`; a session's zone is only a label there.
 
     Bigint becomes a time or a timestamp in nanos, text a UUID, bytes a fixed length, at any level. Nothing is rounded.
     Every field may be null, at every level: tables hold nulls in required columns (iceberg 5.13), and Arrow wants a

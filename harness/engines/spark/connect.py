@@ -27,8 +27,8 @@ from pyspark.sql.types import StructType as SparkStruct
 from harness.engines.spark.gateway import OPTIONS, FileFormat, Gateway, check_readable, has_gateway, location
 from harness.engines.spark.positions import with_flags
 from harness.errors import EngineError, RequestError
-from harness.physical import PhysicalField, walk_stored
-from harness.schema import (
+from harness.model.file_schema import PhysicalField, walk_stored
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

@@ -12,9 +12,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
-from harness.engines.spark.types import carrier
+from harness.engines.spark.types import storage_type
 from harness.errors import UnsupportedError
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -38,8 +38,8 @@ from harness.schema import (
 
 
 def literal(value: Any, type_: Type) -> Column:
-    """A constant column of `types.carrier(type_)`. `value`: in stored form (see `harness.schema`)."""
-    target = carrier(type_)
+    """A constant column of `types.storage_type(type_)`. `value`: as internal values (see `harness.model.schema`)."""
+    target = storage_type(type_)
     if value is None:
         return F.lit(None).cast(target)
     match type_:
@@ -79,18 +79,18 @@ def storable(values: Sequence[Any], type_: Type) -> tuple[pa.Array, Callable[[Co
     """Per-file values of a primitive type as a column of a scan's constants.
 
     Args:
-        values: in stored form, one per file.
+        values: as internal values, one per file.
 
     Returns:
         The values in an Arrow type that a scan's constants may have, and what turns the scan's column back into
-        `types.carrier(type_)`.
+        `types.storage_type(type_)`.
 
     Raises:
         UnsupportedError: the type is nested, a variant or unknown.
     """
     match type_:
         case IntegerType(bits=8 | 16):
-            return pa.array(values, pa.int32()), lambda column: column.cast(carrier(type_))
+            return pa.array(values, pa.int32()), lambda column: column.cast(storage_type(type_))
         case BooleanType() | IntegerType() | FloatType() | StringType() | DecimalType():
             return pa.array(values, arrow_type(type_)), _unchanged
         case DateType():
@@ -119,8 +119,8 @@ def _map(entries: Sequence[tuple[Any, Any]], type_: MapType) -> Column:
         keys = [literal(k, type_.key.type) for k, _ in entries]
     items = [literal(v, type_.value.type) for _, v in entries]
     if not entries:
-        return F.create_map().cast(carrier(type_))
-    return F.map_from_arrays(F.array(*keys), F.array(*items)).cast(carrier(type_))
+        return F.create_map().cast(storage_type(type_))
+    return F.map_from_arrays(F.array(*keys), F.array(*items)).cast(storage_type(type_))
 
 
 def _float_text(value: float) -> str:

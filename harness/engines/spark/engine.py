@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from harness.engines.names import refuse_same_names
+from harness.engines.shared.names import refuse_same_names
 from harness.engines.spark.conform import conform
 from harness.engines.spark.connect import reader_of
 from harness.engines.spark.lowering import lower
@@ -18,8 +18,8 @@ from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import shown
 from harness.engines.spark.worker_errors import causes, unwrap
 from harness.errors import EngineError, HarnessError
-from harness.plan import ScanPlan
-from harness.schema import arrow_field
+from harness.model.schema import arrow_field
+from harness.plan.scan_plan import ScanPlan
 
 
 def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
@@ -45,7 +45,8 @@ def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
 
 
 def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
-    """All rows of a plan, in the exact Arrow types of its columns (`harness.schema.arrow_type`); row order is open.
+    """All rows of a plan, in the exact Arrow types of its columns (`harness.model.schema.arrow_type`); row order is
+    open.
 
     Raises:
         HarnessError: as for `dataframe`.

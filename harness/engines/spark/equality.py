@@ -1,6 +1,6 @@
 """Lowers equality deletes to joins of Spark, one or two per set of key ids.
 
-Which deletes hit which data file is settled in the plan's equality scopes. Where there are few scopes, each is a branch
+Which deletes hit which data file is settled in the plan's delete sets. Where there are few scopes, each is a arm
 that is joined with exactly its own delete files. Where there are many (a stream that commits deletes every minute), all
 data files share one join, in which a delete's greatest sequence number and its partition are compared as columns
 (iceberg 4.6, 4.29).
@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.functions import col, lit, when
 
-from harness.engines.key_sets import KeySet, key_roots, key_sets, lowers_by_scope
-from harness.plan import ScanPlan
-from harness.schema import Field, StringType
+from harness.engines.shared.key_sets import KeySet, key_roots, key_sets, lowers_by_scope
+from harness.model.schema import Field, StringType
+from harness.plan.scan_plan import ScanPlan
 
 KeyReader: TypeAlias = Callable[[KeySet, Sequence[int]], DataFrame]
 """Key set and indexes into `ScanPlan.equality_deletes` to the rows of those files: the keys as `k0`, `k1`, …, then `ks`
@@ -55,9 +55,9 @@ def key_columns(key_set: KeySet, roots: Sequence[Column]) -> list[Column]:
 class EqualityLowering:
     """The equality deletes of one plan.
 
-    read_keys: reads delete files; called when a branch needs them, once per set of files.
+    read_keys: reads delete files; called when a arm needs them, once per set of files.
     roots: every column that holds a key, in the type in which keys are compared.
-    by_scope: whether each scope is a branch of its own.
+    by_scope: whether each scope is a arm of its own.
     """
 
     plan: ScanPlan
@@ -77,8 +77,8 @@ class EqualityLowering:
         return not self.by_scope
 
     def split(self, scope: int) -> Hashable:
-        """What data files must have in common to share a branch; None for files without equality deletes."""
-        if not self.plan.equality_scopes[scope]:
+        """What data files must have in common to share a arm; None for files without equality deletes."""
+        if not self.plan.delete_sets[scope]:
             return None
         return scope if self.by_scope else _MANY
 
@@ -88,7 +88,7 @@ class EqualityLowering:
         Args:
             frame: with the columns of `roots`, and, where sequence numbers are compared, `sq` (the data sequence number
                 of the row's file) and `sp` (the index of its partition). No label may begin with `d` and a digit.
-            split: the branch's `split`, not None.
+            split: the arm's `split`, not None.
             roots: the label in `frame` of each root column.
         """
         for match in self._matches(split, roots):
@@ -109,7 +109,7 @@ class EqualityLowering:
 
     def _matches(self, split: Hashable, roots: Mapping[Field, str]) -> Iterator[_Match]:
         deletes = self.plan.equality_deletes
-        members = self.plan.equality_scopes[int(str(split))] if self.by_scope else range(len(deletes))
+        members = self.plan.delete_sets[int(str(split))] if self.by_scope else range(len(deletes))
         numbers = count()
         for key_set, chosen in key_sets(self.plan, members).items():
             keys = key_columns(key_set, [col(roots[root]) for root in key_set.keys])
@@ -142,7 +142,7 @@ class EqualityLowering:
     def _rows(self, key_set: KeySet, pool: Sequence[int]) -> DataFrame:
         """The deletes of a pool: a row per row of its files, or, with `ks` and perhaps `kp`, the last of each key.
 
-        The same pool is the same frame each time, which lets Spark broadcast it once for all branches.
+        The same pool is the same frame each time, which lets Spark broadcast it once for all arms.
         """
         found = self._read.get((key_set, tuple(pool)))
         if found is not None:

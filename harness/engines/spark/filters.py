@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.predicate import Filter
-from harness.transpile import condition
+from harness.filters.predicate import Filter
+from harness.queries.transpile import condition
 
 
 def spark_condition(filter: Filter, columns: Mapping[str, str]) -> str:

@@ -20,10 +20,10 @@ from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from harness.engines.data_files import look_at
+from harness.engines.shared.data_files import look_at
 from harness.engines.spark.compiled import class_named, load_classes
 from harness.errors import RequestError, UnsupportedError
-from harness.storage import Storage, is_local, local_path
+from harness.storage.stores import Storage, is_local, local_path
 
 FileFormat: TypeAlias = Literal["parquet", "orc"]
 

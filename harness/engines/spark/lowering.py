@@ -1,8 +1,8 @@
 """Lowers a `ScanPlan` to one Spark frame over the planned files.
 
-The frame is a union of branches, each over files that are read in the same way, and owes what `harness.plan` says:
-positions from the unfiltered file, positional deletes, equality deletes on table-typed values, the whole filter, the
-projection. Spark's optimizer carries filters and projections through the branches down to the files. Inside, columns
+The frame is a union of arms, each over files that are read in the same way, and owes what `harness.plan.scan_plan`
+says: positions from the unfiltered file, positional deletes, equality deletes on table-typed values, the whole filter,
+the projection. Spark's optimizer carries filters and projections through the arms down to the files. Inside, columns
 have made-up names.
 """
 
@@ -16,21 +16,21 @@ import duckdb
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, functions
 
-from harness.engines.duckdb_files import DuckDBFiles
-from harness.engines.geoparquet import without_conversion
-from harness.engines.key_sets import KeySet, check_keys, delete_files, key_roots
-from harness.engines.names import columns_to_read
-from harness.engines.read_groups import Inspector, Opened, PlannedFiles, ReadGroup, ScanFile
+from harness.engines.shared.duckdb_files import DuckDBFiles
+from harness.engines.shared.file_groups import FileGroup, Inspector, Opened, PlannedFiles, ScanFile
+from harness.engines.shared.geoparquet import without_conversion
+from harness.engines.shared.key_sets import KeySet, check_keys, delete_files, key_roots
+from harness.engines.shared.names import columns_to_read
 from harness.engines.spark.arrow_heads import read_head
-from harness.engines.spark.branch import Branch, is_metadata
 from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.equality import EqualityLowering, key_columns
 from harness.engines.spark.filters import spark_condition
 from harness.engines.spark.scans import GroupScan
-from harness.engines.spark.types import carrier
-from harness.plan import ScanPlan
-from harness.projection import METADATA
-from harness.schema import Field, IntegerType
+from harness.engines.spark.types import storage_type
+from harness.engines.spark.union_arm import UnionArm, is_metadata
+from harness.model.metadata_columns import METADATA
+from harness.model.schema import Field, IntegerType
+from harness.plan.scan_plan import ScanPlan
 
 _LONG = IntegerType(64)
 _BY_POSITION = frozenset(METADATA[name].id for name in ("_pos", "_row_id"))
@@ -51,10 +51,10 @@ def lower(plan: ScanPlan, reader: Reader) -> DataFrame:
         reader.check((*columns, *key_roots(plan)), condition)
     if plan.files.num_rows == 0:
         # Not by createDataFrame, which would make harness's own session the active one.
-        nulls = [functions.lit(None).cast(carrier(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
+        nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
         frame = reader.session.range(0).select(*nulls)
     else:
-        frame = reduce(DataFrame.union, _Lowering.of(plan, reader, columns).branches())
+        frame = reduce(DataFrame.union, _Lowering.of(plan, reader, columns).arms())
     if condition is not None:
         frame = frame.where(condition)
     places = {f.id: i for i, f in enumerate(columns)}
@@ -77,14 +77,14 @@ class _Lowering:
         inspector = Inspector(DuckDBFiles(without_conversion(duckdb.connect()), plan.storage), plan, open_other)
         return _Lowering(plan, reader, columns, inspector, delete_files(plan))
 
-    def branches(self) -> list[DataFrame]:
+    def arms(self) -> list[DataFrame]:
         files = PlannedFiles.of(self.plan)
         loaded = self.plan.load_positions([i for i in files if files.has_positions[i]])
         deleted = {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
         equality = EqualityLowering.of(self.plan, self._keys)
         shows_ids = any(f.id == METADATA["_row_id"].id for f in self.columns)
         scan_files = [
-            files.scan_file(i, (equality.split(files.equality_scope[i]), i in deleted), exact=i in deleted or shows_ids)
+            files.scan_file(i, (equality.split(files.delete_set[i]), i in deleted), exact=i in deleted or shows_ids)
             for i in files
         ]
         self.inspector.prefetch([*scan_files, *self.deletes])
@@ -95,13 +95,13 @@ class _Lowering:
             _, has_positions = group.split
             bitmaps = [deleted[i] for i in group.members] if has_positions else None
             scan = self._scan(scan_files, group, fields, bitmaps)
-            frames.append(Branch(self.plan, self.columns, files, group.members, scan, equality).frame())
+            frames.append(UnionArm(self.plan, self.columns, files, group.members, scan, equality).frame())
         return frames
 
     def _scan(
         self,
         files: Sequence[ScanFile],
-        group: ReadGroup,
+        group: FileGroup,
         fields: tuple[Field, ...],
         deleted: Sequence[BitMap64] | None = None,
     ) -> GroupScan:

@@ -20,12 +20,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from harness.engines.arrow_files import geometries, variants
-from harness.engines.data_files import FileName, look_at
+from harness.engines.shared.arrow_files import geometries, variants
+from harness.engines.shared.data_files import FileName, look_at
 from harness.engines.spark.arrow_heads import parquet_codecs, read_orc_traits
-from harness.physical import walk_stored
-from harness.projection import PhysicalField, PhysicalSchema, Source, Stored
-from harness.schema import (
+from harness.model.file_schema import walk_stored
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -42,7 +41,8 @@ from harness.schema import (
     StructType,
     TimeType,
 )
-from harness.storage import Storage
+from harness.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
+from harness.storage.stores import Storage
 
 _MOST_FOOTERS = 64
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
@@ -56,7 +56,7 @@ def reads_natively(
     file_format: str,
     schema: PhysicalSchema,
     fields: Sequence[Field],
-    sources: Sequence[Source],
+    sources: Sequence[ColumnSource],
     *,
     positions: bool,
     files: Sequence[FileName] = (),

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import BooleanType
 
 from harness.engines.spark.gateway import Gateway
-from harness.roaring import Positions, to_positions
+from harness.files.roaring import Positions, to_positions
 
 Words: TypeAlias = npt.NDArray[np.int64]
 

@@ -13,8 +13,8 @@ from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import shown
 from harness.errors import HarnessError
-from harness.plan import ScanPlan
-from harness.schema import Field
+from harness.model.schema import Field
+from harness.plan.scan_plan import ScanPlan
 
 # What a query means must not depend on the user's session, nor on how it was configured at its start.
 _SETTINGS = {

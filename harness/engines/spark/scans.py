@@ -1,4 +1,4 @@
-"""Read groups as Spark frames, and what one branch of a query selects from them.
+"""File groups as Spark frames, and what one arm of a query selects from them.
 
 A frame has the stored columns that are used, under made-up names, the per-file constants, and where they are needed the
 row positions. It is made last: expressions come first, because they decide which constants it must carry.
@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructType as SparkStruct
 
-from harness.engines.read_groups import ReadGroup, ScanFile, partition_fields
+from harness.engines.shared.file_groups import FileGroup, ScanFile, partition_fields
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
 from harness.engines.spark.columns import column
 from harness.engines.spark.connect import PlainPaths, Reader
@@ -24,10 +24,10 @@ from harness.engines.spark.gateway import FileFormat, Gateway, disk_files
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.positions import encode, is_deleted
 from harness.engines.spark.types import natural
-from harness.plan import ScanPlan
-from harness.projection import Source, Stored, find_named, find_stored
-from harness.schema import Field, StructType, Type
-from harness.storage import is_local
+from harness.model.schema import Field, StructType, Type
+from harness.plan.projection import ColumnSource, Stored, find_named, find_stored
+from harness.plan.scan_plan import ScanPlan
+from harness.storage.stores import is_local
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class FileConstants:
     _columns: dict[str, pa.Array] = field(default_factory=dict)
 
     def constant(self, values: Sequence[Any], type_: Type) -> Column:
-        """The expression of a constant. `values`: per file, in stored form."""
+        """The expression of a constant. `values`: per file, as internal values."""
         if isinstance(type_, StructType):
             return self._struct(values, type_)
         if all(_same(value, values[0]) for value in values):
@@ -71,7 +71,7 @@ class FileConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScan:
-    """A read group to be read.
+    """A file group to be read.
 
     files: the members of the group.
     fields: what `group.sources` are the sources of.
@@ -81,7 +81,7 @@ class GroupScan:
 
     reader: Reader
     plan: ScanPlan
-    group: ReadGroup
+    group: FileGroup
     files: tuple[ScanFile, ...]
     fields: tuple[Field, ...]
     deleted: Sequence[BitMap64] | None = None
@@ -210,7 +210,7 @@ class GroupScan:
         self._held[wanted] = source
         return self._column(wanted, source, {})
 
-    def _column(self, wanted: Field, source: Source, constants: Mapping[int, Column]) -> Column:
+    def _column(self, wanted: Field, source: ColumnSource, constants: Mapping[int, Column]) -> Column:
         legacy = self.group.legacy
         return column(wanted, source, self._place, constants, legacy=legacy)
 

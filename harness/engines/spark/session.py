@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.engines.spark.java_runtime import check_java
 from harness.errors import EngineError, RequestError
-from harness.java import check_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,7 +1,7 @@
 """The Spark types of columns: as harness gives them out, and as Spark reads them from a file.
 
-Spark lacks some logical types. Their values travel in *carriers*: times as bigint micros, timestamps in nanos as bigint
-nanos, a UUID as its lower-case text, fixed and geo as binary, variant as JSON text, unknown as int nulls.
+Spark lacks some logical types. Their values travel in *storage types*: times as bigint micros, timestamps in nanos as
+bigint nanos, a UUID as its lower-case text, fixed and geo as binary, variant as JSON text, unknown as int nulls.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from harness.errors import UnsupportedError
-from harness.physical import PhysicalField
-from harness.schema import (
+from harness.model.file_schema import PhysicalField
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -46,7 +46,7 @@ ARROW_METADATA = "harness.arrow"
 _INTEGERS = {8: spark.ByteType, 16: spark.ShortType, 32: spark.IntegerType, 64: spark.LongType}
 
 
-def carrier(type_: Type) -> spark.DataType:
+def storage_type(type_: Type) -> spark.DataType:
     """The Spark type in which values of `type_` leave the engine. Everything in it may be null.
 
     Raises:
@@ -76,11 +76,11 @@ def carrier(type_: Type) -> spark.DataType:
         case UnknownType():
             return spark.IntegerType()
         case StructType(fields=fields):
-            return spark.StructType([spark.StructField(f.name, carrier(f.type)) for f in fields])
+            return spark.StructType([spark.StructField(f.name, storage_type(f.type)) for f in fields])
         case ListType(element=element):
-            return spark.ArrayType(carrier(element.type))
+            return spark.ArrayType(storage_type(element.type))
         case MapType(key=key, value=value):
-            return spark.MapType(carrier(key.type), carrier(value.type))
+            return spark.MapType(storage_type(key.type), storage_type(value.type))
         case _:
             raise UnsupportedError(
                 f"Cannot give out a column of type {str(type_)!r}: Spark has nothing to hold it; leave the column out",
@@ -90,14 +90,14 @@ def carrier(type_: Type) -> spark.DataType:
 
 
 def shown(field: Field) -> spark.StructField:
-    """The column of `field` in what harness gives out: its name and carrier, nullable.
+    """The column of `field` in what harness gives out: its name and storage_type, nullable.
 
     Its metadata holds, under `ARROW_METADATA`, the base64 text of an Arrow IPC schema whose one field is the column in
-    its exact type (`harness.schema.arrow_field`); a carrier alone does not tell a time from a long.
+    its exact type (`harness.model.schema.arrow_field`); a storage_type alone does not tell a time from a long.
     """
     exact = pa.schema([arrow_field(field)]).serialize().to_pybytes()
     metadata = {ARROW_METADATA: base64.b64encode(exact).decode("ascii")}
-    return spark.StructField(field.name, carrier(field.type), metadata=metadata)
+    return spark.StructField(field.name, storage_type(field.type), metadata=metadata)
 
 
 def natural(stored: PhysicalField) -> spark.StructField:
@@ -128,4 +128,4 @@ def _natural(stored: PhysicalField) -> spark.DataType:
         case UuidType() | FloatType(bits=16) | OpaqueType():
             return spark.BinaryType()
         case other:
-            return carrier(other)
+            return storage_type(other)

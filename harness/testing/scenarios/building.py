@@ -13,8 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from harness.errors import HarnessError, RequestError
-from harness.schema import Field, Schema
-from harness.testing.iceberg_types import schema_of
+from harness.model.schema import Field, Schema
 from harness.testing.scenarios.expected import expected_table
 from harness.testing.scenarios.model import (
     Built,
@@ -25,6 +24,7 @@ from harness.testing.scenarios.model import (
     Scenario,
 )
 from harness.testing.scenarios.rows import expanded
+from harness.writing.iceberg.types import schema_of
 
 
 def build(scenario: Scenario, directory: Path) -> Built:
@@ -64,11 +64,11 @@ def begin(scenario: Scenario, directory: Path) -> History:
     directory.mkdir(parents=True, exist_ok=True)
     match scenario.format:
         case "iceberg":
-            from harness.testing.scenarios.iceberg_history import IcebergHistory
+            from harness.testing.scenarios.iceberg.history import IcebergHistory
 
             return IcebergHistory(directory, scenario.table)
         case "delta":
-            from harness.testing.scenarios.delta_history import DeltaHistory
+            from harness.testing.scenarios.delta.history import DeltaHistory
 
             return DeltaHistory(directory, scenario.table)
 

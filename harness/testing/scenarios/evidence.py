@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import fastavro
 
-from harness.engine import find_engine
+from harness.engines.registry import find_engine
 from harness.errors import HarnessError
-from harness.plan import ScanPlan
+from harness.plan.scan_plan import ScanPlan
 from harness.table import open_table
 from harness.testing.scenarios.model import Built
 

@@ -1,4 +1,4 @@
-"""Expected rows as an Arrow table in the exact types that a read gives (`harness.schema.arrow_field`)."""
+"""Expected rows as an Arrow table in the exact types that a read gives (`harness.model.schema.arrow_field`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from typing import Any
 import pyarrow as pa
 
 from harness.errors import RequestError
-from harness.schema import Field, ListType, MapType, StructType, Type, UnknownType, UuidType, arrow_field, arrow_type
+from harness.model.schema import (
+    Field,
+    ListType,
+    MapType,
+    StructType,
+    Type,
+    UnknownType,
+    UuidType,
+    arrow_field,
+    arrow_type,
+)
 from harness.testing.scenarios.values import stored_struct
 
 
@@ -32,7 +42,7 @@ def expected_table(fields: Sequence[Field], rows: Sequence[Any], labels: Mapping
 
 
 def arrow_array(type_: Type, values: list[Any]) -> pa.Array:
-    """Values in stored form as an array of `arrow_type`.
+    """Values as internal values as an array of `arrow_type`.
 
     Raises:
         RequestError: a value does not fit, or one of an always-null type is not null.

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.testing.scenarios.delta_features import DELTA_FEATURES
+from harness.testing.scenarios.delta.features import DELTA_FEATURES
 from harness.testing.scenarios.evidence import Evidence, Feature, Proof
-from harness.testing.scenarios.iceberg_features import ICEBERG_FEATURES
+from harness.testing.scenarios.iceberg.features import ICEBERG_FEATURES
 
 _BY_FORMAT: Mapping[str, Mapping[str, Feature]] = {"iceberg": ICEBERG_FEATURES, "delta": DELTA_FEATURES}
 

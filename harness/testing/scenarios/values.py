@@ -1,4 +1,4 @@
-"""Values as a scenario writes them, turned into the stored form of `harness.schema`, and back.
+"""Values as a scenario writes them, turned into the internal form of `harness.model.schema`, and back.
 
 boolean true, false · int, long, float, double numbers (.nan, .inf, -.inf, -0.0) · string text
 decimal text or a whole number: '9.99' · date '2024-01-31', or days since 1970-01-01 as a number
@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Any
 
 from harness.errors import RequestError
-from harness.schema import (
+from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -50,7 +50,7 @@ _TIMESTAMPS = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})[ T]{_TIME}(Z|[+-]\d{{2}}:\
 
 
 def stored_value(type_: Type, value: Any) -> Any:
-    """The stored form of a value as a scenario writes it.
+    """The internal value of a value as a scenario writes it.
 
     Raises:
         RequestError: it is no value of the type.
@@ -84,7 +84,7 @@ def stored_struct(fields: tuple[Field, ...], row: Any) -> dict[int, Any]:
 
 
 def natural_rows(fields: tuple[Field, ...], rows: list[Any]) -> list[dict[str, Any]]:
-    """Rows by column name with values in stored form, as `write_data` of both builders takes them."""
+    """Rows by column name with values as internal values, as `write_data` of both builders takes them."""
     names = {f.id: f.name for f in fields}
     natural = []
     for row in rows:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from harness import errors
 from harness.differ.compare import compare
-from harness.differ.result import Comparison, SchemaKind
+from harness.differ.result import ComparisonResult, SchemaKind
 from harness.errors import HarnessError
 from harness.table import open_table
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation
@@ -25,7 +25,7 @@ class Matched:
 class Differs:
     """The read gave other rows, other types, or columns in another order. comparison: left is what was expected."""
 
-    comparison: Comparison
+    comparison: ComparisonResult
 
 
 @dataclass(frozen=True, slots=True)

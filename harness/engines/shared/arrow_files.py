@@ -1,0 +1,154 @@
+"""Files whose rows are read through Arrow: Avro, ORC, and the Parquet files that an engine would not read right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from types import UnionType
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from harness.engines.shared.data_files import FileName, check_file
+from harness.errors import CorruptFileError, HarnessError, UnsupportedError
+from harness.files.avro import read_avro
+from harness.files.orc import read_orc
+from harness.files.variant import variant_to_json
+from harness.files.wkb import canonical_wkb
+from harness.model.arrow_rebuild import offsets_of
+from harness.model.schema import Field, GeographyType, GeometryType, VariantType, children
+from harness.plan.projection import ColumnSource, PhysicalSchema, Stored
+from harness.storage.stores import Storage
+
+
+def variants(fields: Sequence[Field], sources: Sequence[ColumnSource]) -> Iterable[tuple[int, ...]]:
+    """The stored columns, at any level, that the table reads as variant: their places from the top level down."""
+    return _stored_as(VariantType, fields, sources)
+
+
+def geometries(fields: Sequence[Field], sources: Sequence[ColumnSource]) -> Iterable[tuple[int, ...]]:
+    """The stored columns, at any level, that the table reads as geometry or geography: their places."""
+    return _stored_as(GeometryType | GeographyType, fields, sources)
+
+
+def _stored_as(
+    kind: type | UnionType, fields: Sequence[Field], sources: Sequence[ColumnSource]
+) -> Iterable[tuple[int, ...]]:
+    for target, source in zip(fields, sources, strict=True):
+        if not isinstance(source, Stored):
+            continue
+        if isinstance(target.type, kind):
+            yield (source.place,)
+        else:
+            inner_places = _stored_as(kind, children(target.type), source.parts)
+            yield from ((source.place, *inner) for inner in inner_places)
+
+
+def load(file: FileName, file_format: str, storage: Storage, *, table: str) -> tuple[PhysicalSchema, pa.Table]:
+    """All rows of an Avro or ORC file in physical order, and its physical schema.
+
+    Raises:
+        UnsupportedError: another format (iceberg 7.5).
+        MissingFileError, EncryptedTableError, CorruptFileError: naming the file.
+    """
+    if file_format not in ("avro", "orc"):
+        raise UnsupportedError(
+            f"Cannot read file: its format {file_format!r} is not supported",
+            cause="UnsupportedFormat",
+            table=table,
+            file=str(file),
+            rule="iceberg 7.5",
+        )
+    check_file(file, storage, table=table)
+    try:
+        data = storage.read(file.physical)
+        return read_avro(data, file=str(file)) if file_format == "avro" else read_orc(data, file=str(file))
+    except HarnessError as error:
+        raise error.within(table=table) from error.__cause__
+
+
+def load_parquet(
+    file: FileName,
+    schema: PhysicalSchema,
+    fields: Sequence[Field],
+    sources: Sequence[ColumnSource],
+    storage: Storage,
+    *,
+    table: str,
+) -> pa.Table:
+    """All rows of a Parquet file in physical order; variant columns become JSON text.
+
+    Raises:
+        CorruptFileError: the file or a variant value cannot be decoded.
+    """
+    try:
+        rows = pq.read_table(
+            pa.BufferReader(storage.read(file.physical)),
+            coerce_int96_timestamp_unit="us",
+            arrow_extensions_enabled=False,
+        )
+        if not schema:
+            return rows  # a table that is made of no arrays has no rows
+        encoded = set(variants(fields, sources))
+        columns = [_mapped(rows.column(i).combine_chunks(), (i,), encoded, variant_to_json) for i in range(len(schema))]
+        return pa.table(columns, names=[str(i) for i in range(len(columns))])
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFileError(
+            f"Cannot read file: {error}", cause="CorruptDataFile", table=table, file=str(file)
+        ) from error
+    except HarnessError as error:
+        raise error.within(table=table, file=str(file)) from error.__cause__
+
+
+def with_canonical_geometries(
+    rows: pa.Table, fields: Sequence[Field], sources: Sequence[ColumnSource], *, file: FileName, table: str
+) -> pa.Table:
+    """The rows with all geometries in one form, see `harness.files.wkb` (frontier F1.6).
+
+    Raises:
+        CorruptFileError: a value is no WKB (frontier F1.7).
+    """
+    found = set(geometries(fields, sources))
+    for source in sources:
+        if not isinstance(source, Stored) or not any(path[0] == source.place for path in found):
+            continue
+        place = source.place
+        try:
+            column = _mapped(rows.column(place).combine_chunks(), (place,), found, _canonical)
+        except ValueError as error:
+            raise CorruptFileError(
+                f"Cannot read file: a geometry is no well-known binary: {error}; restore it",
+                cause="CorruptDataFile",
+                table=table,
+                file=str(file),
+                field=source.physical.name,
+                rule="frontier F1.7",
+            ) from error
+        rows = rows.set_column(place, rows.column_names[place], column)
+    return rows
+
+
+def _canonical(array: pa.Array) -> pa.Array:
+    return pa.array([None if v is None else canonical_wkb(v) for v in array.to_pylist()], pa.binary())
+
+
+def _mapped(
+    array: pa.Array, place: tuple[int, ...], chosen: set[tuple[int, ...]], change: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
+    """`array` with the chosen columns in it, at any level, changed."""
+    if place in chosen:
+        return change(array)
+    if not any(path[: len(place)] == place for path in chosen):
+        return array
+
+    def part(inner: pa.Array, index: int) -> pa.Array:
+        return _mapped(inner, (*place, index), chosen, change)
+
+    if pa.types.is_struct(array.type):
+        arrays = [part(array.field(i), i) for i in range(array.type.num_fields)]
+        names = [array.type.field(i).name for i in range(array.type.num_fields)]
+        return pa.StructArray.from_arrays(arrays, names=names, mask=pc.is_null(array))
+    if pa.types.is_map(array.type):
+        keys, items = part(array.keys, 0), part(array.items, 1)
+        return pa.MapArray.from_arrays(offsets_of(array), keys, items, mask=pc.is_null(array))
+    return pa.ListArray.from_arrays(offsets_of(array), part(array.values, 0), mask=pc.is_null(array))

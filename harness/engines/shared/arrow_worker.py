@@ -1,0 +1,151 @@
+"""What runs in the Python workers of a cluster: whole files in, record batches of bounded size out.
+
+A worker imports this module and what it needs, and no engine: not Spark's Python classes, not DuckDB.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from harness.engines.shared.arrow_files import load, load_parquet, with_canonical_geometries
+from harness.engines.shared.arrow_shapes import Use, reshaped
+from harness.engines.shared.data_files import FileName, check_file
+from harness.errors import CorruptFileError, HarnessError
+from harness.model.schema import Field
+from harness.plan.projection import ColumnSource, PhysicalSchema
+from harness.storage.stores import Storage
+
+_ERROR_PARTS = ("cause", "table", "snapshot", "file", "field", "rule", "options")
+_BATCH_ROWS = 16_384
+_BATCH_BYTES = 16 << 20
+
+
+class WorkerError(Exception):
+    """What a worker raises in place of a HarnessError: its text, and the mark."""
+
+
+def told(error: HarnessError) -> WorkerError:
+    """The error to raise on an executor."""
+    parts = {"class": type(error).__name__, "message": error.message} | {p: getattr(error, p) for p in _ERROR_PARTS}
+    encoded = base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
+    return WorkerError(f"{error} [harness:{encoded}]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrowFile:
+    """A file to read on an executor.
+
+    exact_rows: how many rows it must have; None: any number.
+    deleted: the positions of its deleted rows; None: no row.
+    """
+
+    name: FileName
+    exact_rows: int | None = None
+    deleted: BitMap64 | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReader:
+    """How the files of one physical schema are read; travels to the workers.
+
+    fields, sources: what is read, see `harness.plan.projection`.
+    uses, types: by place, what is read of a column, and its Arrow type.
+    constants: one row per file, unless it has no columns.
+    """
+
+    files: tuple[ArrowFile, ...]
+    file_format: str
+    schema: PhysicalSchema
+    fields: tuple[Field, ...]
+    sources: tuple[ColumnSource, ...]
+    uses: Mapping[int, Use]
+    types: Mapping[int, pa.DataType]
+    constants: pa.Table
+    storage: Storage
+    table: str
+    table_format: str
+
+    def batches(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the files with these numbers."""
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                try:
+                    columns, rows = self._columns(number)
+                except HarnessError as error:
+                    raise told(error.within(format=self.table_format)) from error
+                yield from self._rows(number, columns, rows)
+
+    def _columns(self, number: int) -> tuple[dict[int, pa.Array], int]:
+        """The wanted columns of a file by place, and how many rows it has."""
+        file, expected = self.files[number].name, self.files[number].exact_rows
+        stored = self._load(file)
+        if expected is not None and expected != stored.num_rows:
+            reason = f"it has {stored.num_rows} rows, the metadata says {expected}; restore the file"
+            raise self._corrupt(file, reason, rule="iceberg 7.2", field="record_count")
+        try:
+            columns = {
+                p: reshaped(stored.column(p).combine_chunks(), type_, self.uses[p]) for p, type_ in self.types.items()
+            }
+        except pa.ArrowException as error:
+            raise self._corrupt(file, f"a value does not fit its type: {error}") from error
+        return columns, stored.num_rows
+
+    def _load(self, file: FileName) -> pa.Table:
+        if self.file_format == "parquet":
+            check_file(file, self.storage, table=self.table)
+            rows = load_parquet(file, self.schema, self.fields, self.sources, self.storage, table=self.table)
+            return self._with_geometries(rows, file)
+        schema, rows = load(file, self.file_format, self.storage, table=self.table)
+        if schema != self.schema:
+            raise self._corrupt(file, "its columns changed while the table was read; read it again")
+        return self._with_geometries(rows, file)
+
+    def _with_geometries(self, rows: pa.Table, file: FileName) -> pa.Table:
+        return with_canonical_geometries(rows, self.fields, self.sources, file=file, table=self.table)
+
+    def _rows(self, number: int, columns: Mapping[int, pa.Array], rows: int) -> Iterator[pa.RecordBatch]:
+        constants = [column[number] for column in self.constants.columns]
+        size = sum(array.nbytes for array in columns.values()) // max(rows, 1)
+        size += self.constants.nbytes // len(self.files)
+        length = max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(size, 1)))
+        for start in range(0, rows, length):
+            yield self._batch(number, columns, constants, range(start, min(start + length, rows)))
+
+    def _batch(
+        self, number: int, columns: Mapping[int, pa.Array], constants: Sequence[pa.Scalar], rows: range
+    ) -> pa.RecordBatch:
+        arrays: dict[str, Any] = {f"p{place}": a.slice(rows.start, len(rows)) for place, a in columns.items()}
+        for name, value in zip(self.constants.column_names, constants, strict=True):
+            arrays[name] = pa.repeat(value, len(rows))
+        arrays["pos"] = pa.array(rows, pa.int64())
+        arrays["deleted"] = _marks(self.files[number].deleted, rows)
+        return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+    def _corrupt(
+        self, file: FileName, reason: str, *, rule: str = "iceberg 7.6", field: str | None = None
+    ) -> CorruptFileError:
+        return CorruptFileError(
+            f"Cannot read file: {reason}",
+            cause="CorruptDataFile",
+            table=self.table,
+            file=str(file),
+            field=field,
+            rule=rule,
+        )
+
+
+def _marks(deleted: BitMap64 | None, rows: range) -> pa.Array:
+    """Per row, whether its position is deleted."""
+    marks = np.zeros(len(rows), np.bool_)
+    if deleted is not None:
+        hit = deleted & BitMap64(range(rows.start, rows.stop))
+        marks[np.fromiter(hit, np.int64, len(hit)) - rows.start] = True
+    return pa.array(marks)

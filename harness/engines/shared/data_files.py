@@ -1,0 +1,63 @@
+"""Data and delete files by name, and whether they can be read at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from harness.errors import EncryptedTableError, MissingFileError
+from harness.storage.gate import ABSENT
+from harness.storage.stores import Storage, is_local
+
+T = TypeVar("T")
+R = TypeVar("R")
+_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """A file's identity beside where its bytes are."""
+
+    recorded: str
+    physical: str
+
+    def __str__(self) -> str:
+        return self.recorded if self.recorded == self.physical else f"{self.recorded} ({self.physical})"
+
+
+def check_file(file: FileName, storage: Storage, *, table: str) -> None:
+    """Refuses a file that is missing, empty, no regular file or encrypted, naming it under both its paths.
+
+    Raises:
+        MissingFileError, EncryptedTableError: as said.
+    """
+    if not storage.exists(file.physical) or storage.size(file.physical) == 0:
+        fault = storage.fault(file.physical)
+        reason = "it is missing or empty" if fault in (None, ABSENT) else fault
+        raise MissingFileError(
+            f"Cannot read a data file: {reason}; restore it, or map its path with path_map",
+            cause="MissingFile",
+            table=table,
+            file=str(file),
+            rule="iceberg 7.6",
+            options=("path_map",),
+        )
+    head = storage.read(file.physical, length=4)
+    if head in (b"PARE", b"AGS1"):
+        raise EncryptedTableError("Cannot read an encrypted file", table=table, file=str(file), rule="iceberg 2.19")
+
+
+def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
+    """What a short look at each file gives, in order; remote files are looked at together, as each look waits.
+
+    physical: the files' paths.
+
+    Raises:
+        Whatever `look` raises.
+    """
+    if all(map(is_local, physical)):
+        return [look(file) for file in files]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(look, files))

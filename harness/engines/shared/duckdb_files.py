@@ -1,0 +1,222 @@
+"""Files as DuckDB gets them: local ones by their paths, all others through a file system of harness's own.
+
+DuckDB reads one Python file handle from several threads, by `seek` and then `read` (2.0.0; 1.5.5 opens one for each
+thread). Where either gives up the interpreter, another thread moves the position in between, and rows come out wrong
+without an error (docs/reports/duckdb-python-file-handles.md). And it finds a file system by the protocol of a path
+alone, so that one of two stores would be read with the credentials of the other, and any later SQL of the connection
+with them. So no file system of fsspec is ever registered. DuckDB gets `PlannedFiles`, once per database, under a name
+that nobody can guess. It opens nothing but the files that a plan named, each through the storage of its own table, and
+reads by offset.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from weakref import WeakValueDictionary
+
+import duckdb
+import fsspec
+
+from harness.engines.shared import sqltext
+from harness.errors import MissingFileError
+from harness.storage.stores import FileStatus, Storage, is_local, local_path
+
+_NAME = re.compile(r"harness-[0-9a-f]{32}://\d+/")
+_ESCAPED = re.compile(r"\[([\[*?])\]")
+_AT = re.compile(r"\n+At:\n.*", re.DOTALL)
+_FRAME = re.compile(r"^(?:Traceback \(most recent call last\):|\s+File \"[^\"]*\", line \d+.*)$\n?", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class DuckDBFiles:
+    """The files of one storage, as SQL on one connection calls them."""
+
+    connection: duckdb.DuckDBPyConnection
+    storage: Storage
+    _names: dict[str, str] = field(default_factory=dict)
+    _literals: dict[str, str] = field(default_factory=dict)
+
+    def name(self, physical: str) -> str:
+        """How DuckDB calls a file. SQL of the connection may read it from now on.
+
+        Raises:
+            MissingFileError: what has such a path cannot be a file (iceberg 7.6).
+            RequestError: no installed file system serves its scheme.
+        """
+        if physical not in self._names:
+            self._names[physical] = self._admitted(physical)
+        return self._names[physical]
+
+    def listed(self, physical: Sequence[str]) -> str:
+        """A list literal of files, for `read_parquet` and its like. Raises as `name`."""
+        literals = self._literals
+        for path in physical:
+            if path not in literals:
+                literals[path] = sqltext.text(sqltext.glob_free(self.name(path)))
+        return f"[{', '.join([literals[path] for path in physical])}]"
+
+    def _admitted(self, physical: str) -> str:
+        fault = self.storage.fault(physical)
+        if fault is not None:
+            raise MissingFileError(f"Cannot read file: {fault}", file=physical, rule="iceberg 7.6")
+        if is_local(physical):
+            return local_path(physical)
+        return planned_files(self.connection).admit(physical, self.storage)
+
+
+def physical(name: str) -> str:
+    """The physical path of a file, by the name under which DuckDB has it."""
+    return _NAME.sub("", name)
+
+
+def said(error: BaseException) -> str:
+    """What an error of DuckDB says, as one line, with physical paths, and without the places in Python's code."""
+    return " ".join(physical(_FRAME.sub("", _AT.sub("", str(error)))).split())
+
+
+def planned_files(connection: duckdb.DuckDBPyConnection) -> PlannedFiles:
+    """The file system of a connection's database: one for all its cursors, for as long as the database is open."""
+    for name in connection.list_filesystems():
+        found = _registered.get(name)
+        if found is not None:
+            return found
+    files = PlannedFiles()
+    connection.register_filesystem(files)
+    _registered[files.protocol] = files
+    return files
+
+
+@dataclass(slots=True)
+class _Planned:
+    """A file that may be opened. status: when it was opened last."""
+
+    physical: str
+    storage: Storage
+    status: FileStatus | None = None
+
+
+class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
+    """Reads files that harness planned, under `<protocol>://<number of the store>/<physical path>`; writes none.
+
+    It has just the methods that DuckDB calls (1.5.5, 2.0.0), which gives them such names. A file is asked for its size
+    and last modification each time that it is opened, so that one that was replaced is noticed. DuckDB keeps no bytes
+    of a file that was modified a moment ago, which is what is said of files without a time.
+    """
+
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.protocol = f"harness-{secrets.token_hex(16)}"
+        self._stores: dict[fsspec.AbstractFileSystem, int] = {}
+        self._files: dict[str, _Planned] = {}
+        self._lock = threading.Lock()
+
+    def admit(self, physical: str, storage: Storage) -> str:
+        """Lets a file be opened; the name under which.
+
+        Raises:
+            RequestError: no installed file system serves its scheme.
+        """
+        file_system, _ = storage.file_system(physical)
+        with self._lock:  # equal file systems, of one class and one set of options, are one store
+            number = self._stores.setdefault(file_system, len(self._stores))
+            name = f"{self.protocol}://{number}/{physical}"
+            self._files.setdefault(name, _Planned(physical, storage))
+        return name
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        """The one file that is called so, whether or not it is there; the characters of patterns are escaped."""
+        name = _ESCAPED.sub(r"\1", path)
+        return [name] if name in self._files else []
+
+    def unstrip_protocol(self, name: str) -> str:
+        """The name itself: it is whole."""
+        return name
+
+    def isfile(self, path: str) -> bool:
+        """Whether it may be opened."""
+        return path in self._files
+
+    def isdir(self, path: str) -> bool:
+        """Never: DuckDB asks before it writes."""
+        return False
+
+    def open(self, path: str, mode: str = "rb", **_: Any) -> PlannedFile:
+        """A file, for reading.
+
+        Raises:
+            PermissionError: it was not planned, or is to be written.
+            MissingFileError: it is not there.
+        """
+        planned = self._files.get(path)
+        if planned is None or mode != "rb":
+            raise PermissionError(f"Cannot open {physical(path)} in this way: it is not for other use than harness's")
+        planned.status = planned.storage.status(planned.physical)
+        return PlannedFile(planned.physical, planned.storage, planned.status.size)
+
+    def size(self, path: str) -> int:
+        """The size in bytes."""
+        return self._status(path).size
+
+    def modified(self, path: str) -> datetime:
+        """The last modification."""
+        found = self._status(path).modified_ms
+        return datetime.now(UTC) if found is None else datetime.fromtimestamp(found / 1000, UTC)
+
+    def _status(self, path: str) -> FileStatus:
+        planned = self._files[path]
+        if planned.status is None:
+            planned.status = planned.storage.status(planned.physical)
+        return planned.status
+
+
+class PlannedFile:
+    """A handle for many threads: each has its own offset, and each read asks the storage for just its bytes."""
+
+    def __init__(self, physical: str, storage: Storage, size: int) -> None:
+        self._physical, self._storage, self._size = physical, storage, size
+        # By thread. Not a `threading.local`, which forgets a thread of DuckDB between two calls.
+        self._offsets: dict[int, int] = {}
+
+    def seek(self, offset: int) -> int:
+        """Where the thread reads next."""
+        self._offsets[_thread()] = offset
+        return offset
+
+    def tell(self) -> int:
+        """Where the thread reads next."""
+        return self._offsets[_thread()]
+
+    def read(self, length: int) -> bytes:
+        """The next bytes of the thread, exactly as many as are asked for: DuckDB would take rubbish for the rest.
+
+        Raises:
+            OSError: the storage gives more or fewer.
+        """
+        offset = self.tell()
+        data = self._storage.read(self._physical, offset=offset, length=length) if length else b""
+        if len(data) != length:
+            raise OSError(
+                f"Cannot read {self._physical}: its storage gives {len(data)} bytes for {length} from {offset} on, of "
+                f"{self._size}; it was replaced while it was read, or is not given in parts"
+            )
+        self.seek(offset + length)
+        return data
+
+    def close(self) -> None:
+        """Nothing is open between two reads."""
+
+
+def _thread() -> int:
+    return threading.get_ident()
+
+
+_registered: WeakValueDictionary[str, PlannedFiles] = WeakValueDictionary()
+"""By protocol. A database keeps its file system alive; nothing else does."""

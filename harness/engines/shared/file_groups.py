@@ -1,0 +1,307 @@
+"""File groups: the planned files sorted by how they are read, before any engine reads them.
+
+Planning opens no data file. Both engines therefore look at the footers first, many in one call, and then treat files
+alike that have the same physical schema and the same kinds of constants: one group, one way to read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from harness.engines.shared.conflicts import check_partition_values
+from harness.engines.shared.data_files import FileName
+from harness.engines.shared.duckdb_files import DuckDBFiles
+from harness.engines.shared.footers import Footer, read_footers
+from harness.engines.shared.geoparquet import converted_files
+from harness.engines.shared.legacy_calendar import legacy_files
+from harness.errors import CorruptFileError, warn
+from harness.model.schema import Field, Type, children
+from harness.plan.projection import (
+    ColumnSource,
+    PartitionValue,
+    PhysicalSchema,
+    Stored,
+    is_positional,
+    resolve,
+    shares_columns,
+)
+from harness.plan.scan_plan import Partition, ScanPlan
+
+Split: TypeAlias = tuple[Hashable, bool]
+"""What decides the group of a file beside its schema: its equality deletes, and whether positions are deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFiles:
+    """The columns of `ScanPlan.files` as Python values, by ordinal."""
+
+    path: list[str]
+    physical: list[str]
+    format: list[str]
+    record_count: list[int | None]
+    spec_id: list[int]
+    partition_index: list[int]
+    sequence_number: list[int | None]
+    first_row_id: list[int | None]
+    delete_set: list[int]
+    has_positions: list[bool]
+    partitions: tuple[Partition, ...]
+
+    @staticmethod
+    def of(plan: ScanPlan) -> PlannedFiles:
+        """The files of a plan."""
+        columns = {label: plan.files.column(label).to_pylist() for label in plan.files.column_names if label != "size"}
+        return PlannedFiles(partition_index=columns.pop("partition"), partitions=plan.partitions, **columns)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.path)))
+
+    def partition(self, ordinal: int) -> Partition:
+        """The partition tuple of a file."""
+        return self.partitions[self.partition_index[ordinal]]
+
+    def scan_file(self, ordinal: int, split: Split, *, exact: bool) -> ScanFile:
+        """The file, to be read. `exact`: its row count must be the recorded one.
+
+        A file cut between two Avro blocks looks whole, so files that are not Parquet must always have their count.
+        """
+        count = self.record_count[ordinal]
+        return ScanFile(
+            name=FileName(self.path[ordinal], self.physical[ordinal]),
+            format=self.format[ordinal],
+            constants=self.partition(ordinal).constants,
+            exact_rows=count if exact or self.format[ordinal] != "parquet" else None,
+            recorded_rows=count,
+            is_data=True,
+            split=split,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanFile:
+    """A file to read.
+
+    constants: by source field id, the partition values (internal values) that stand in for columns that the file lacks.
+    exact_rows: the row count that the file must have, because positions or row ids depend on it; None: any.
+    recorded_rows: the row count that the metadata says; None: unknown. Where it is wrong, that is a warning, and an
+        error for a file without columns (`engines.columnless`).
+    is_data: whether it holds rows of the table, and so should have columns of the table; deletes hold their keys.
+    split: files with different values never share a group.
+    """
+
+    name: FileName
+    format: str
+    constants: Mapping[int, Any] = field(default_factory=dict, hash=False)
+    exact_rows: int | None = None
+    recorded_rows: int | None = None
+    is_data: bool = False
+    split: Split = (None, False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileGroup:
+    """Files that are read in one way.
+
+    members: indexes of the files in the list that was grouped.
+    rows: per member, the physical row count; None: not known before the file is read (avro).
+    format: `parquet`, `avro` or `orc`.
+    schema: the physical schema of all members.
+    sources: per wanted field, where its values come from.
+    legacy: what the files hold in the old calendar, see `harness.engines.shared.legacy_calendar`.
+    converted: whether DuckDB would convert binary columns on the connection, see `harness.engines.shared.geoparquet`.
+    split: as in `ScanFile`.
+    """
+
+    members: tuple[int, ...]
+    rows: tuple[int | None, ...]
+    format: str
+    schema: PhysicalSchema
+    sources: tuple[ColumnSource, ...]
+    legacy: frozenset[str]
+    converted: bool
+    split: Split
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What is known of a file before its rows are read. rows: None, where only reading tells."""
+
+    schema: PhysicalSchema
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspector:
+    """Opens the files of a plan, to learn what they hold.
+
+    access: opens the files for DuckDB, which reads footers; no rows are read.
+    open_other: opens a file that is not Parquet; raises HarnessError naming the file.
+    """
+
+    access: DuckDBFiles
+    plan: ScanPlan
+    open_other: Callable[[ScanFile], Opened]
+    _footers: dict[str, Footer] = field(default_factory=dict)
+    _legacy: dict[str, frozenset[str]] = field(default_factory=dict)
+    _converted: set[str] = field(default_factory=set)
+    _schemas: dict[PhysicalSchema, PhysicalSchema] = field(default_factory=dict)
+
+    def prefetch(self, files: Sequence[ScanFile]) -> None:
+        """Reads the footers of all Parquet files among `files` in one go, for the calls of `groups` that follow."""
+        names = {file.name.physical: file.name for file in files if file.format == "parquet"}
+        missing = [name for path, name in names.items() if path not in self._footers]
+        footers = read_footers(self.access, missing, table=self.plan.table)
+        self._footers.update(footers)
+        dated = {path: footer for path, footer in footers.items() if footer.schema}
+        self._converted.update(converted_files(self.access, dated))
+        if dated and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+            self._legacy.update(legacy_files(self.access, tuple(dated)))
+
+    def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[FileGroup]:
+        """The file groups of `files`, in the order of their first files, with `fields` resolved.
+
+        Raises:
+            MissingFileError, CorruptFileError, EncryptedTableError, SchemaMismatchError, UnsupportedError: naming the
+            file at fault.
+        """
+        self.prefetch(files)
+        opened = [self._open(file) for file in files]
+        split: dict[Hashable, list[int]] = {}
+        for index, (file, found) in enumerate(zip(files, opened, strict=True)):
+            self._check_rows(file, found)
+            path = file.name.physical
+            traits = (self._legacy.get(path), path in self._converted)
+            alike = (file.format, id(found.schema), frozenset(file.constants), file.split, *traits)
+            split.setdefault(alike, []).append(index)
+        self._warn_of_counts(files, opened)
+        self._warn_of_strangers(files, opened, split.values())
+        return [self._group(files, members, opened, fields) for members in split.values()]
+
+    def check_partition_values(self, file: ScanFile, group: FileGroup, fields: tuple[Field, ...]) -> None:
+        """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
+
+        Raises:
+            SchemaMismatchError: they do.
+        """
+        if group.format == "parquet":
+            check_partition_values(self.access, file.name, fields, group.sources, file.constants, table=self.plan.table)
+
+    def _open(self, file: ScanFile) -> Opened:
+        if file.format == "parquet":
+            footer = self._footers[file.name.physical]
+            found = Opened(footer.schema, footer.rows)
+        else:
+            found = self.open_other(file)
+        return Opened(self._schemas.setdefault(found.schema, found.schema), found.rows)
+
+    def _group(
+        self, files: Sequence[ScanFile], members: Sequence[int], opened: Sequence[Opened], fields: tuple[Field, ...]
+    ) -> FileGroup:
+        first, schema = files[members[0]], opened[members[0]].schema
+        sources = resolve(
+            fields,
+            schema,
+            name_mapping=self.plan.name_mapping,
+            partition_ids=frozenset(first.constants),
+            file_format=first.format,
+            file_path=str(first.name),
+            table=self.plan.table,
+            lookup=self.plan.lookup,
+        )
+        self._warn_of_positions(first, schema)
+        return FileGroup(
+            members=tuple(members),
+            rows=tuple(opened[i].rows for i in members),
+            format=first.format,
+            schema=schema,
+            sources=sources,
+            legacy=self._legacy.get(first.name.physical, frozenset()),
+            converted=first.name.physical in self._converted,
+            split=first.split,
+        )
+
+    def _warn_of_positions(self, file: ScanFile, schema: PhysicalSchema) -> None:
+        mapping = self.plan.name_mapping
+        if not self.plan.lookup.is_delta and is_positional(schema, name_mapping=mapping, file_format=file.format):
+            warn(
+                f"Columns of files without field ids, such as {file.name}, are taken by their positions, because table "
+                f"{self.plan.table} has no name mapping [iceberg 5.6]"
+            )
+
+    def _warn_of_counts(self, files: Sequence[ScanFile], opened: Sequence[Opened]) -> None:
+        """Where rows do not depend on a recorded count, all are read; whoever made the plan trusts no count alone."""
+        pairs = [(file, found.rows) for file, found in zip(files, opened, strict=True) if found.rows is not None]
+        wrong = [(file, rows) for file, rows in pairs if file.recorded_rows not in (None, rows)]
+        if wrong:
+            file, rows = wrong[0]
+            others = f", and those of {len(wrong) - 1} more files" if len(wrong) > 1 else ""
+            warn(
+                f"Recorded row counts of table {self.plan.table} are wrong: {file.name} has {rows} rows, the metadata "
+                f"says {file.recorded_rows}{others} [{'delta E9' if self.plan.lookup.is_delta else 'iceberg 7.2'}]"
+            )
+
+    def _warn_of_strangers(
+        self, files: Sequence[ScanFile], opened: Sequence[Opened], groups: Iterable[Sequence[int]]
+    ) -> None:
+        """Tells of files that have no column of the table, once.
+
+        They may be right, if all of their columns were dropped, but mostly names or ids went astray.
+
+        The whole schema of the table is looked at, not what the read wants: a column that was added later is in no
+        older file. Partition columns count, because a table may have had no others at first; so do files without rows
+        or without columns, which give nothing to doubt.
+        """
+        strangers = [
+            number
+            for members in groups
+            if not shares_columns(
+                self.plan.schema.fields,
+                opened[members[0]].schema,
+                name_mapping=self.plan.name_mapping,
+                file_format=files[members[0]].format,
+                lookup=self.plan.lookup,
+            )
+            for number in members
+            if files[number].is_data and opened[number].rows != 0
+        ]
+        if strangers:
+            others = f", and {len(strangers) - 1} more files," if len(strangers) > 1 else ""
+            rule = "delta T10" if self.plan.lookup.is_delta else "iceberg 5.2"
+            warn(
+                f"Data file {files[min(strangers)].name}{others} of table {self.plan.table} has no column of the "
+                "table's schema, so all its values are null, a default or a partition value; unless its columns were "
+                f"all dropped since, compare its names and field ids with the schema [{rule}]"
+            )
+
+    def _check_rows(self, file: ScanFile, found: Opened) -> None:
+        expected = file.exact_rows if found.schema else file.recorded_rows
+        if found.rows is not None and expected is not None and expected != found.rows:
+            raise wrong_count(file, found.rows, expected, self.plan.table)
+
+
+def partition_fields(fields: Sequence[Field], sources: Sequence[ColumnSource]) -> dict[int, Type]:
+    """Ids and types of the fields, at any level, whose value is the file's partition constant."""
+    found: dict[int, Type] = {}
+    for target, source in zip(fields, sources, strict=True):
+        match source:
+            case PartitionValue(field_id=field_id):
+                found[field_id] = target.type
+            case Stored(parts=parts) if parts:
+                found |= partition_fields(children(target.type), parts)
+            case _:
+                pass
+    return found
+
+
+def wrong_count(file: ScanFile, rows: int, expected: int, table: str) -> CorruptFileError:
+    """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
+    return CorruptFileError(
+        f"Cannot read file: it has {rows} rows, the metadata says {expected}; restore the file",
+        cause="CorruptDataFile",
+        table=table,
+        file=str(file.name),
+        field="record_count",
+        rule="iceberg 7.2",
+    )

@@ -1,0 +1,85 @@
+"""What engines learn from Parquet files before they read them: schemas and row counts, many files in one call.
+
+DuckDB reads the footers for every engine: 10,000 local files take it a second. It refuses a file without a column, and
+with it the whole list; those files are looked for only then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from harness.engines.shared.columnless import columnless_rows
+from harness.engines.shared.data_files import FileName, check_file
+from harness.engines.shared.duckdb_files import DuckDBFiles, said
+from harness.errors import CorruptFileError, HarnessError
+from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
+from harness.plan.projection import PhysicalSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """Of one Parquet file: its columns, and the rows that it really has.
+
+    A schema without columns belongs to a file that DuckDB does not open.
+    """
+
+    schema: PhysicalSchema
+    rows: int
+
+
+def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) -> dict[str, Footer]:
+    """Footers by physical path.
+
+    access: opens them.
+
+    Raises:
+        MissingFileError: a file is not there, or is empty (iceberg 7.6).
+        EncryptedTableError: a file has the magic of an encrypted footer (iceberg 2.19).
+        CorruptFileError: a footer cannot be read.
+    """
+    if not files:
+        return {}
+    try:
+        return _read(access, tuple(file.physical for file in files))
+    except (duckdb.Error, HarnessError) as error:
+        bare = columnless_rows(files, access.storage)
+        if bare:
+            others = [file for file in files if file.physical not in bare]
+            footers = read_footers(access, others, table=table)
+            return footers | {path: Footer((), rows) for path, rows in bare.items()}
+        for file in files:  # the slow way round, to name the culprit
+            check_file(file, access.storage, table=table)
+            try:
+                _read(access, (file.physical,))
+            except (duckdb.Error, HarnessError) as reason:
+                raise CorruptFileError(
+                    f"Cannot read the footer of a Parquet file: {_told(reason)}",
+                    cause="CorruptDataFile",
+                    table=table,
+                    file=str(file),
+                    rule="iceberg 7.6",
+                ) from reason
+        raise CorruptFileError(
+            f"Cannot read Parquet footers: {_told(error)}", cause="CorruptDataFile", table=table
+        ) from error
+
+
+def _read(files: DuckDBFiles, physical: tuple[str, ...]) -> dict[str, Footer]:
+    listed = files.listed(physical)
+    columns = ", ".join(ELEMENT_COLUMNS)
+    connection = files.connection
+    schemas = physical_schemas(
+        connection.execute(f"SELECT file_name, {columns} FROM parquet_schema({listed})").fetchall()
+    )
+    rows = dict(connection.execute(f"SELECT file_name, num_rows FROM parquet_file_metadata({listed})").fetchall())
+    names = {path: files.name(path) for path in physical}
+    if rows.keys() != set(names.values()):  # such as the files inside, of a directory
+        raise CorruptFileError("DuckDB reads other files at their paths", cause="CorruptDataFile")
+    return {path: Footer(schemas[name], rows[name]) for path, name in names.items()}
+
+
+def _told(error: duckdb.Error | HarnessError) -> str:
+    return error.message if isinstance(error, HarnessError) else said(error)[:300]

@@ -1,0 +1,1 @@
+"""Conditions from SQL text, to the form that planning can decide on."""

@@ -1,0 +1,318 @@
+"""Literals of SQL text: their SQL type, and their value, exactly; nothing where an engine might read another one.
+
+Filters keep DuckDB's dialect, so it is DuckDB's reading that counts (1.5 and 2.0 agree on all that is accepted here).
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import math
+import re
+import struct
+import uuid
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from harness.filters.sql_nodes import general_form
+
+
+class Kind(enum.Enum):
+    """The SQL type of a literal. Values are as internal values, but times and timestamps in nanoseconds."""
+
+    NULL = "null"
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "float"
+    DOUBLE = "double"
+    STRING = "string"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    INSTANT = "timestamp with time zone"
+    TIME = "time"
+    UUID = "uuid"
+    BYTES = "blob"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal of SQL text with its type."""
+
+    kind: Kind
+    value: Any
+
+
+DAY_NS = 86_400_000_000_000
+
+
+def literal_of(node: exp.Expr) -> Literal | None:
+    """The literal that an expression is, through signs and casts; None if it is none, or one that is not understood."""
+    if general_form(type(node)) is not None and type(node) is not exp.TryCast:
+        return None
+    match node:
+        case exp.Paren():
+            return literal_of(node.this)
+        case exp.Null():
+            return Literal(Kind.NULL, None)
+        case exp.Boolean():
+            return Literal(Kind.BOOLEAN, bool(node.this))
+        case exp.Literal():
+            return Literal(Kind.STRING, node.this) if node.is_string else _number(node.this)
+        case exp.Neg():
+            inner = literal_of(node.this)
+            is_number = inner is not None and inner.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
+            return Literal(inner.kind, _minus(inner.value)) if inner is not None and is_number else None
+        case exp.Cast():  # and TRY_CAST: `_cast` takes none that could fail
+            inner = literal_of(node.this)
+            return None if inner is None or node.args.get("format") is not None else _cast(inner, node.to)
+        case _:
+            return None
+
+
+def _number(text: str) -> Literal | None:
+    text = text.replace("_", "")
+    if re.fullmatch(r"\d+", text):
+        value = int(text)
+        return Literal(Kind.INTEGER, value) if value < 2**127 else None
+    if re.fullmatch(r"\d+\.\d*|\.\d+", text):
+        # Beyond 38 digits DuckDB takes it for a DOUBLE.
+        return Literal(Kind.DECIMAL, Decimal(text)) if len(text) <= 38 else None
+    if re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text):
+        number = float(text)
+        return Literal(Kind.DOUBLE, number) if math.isfinite(number) else None
+    return None
+
+
+def _cast(literal: Literal, to: exp.DataType) -> Literal | None:
+    """`CAST(literal AS to)`; None where that could fail, round, or is not understood."""
+    if type(to) is not exp.DataType:
+        return None
+    if literal.kind is Kind.NULL:
+        return literal
+    target = _CAST_TYPES.get(to.this)
+    if isinstance(target, int):
+        return _cast_integer(literal, target)
+    if to.this == exp.DType.DECIMAL:
+        return _cast_decimal(literal, to)
+    if target is None or (to.expressions and target is not Kind.STRING):
+        return None
+    if literal.kind is target:
+        return literal
+    if literal.kind is Kind.STRING:
+        return _from_string(literal.value, target)
+    value = literal.value
+    match literal.kind, target:
+        case Kind.DATE, (Kind.TIMESTAMP | Kind.INSTANT):
+            return Literal(target, value * DAY_NS)
+        case Kind.TIMESTAMP, Kind.INSTANT:
+            return Literal(target, value)
+        case ((Kind.INTEGER | Kind.DECIMAL | Kind.FLOAT), Kind.DOUBLE):
+            number = double(value)
+        case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.FLOAT):
+            number = float32(value)
+        case _:
+            return None
+    return None if number is None else Literal(target, number)
+
+
+_CAST_TYPES: dict[exp.DType, Kind | int] = {
+    exp.DType.TINYINT: 8,
+    exp.DType.SMALLINT: 16,
+    exp.DType.INT: 32,
+    exp.DType.BIGINT: 64,
+    exp.DType.FLOAT: Kind.FLOAT,
+    exp.DType.DOUBLE: Kind.DOUBLE,
+    exp.DType.VARCHAR: Kind.STRING,
+    exp.DType.TEXT: Kind.STRING,
+    exp.DType.DATE: Kind.DATE,
+    exp.DType.TIMESTAMP: Kind.TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: Kind.TIMESTAMP,
+    exp.DType.TIMESTAMPTZ: Kind.INSTANT,
+    exp.DType.TIME: Kind.TIME,
+    exp.DType.UUID: Kind.UUID,
+    exp.DType.VARBINARY: Kind.BYTES,
+    exp.DType.BOOLEAN: Kind.BOOLEAN,
+}
+
+
+def _cast_integer(literal: Literal, bits: int) -> Literal | None:
+    value = parse_integer(literal.value) if literal.kind is Kind.STRING else literal.value
+    is_integer = literal.kind in (Kind.INTEGER, Kind.STRING) and value is not None
+    return Literal(Kind.INTEGER, value) if is_integer and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
+
+
+def _cast_decimal(literal: Literal, to: exp.DataType) -> Literal | None:
+    value = parse_decimal(literal.value) if literal.kind is Kind.STRING else literal.value
+    if literal.kind not in (Kind.STRING, Kind.INTEGER, Kind.DECIMAL) or value is None:
+        return None
+    sizes = [p.this.name for p in to.expressions] or ["18", "3"]
+    if not all(size.isdigit() for size in sizes):
+        return None
+    precision, scale = int(sizes[0]), int(sizes[1]) if len(sizes) > 1 else 0
+    unscaled = Fraction(value) * 10**scale
+    if unscaled.denominator != 1 or abs(unscaled) >= 10**precision:
+        return None
+    return Literal(Kind.DECIMAL, scaled_decimal(int(unscaled), scale))
+
+
+def _from_string(text: str, target: Kind) -> Literal | None:
+    value: Any
+    match target:
+        case Kind.DATE:
+            value = parse_date(text)
+        case Kind.TIMESTAMP:
+            value = parse_timestamp(text, digits=6)
+        case Kind.INSTANT:
+            value = parse_instant(text, digits=6)
+        case Kind.TIME:
+            value = parse_time(text)
+        case Kind.UUID:
+            value = parse_uuid(text)
+        case Kind.BYTES:
+            value = parse_bytes(text)
+        case Kind.DOUBLE:
+            value = parse_float(text)
+        case Kind.FLOAT:
+            value = parse_float32(text)
+        case _:
+            value = None
+    return None if value is None else Literal(target, value)
+
+
+def parse_integer(text: str) -> int | None:
+    """A whole number in plain digits."""
+    return int(text) if re.fullmatch(r"-?[0-9]{1,38}", text) else None
+
+
+def parse_decimal(text: str) -> Decimal | None:
+    """A number in plain digits with a point, exactly."""
+    return Decimal(text) if re.fullmatch(r"-?[0-9]{1,38}(\.[0-9]{1,38})?", text) else None
+
+
+def parse_float(text: str) -> float | None:
+    """The nearest double, or an infinity, or NaN."""
+    if re.fullmatch(r"-?[0-9]{1,38}(\.[0-9]{1,38})?([eE][+-]?[0-9]{1,2})?|nan|NaN|-?inf|-?Infinity|-?infinity", text):
+        return float(text)
+    return None
+
+
+def parse_date(text: str) -> int | None:
+    """Days since 1970-01-01; None outside the years 1 to 9999."""
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return None
+    try:
+        return datetime.date.fromisoformat(text).toordinal() - datetime.date(1970, 1, 1).toordinal()
+    except ValueError:
+        return None
+
+
+_TIMESTAMP = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?)?"
+    r"(Z|[+-][0-9]{2}(?::[0-9]{2})?)?"
+)
+
+
+def parse_timestamp(text: str, *, digits: int) -> int | None:
+    """Nanoseconds since 1970-01-01 of a wall-clock time with at most `digits` digits of a second; no offset."""
+    match = _TIMESTAMP.fullmatch(text)
+    return None if match is None or match[4] is not None else _nanoseconds(match, digits)
+
+
+def parse_instant(text: str, *, digits: int) -> int | None:
+    """Nanoseconds since 1970-01-01 UTC; without an offset the text is in UTC, as engines' sessions are."""
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None or (match[2] is None and match[4] is not None):
+        return None
+    wall = _nanoseconds(match, digits)
+    if wall is None or match[4] is None or match[4] == "Z":
+        return wall
+    hours, minutes = int(match[4][1:3]), int(match[4][4:6] or 0)
+    if hours > 14 or minutes > 59:
+        return None
+    offset = (hours * 3600 + minutes * 60) * 10**9
+    return wall + offset if match[4][0] == "-" else wall - offset
+
+
+def _nanoseconds(match: re.Match[str], digits: int) -> int | None:
+    days = parse_date(match[1])
+    time = 0 if match[2] is None else _time_of_day(match[2], match[3] or "", digits)
+    return None if days is None or time is None else days * DAY_NS + time
+
+
+def parse_time(text: str) -> int | None:
+    """Nanoseconds since midnight."""
+    match = re.fullmatch(r"([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,6}))?", text)
+    return None if match is None else _time_of_day(match[1], match[2] or "", 6)
+
+
+def _time_of_day(clock: str, fraction: str, digits: int) -> int | None:
+    hours, minutes, seconds = (int(part) for part in clock.split(":"))
+    if hours > 23 or minutes > 59 or seconds > 59 or len(fraction) > digits:
+        return None
+    return (hours * 3600 + minutes * 60 + seconds) * 10**9 + int(fraction.ljust(9, "0"))
+
+
+def parse_uuid(text: str) -> bytes | None:
+    """The 16 bytes of a UUID in its usual form."""
+    return uuid.UUID(text).bytes if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text) else None
+
+
+def parse_bytes(text: str) -> bytes | None:
+    """DuckDB's text form of a BLOB: ASCII, other bytes as \\xAA."""
+    if not re.fullmatch(r"(?:\\x[0-9a-fA-F]{2}|[ -\[\]-~])*", text):
+        return None
+    return re.sub(rb"\\x(..)", lambda m: bytes.fromhex(m[1].decode()), text.encode())
+
+
+def double(value: int | float | Decimal) -> float | None:
+    """The DOUBLE that engines make of a number; None if they may round differently."""
+    if isinstance(value, float):
+        return value
+    # Up to 15 digits, number and power of ten are exact doubles, so that the one division rounds once.
+    return float(value) if _is_short(value, digits=15, power=22) else None
+
+
+def float32(value: int | float | Decimal) -> float | None:
+    """The FLOAT that engines make of a number; None if they may round differently, or it is too large."""
+    nearest = nearest_float32(value)
+    if nearest is None or isinstance(value, float):
+        return nearest
+    # Up to 7 digits, number and power of ten are exact floats; rounding is left out altogether.
+    return nearest if nearest == value and _is_short(value, digits=7, power=10) else None
+
+
+def parse_float32(text: str) -> float | None:
+    """The FLOAT that a text stands for; None if engines may round differently."""
+    number = parse_float(text)
+    if number is None or not math.isfinite(number):
+        return number
+    nearest = nearest_float32(number)
+    return nearest if nearest is not None and Fraction(Decimal(text)) == Fraction(nearest) else None
+
+
+def nearest_float32(value: int | float | Decimal) -> float | None:
+    """A 32-bit float that is nearest, but for double rounding; None on overflow."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return None
+
+
+def _is_short(value: int | Decimal, *, digits: int, power: int) -> bool:
+    parts = Decimal(value).as_tuple()
+    return len(parts.digits) <= digits and isinstance(parts.exponent, int) and abs(parts.exponent) <= power
+
+
+def _minus(value: int | float | Decimal) -> int | float | Decimal:
+    # Arithmetic on Decimal rounds to the context's precision.
+    return value.copy_negate() if isinstance(value, Decimal) else -value
+
+
+def scaled_decimal(unscaled: int, scale: int) -> Decimal:
+    """`unscaled` / 10^`scale`, exactly, whatever the decimal context."""
+    return Decimal((int(unscaled < 0), tuple(int(d) for d in str(abs(unscaled))), -scale))

@@ -1,0 +1,1 @@
+"""A second planner and engine, in plain Python: slow, obviously right, sharing nothing with what they judge."""

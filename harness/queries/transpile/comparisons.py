@@ -1,0 +1,158 @@
+"""Comparisons, IN, BETWEEN, LIKE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from harness.filters.literals import Kind
+from harness.model.schema import (
+    FloatType,
+    GeographyType,
+    GeometryType,
+    ListType,
+    MapType,
+    StructType,
+    Type,
+    UnknownType,
+    UuidType,
+    VariantType,
+)
+from harness.queries.transpile import spark_text
+from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.values import BOOLEAN, TEXT, Typed, alike
+
+if TYPE_CHECKING:
+    from harness.queries.transpile.expressions import Expressions
+
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.NullSafeNEQ: "<=>",
+}
+_EQUALITY = ("=", "<>", "<=>")
+
+
+def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
+    """The condition; None if the node is no comparison. Raises UnsupportedError."""
+    match node:
+        case _ if type(node) in _OPERATORS:
+            left, right = (_as_text(expressions.translate(n)) for n in (node.this, node.expression))
+            sql = _compared(node, _OPERATORS[type(node)], left, right)
+            return Typed(f"(NOT {sql})" if isinstance(node, exp.NullSafeNEQ) else sql, BOOLEAN)
+        case exp.Is():
+            return Typed(_is(expressions, node), BOOLEAN)
+        case exp.In():
+            return Typed(_in(expressions, node), BOOLEAN)
+        case exp.Between() if not node.args.get("symmetric"):
+            parts = [_as_text(expressions.translate(n)) for n in (node.this, node.args["low"], node.args["high"])]
+            (subject, low, high), type_ = alike(parts, "BETWEEN")
+            _check_ordered(node, type_)
+            return Typed(f"({_whole(subject, type_)} BETWEEN {low} AND {high})", BOOLEAN)
+        case exp.Like():
+            return Typed(_like(expressions, node, None), BOOLEAN)
+        case exp.Escape() if isinstance(node.this, exp.Like):
+            sql = _like(expressions, node.this, node.expression)
+            return Typed(f"(NOT {sql})" if node.this.args.get("negate") else sql, BOOLEAN)
+        case exp.IsNan():
+            value = expressions.translate(node.this)
+            if not isinstance(value.type, FloatType):
+                raise refused(node, f"isnan of {value.type}")
+            nan = spark_text.literal(float("nan"), value.type)
+            return Typed(f"({_whole(value.sql, value.type)} = {nan})", BOOLEAN)
+        case _:
+            return None
+
+
+def _as_text(value: Typed) -> Typed:
+    """A variant as the JSON text by which it travels on either engine: harness wrote the text, not they."""
+    return Typed(value.sql, TEXT, value.literal) if isinstance(value.type, VariantType) else value
+
+
+def _compared(node: exp.Expr, operator: str, left: Typed, right: Typed) -> str:
+    (a, b), type_ = alike((left, right), operator)
+    _check_comparable(node, type_)
+    if operator not in _EQUALITY:
+        _check_ordered(node, type_)
+    a, b = (text if v.literal is not None else _whole(text, type_) for v, text in ((left, a), (right, b)))
+    return f"({a} {operator} {b})"
+
+
+def _whole(sql: str, type_: Type) -> str:
+    """Keeps Spark from holding floats against statistics of Parquet files, which do not count NaN."""
+    return f"NANVL({sql}, {spark_text.literal(float('nan'), type_)})" if isinstance(type_, FloatType) else sql
+
+
+def _check_comparable(node: exp.Expr, type_: Type) -> None:
+    nested = (ListType, StructType, MapType, VariantType, GeometryType, GeographyType)
+    if isinstance(type_, nested):
+        raise refused(node, f"a comparison of {type_}")
+
+
+def _check_ordered(node: exp.Expr, type_: Type) -> None:
+    _check_comparable(node, type_)
+    if isinstance(type_, UuidType):
+        raise refused(node, "an order of uuid")
+
+
+def _is(expressions: Expressions, node: exp.Is) -> str:
+    value = node.expression
+    if isinstance(value, exp.Null):
+        return f"({expressions.translate(node.this).sql} IS NULL)"
+    if isinstance(value, exp.Boolean):
+        return f"({expressions.boolean(node.this)} <=> {'true' if value.this else 'false'})"
+    raise refused(node, "IS")
+
+
+def _in(expressions: Expressions, node: exp.In) -> str:
+    if any(node.args.get(key) for key in ("unnest", "field")):
+        raise refused(node, "IN")
+    query = node.args.get("query")
+    subject = expressions.translate(node.this)
+    if query is not None:
+        inner = query.this if isinstance(query, exp.Subquery) else query
+        if expressions.subquery is None or not isinstance(inner, exp.Query):
+            raise refused(node, "a subquery")
+        sql, types = expressions.subquery(inner)
+        if len(types) != 1 or str(types[0]) != str(subject.type) or isinstance(subject.type, FloatType):
+            raise refused(node, f"{subject.type} IN a query of {', '.join(map(str, types))}")
+        return f"({subject.sql} IN ({sql}))"
+    texts, type_ = alike([_as_text(v) for v in (subject, *map(expressions.translate, node.expressions))], "IN")
+    _check_comparable(node, type_)
+    if isinstance(type_, FloatType):
+        # Spark looks for long lists in a set, where -0.0 is not 0.0.
+        return f"({' OR '.join(f'{_whole(texts[0], type_)} = {item}' for item in texts[1:])})"
+    return f"({texts[0]} IN ({', '.join(texts[1:])}))"
+
+
+def _like(expressions: Expressions, node: exp.Like, escape: exp.Expr | None) -> str:
+    subject, pattern = _as_text(expressions.translate(node.this)), expressions.translate(node.expression)
+    if isinstance(pattern.type, UnknownType):
+        return "CAST(NULL AS BOOLEAN)"
+    if subject.type != TEXT or pattern.literal is None or pattern.literal.kind is not Kind.STRING:
+        raise refused(node, "LIKE with a pattern that is no literal")
+    like = _pattern(node, str(pattern.literal.value), escape)
+    return f"({subject.sql} LIKE {spark_text.text(like)})"
+
+
+def _pattern(node: exp.Like, pattern: str, escape: exp.Expr | None) -> str:
+    """The pattern with Spark's escape, a backslash, in place of DuckDB's, which is none unless it is given."""
+    sign = escape.name if isinstance(escape, exp.Literal) else None
+    if escape is not None and (sign is None or len(sign) != 1):
+        raise refused(node, "this ESCAPE")
+    result, characters = "", iter(pattern)
+    for character in characters:
+        if character == sign:
+            character = next(characters, "")
+            if not character:
+                raise refused(node, "a pattern that ends with its escape")
+            result += f"\\{character}" if character in "%_\\" else character
+        else:
+            result += "\\\\" if character == "\\" else character
+    return result

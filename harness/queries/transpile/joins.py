@@ -1,0 +1,75 @@
+"""Joins. The columns of USING are spelled out: which side a key comes from is not left to Spark."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from harness.model.schema import Type
+from harness.queries.transpile.expressions import Expressions
+from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.scopes import Scope, Source
+from harness.queries.transpile.values import Typed
+
+_SIDES = {"": "INNER", "LEFT": "LEFT OUTER", "RIGHT": "RIGHT OUTER", "FULL": "FULL OUTER"}
+
+
+def join(node: exp.Join, sql: str, source: Source, scope: Scope, expressions: Expressions) -> str:
+    """A join as text; `scope` gains what queries may name after it. Raises UnsupportedError."""
+    side, kind = node.side, node.kind
+    if node.method or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI") or side not in _SIDES:
+        raise refused(node, f"a {' '.join(filter(None, (node.method, side, kind)))} JOIN")
+    if kind in ("SEMI", "ANTI"):
+        return _filtering(node, kind, sql, source, scope, expressions)
+    using = node.args.get("using")
+    merged = _keys(node, source, scope) if using else {}
+    left = dict(scope.merged)
+    scope.sources.append(source)
+    if merged:
+        condition = " AND ".join(f"{a.sql} = {b.sql}" for a, b in merged.values())
+        scope.merged = {**left, **{name: _merged(side, a, b) for name, (a, b) in merged.items()}}
+        return f" {_SIDES[side]} JOIN {sql} ON {condition}"
+    on = node.args.get("on")
+    if on is None:
+        if side:
+            raise refused(node, "an outer join without a condition")
+        return f" CROSS JOIN {sql}"
+    return f" {_SIDES[side]} JOIN {sql} ON {expressions.boolean(on)}"
+
+
+def _filtering(node: exp.Join, kind: str, sql: str, source: Source, scope: Scope, expressions: Expressions) -> str:
+    """A semi or anti join: its table cannot be named after it."""
+    if node.args.get("using"):
+        keys = _keys(node, source, scope)
+        condition = " AND ".join(f"{a.sql} = {b.sql}" for a, b in keys.values())
+    elif node.args.get("on") is not None:
+        scope.sources.append(source)
+        condition = expressions.boolean(node.args["on"])
+        scope.sources.remove(source)
+    else:
+        raise refused(node, f"a {kind} JOIN without a condition")
+    return f" LEFT {kind} JOIN {sql} ON {condition}"
+
+
+def _keys(node: exp.Join, source: Source, scope: Scope) -> dict[str, tuple[Typed, Typed]]:
+    """The columns that USING compares, left and right, by name in lower case."""
+    found = {}
+    for identifier in node.args["using"]:
+        left, right = scope.unqualified(identifier.name), source.named(identifier.name)
+        if left is None or len(right) != 1 or not _same(left.type, right[0].type):
+            raise refused(node, f"USING ({identifier.name}) of columns of different types")
+        found[identifier.name.casefold()] = (left, source.column(right[0]))
+    return found
+
+
+def _same(left: Type, right: Type) -> bool:
+    return str(left) == str(right)
+
+
+def _merged(side: str, left: Typed, right: Typed) -> Typed:
+    match side:
+        case "RIGHT":
+            return right
+        case "FULL":
+            return Typed(f"COALESCE({left.sql}, {right.sql})", left.type)
+        case _:
+            return left

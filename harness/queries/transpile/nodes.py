@@ -1,0 +1,55 @@
+"""Which parsed nodes this package may look at: none that is taken for another, none with an argument it overlooks.
+
+A class of sqlglot's alone does not say what a node means. `concat_ws` is a subclass of `Concat`, and `min(x, 2)`, a
+list of two values, is a `Min` with one argument more.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from harness.filters.sql_nodes import general_form
+from harness.queries.transpile.refusal import refused
+
+_KNOWN_FORMS: frozenset[type[exp.Expr]] = frozenset(
+    {
+        exp.ConcatWs,  # `functions` tells it from Concat
+        exp.TryCast,  # `literals` sees through it where it cannot fail; `expressions` refuses it elsewhere
+    }
+)
+_ARGUMENTS = {"this", "expression", "expressions"}
+_MORE_ARGUMENTS: dict[type[exp.Expr], set[str]] = {
+    exp.Case: {"ifs", "default"},
+    exp.Cast: {"to", "format", "default"},
+    exp.Concat: {"safe", "coalesce"},
+    exp.ConcatWs: {"safe", "coalesce"},
+    exp.Count: {"big_int"},
+    exp.DateDiff: {"unit", "date_part_boundary"},
+    exp.DateTrunc: {"unit"},
+    exp.Greatest: {"ignore_nulls"},
+    exp.If: {"true", "false"},
+    exp.Lag: {"offset", "default"},
+    exp.Lead: {"offset", "default"},
+    exp.Least: {"ignore_nulls"},
+    exp.Round: {"decimals"},
+    exp.StrPosition: {"substr", "position", "occurrence"},
+    exp.Substring: {"start", "length"},
+    exp.TimestampTrunc: {"unit"},
+    exp.Trim: {"position"},
+    exp.TryCast: {"to", "safe"},
+}
+_NO_ARGUMENTS = (exp.RowNumber, exp.Rank, exp.DenseRank)
+
+
+def check(statement: exp.Expr) -> None:
+    """Refuses what the rest of the package would take for something else. Raises UnsupportedError."""
+    for node in statement.walk():
+        kind = type(node)
+        if kind not in _KNOWN_FORMS and general_form(kind) is not None:
+            raise refused(node)
+        if not isinstance(node, exp.Func):
+            continue
+        known = set() if kind in _NO_ARGUMENTS else _ARGUMENTS | _MORE_ARGUMENTS.get(kind, set())
+        overlooked = [name for name, value in node.args.items() if value and name not in known]
+        if overlooked:
+            raise refused(node, f"{kind.__name__} with {overlooked[0]}")

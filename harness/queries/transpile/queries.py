@@ -1,0 +1,381 @@
+"""Whole queries: SELECT with its clauses, set operations, WITH. All names in the result are made up, and unique."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+
+from harness.errors import RequestError, UnsupportedError
+from harness.filters.parse import reason
+from harness.model.schema import Type
+from harness.queries.transpile import spark_text
+from harness.queries.transpile.aggregates import direction, ordered
+from harness.queries.transpile.expressions import Expressions
+from harness.queries.transpile.joins import join
+from harness.queries.transpile.nodes import check
+from harness.queries.transpile.order_limit import by_output, limits, order_by, output_of, place_of
+from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.scopes import Output, Scope, Source, expanded, of_table
+from harness.queries.transpile.values import Typed, common_type, type_name
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query in Spark's SQL.
+
+    sql: its columns are called `c0`, `c1`, ...
+    names: what DuckDB calls the columns, where the query itself says it; None: DuckDB makes a name from the expression.
+    types: what the columns are on DuckDB, which may travel in other types on Spark.
+    """
+
+    sql: str
+    names: tuple[str | None, ...]
+    types: tuple[Type, ...]
+
+
+def query(text: str, tables: Mapping[str, Mapping[str, Type]]) -> Query:
+    """A query in DuckDB's dialect as one of Spark's, that gives the same rows under ANSI, in UTC.
+
+    Args:
+        text: a query that DuckDB accepts over these tables.
+        tables: by name the columns of each, by name.
+
+    Raises:
+        UnsupportedError: a part that may mean different things on the two engines, or a table that is not among
+            `tables`; the message names it.
+        RequestError: the text is no SQL, or nested too deeply.
+    """
+    statement = _parsed(text)
+    try:
+        lowered = _Queries({name.casefold(): (name, columns) for name, columns in tables.items()}).query(
+            statement, Scope()
+        )
+    except RecursionError:
+        raise RequestError("The query is nested too deeply. Split it with WITH, or use IN for long lists.") from None
+    return Query(lowered.sql, tuple(c.name for c in lowered.columns), tuple(c.type for c in lowered.columns))
+
+
+def _parsed(text: str) -> exp.Expr:
+    try:
+        parsed = Dialect.get_or_raise("duckdb").parse(text)
+    except SqlglotError as error:
+        raise RequestError(f"Cannot parse the query as duckdb SQL: {reason(error)}.") from error
+    statement = parsed[0] if len(parsed) == 1 else None
+    if statement is None:
+        raise RequestError(f"Expected one query, got {len(parsed)} statements. Run them one by one.")
+    check(statement)
+    return statement
+
+
+@dataclass(frozen=True, slots=True)
+class _Lowered:
+    """A query, and its columns; these are called `c0`, `c1`, ... on Spark."""
+
+    sql: str
+    columns: tuple[Output, ...]
+
+
+_SELECT_PARTS = {
+    "expressions",
+    "from_",
+    "joins",
+    "where",
+    "group",
+    "having",
+    "qualify",
+    "distinct",
+    "order",
+    "limit",
+    "offset",
+    "with_",
+}
+_SET_PARTS = {"this", "expression", "distinct", "order", "limit", "offset", "with_"}
+_SET_WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
+
+
+class _Queries:
+    """Lowers queries over bound tables, given by name in lower case."""
+
+    def __init__(self, tables: Mapping[str, tuple[str, Mapping[str, Type]]]) -> None:
+        self._tables = tables
+        self._numbers = itertools.count()
+
+    def query(self, node: exp.Expr, around: Scope) -> _Lowered:
+        """A query. `around`: the names that it may use besides those of its own tables."""
+        match node:
+            case exp.Subquery() if not node.args.get("joins") and not node.args.get("pivots"):
+                inner = self._with(node, around)
+                lowered = self.query(node.this, inner[1])
+                return self._ended(node, inner[0], f"({lowered.sql})", lowered.columns)
+            case exp.Select():
+                _check_parts(node, _SELECT_PARTS)
+                return self._select(node, around)
+            case exp.Union() | exp.Intersect() | exp.Except():
+                _check_parts(node, _SET_PARTS)
+                return self._set_operation(node, around)
+            case _:
+                raise refused(node)
+
+    # WITH, and what follows a query.
+
+    def _with(self, node: exp.Expr, around: Scope) -> tuple[str, Scope]:
+        """The WITH clause, and the names under it."""
+        clause = node.args.get("with_")
+        if clause is None:
+            return "", around
+        if clause.args.get("recursive"):
+            raise refused(clause, "WITH RECURSIVE")
+        inner = Scope(ctes=dict(around.ctes), outer=around)
+        parts = []
+        for cte in clause.expressions:
+            lowered = self.query(cte.this, Scope(ctes=inner.ctes))
+            name = spark_text.name(f"w{next(self._numbers)}")
+            columns = _renamed(lowered.columns, cte)
+            inner.ctes = {**inner.ctes, cte.alias.casefold(): (name, columns)}
+            parts.append(f"{name} AS ({lowered.sql})")
+        return f"WITH {', '.join(parts)} ", inner
+
+    def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> _Lowered:
+        """A query whose ORDER BY sees its columns only."""
+        order = node.args.get("order")
+        items = [] if order is None else [by_output(item, columns) for item in order.expressions]
+        return _Lowered(f"{start}{body}{order_by(items)}{limits(node)}", columns)
+
+    # SELECT.
+
+    def _select(self, node: exp.Select, around: Scope) -> _Lowered:
+        start, around = self._with(node, around)
+        scope = Scope(ctes=around.ctes, outer=around)
+        source = self._from(node, scope)
+        scope.aliases = _aliases(node)
+        expressions = self._expressions(scope)
+        outputs = [o for e in node.expressions for o in _projected(e, scope, expressions)]
+        columns = tuple(Output(name, v.type, f"c{i}") for i, (name, v) in enumerate(outputs))
+        qualify = node.args.get("qualify")
+        shown = [f"{v.sql} AS c{i}" for i, (_, v) in enumerate(outputs)]
+        if qualify is not None:
+            _check_shadows(qualify, scope)
+            shown.append(f"{expressions.boolean(qualify.this)} AS q")
+        if node.args.get("where") is not None:
+            source += f" WHERE {expressions.boolean(node.args['where'].this)}"
+        source += self._grouping(node, scope, expressions, [v for _, v in outputs])
+        distinct = _distinct(node)
+        if qualify is None:
+            items = self._ordering(node, scope, expressions, outputs, columns)
+            return _Lowered(
+                f"{start}SELECT {distinct}{', '.join(shown)}{source}{order_by(items)}{limits(node)}", columns
+            )
+        inner = f"SELECT {', '.join(shown)}{source}"
+        names = ", ".join(c.sql for c in columns)
+        return self._ended(node, start, f"SELECT {distinct}{names} FROM ({inner}) WHERE q", columns)
+
+    def _expressions(self, scope: Scope) -> Expressions:
+        pending: set[int] = set()
+
+        def alias(node: exp.Expr) -> Typed:
+            if id(node) in pending:
+                raise refused(node, "an alias that is made of itself")
+            pending.add(id(node))
+            try:
+                return expressions.translate(node)
+            finally:
+                pending.discard(id(node))
+
+        def subquery(node: exp.Query) -> tuple[str, tuple[Type, ...]]:
+            lowered = self.query(node, scope)
+            return lowered.sql, tuple(c.type for c in lowered.columns)
+
+        expressions = Expressions(lambda path: scope.resolve(path, alias), subquery)
+        return expressions
+
+    def _from(self, node: exp.Select, scope: Scope) -> str:
+        clause = node.args.get("from_")
+        if clause is None:
+            return ""
+        first = clause.this
+        # `FROM a JOIN b SELECT ...` is parsed with the joins inside the first table.
+        joins = [*(first.args.get("joins") or ()), *(node.args.get("joins") or ())]
+        sql, source = self._source(first, scope)
+        scope.sources.append(source)
+        expressions = self._expressions(scope)
+        text = f" FROM {sql}"
+        for item in joins:
+            if item.this.args.get("joins"):
+                raise refused(item, "a join inside a join")
+            sql, source = self._source(item.this, scope)
+            text += join(item, sql, source, scope, expressions)
+        return text
+
+    def _source(self, node: exp.Expr, scope: Scope) -> tuple[str, Source]:
+        alias = f"t{next(self._numbers)}"
+        if any(node.args.get(key) for key in ("sample", "pivots", "laterals", "when", "version", "hints", "only")):
+            raise refused(node)
+        name = str(node.alias_or_name)
+        match node:
+            case exp.Table() if isinstance(node.this, exp.Identifier) and not node.args.get("db"):
+                sql, columns = self._relation(node.name, scope)
+            case exp.Subquery() if isinstance(node.this, exp.Query):
+                # A subquery in FROM sees the queries around this one, and the tables beside it only as LATERAL.
+                around = scope.outer or Scope()
+                start, inner = self._with(node, around)
+                lowered = self.query(node.this, inner)
+                sql, columns = f"({start}{lowered.sql})", lowered.columns
+            case _:
+                raise refused(node)
+        return f"{sql} AS {alias}", Source(name, alias, _renamed(columns, node))
+
+    def _relation(self, name: str, scope: Scope) -> tuple[str, tuple[Output, ...]]:
+        found = scope.ctes.get(name.casefold())
+        if found is not None:
+            return found
+        if name.casefold() not in self._tables:
+            raise UnsupportedError(
+                f"Cannot read {name} on Spark: it is none of the given tables, and views of a session are not seen"
+            )
+        bound, fields = self._tables[name.casefold()]
+        return spark_text.name(bound), of_table(fields)
+
+    def _grouping(self, node: exp.Select, scope: Scope, expressions: Expressions, outputs: list[Typed]) -> str:
+        group, having = node.args.get("group"), node.args.get("having")
+        text = ""
+        if group is not None:
+            if any(value for key, value in group.args.items() if key not in ("all", "expressions")):
+                raise refused(group)
+            _check_shadows(group, scope)
+            keys = _all_keys(node, scope, expressions) if group.args.get("all") else list(group.expressions)
+            texts = [k.sql if isinstance(k, Typed) else _key(k, expressions, outputs) for k in keys]
+            text = f" GROUP BY {', '.join(dict.fromkeys(texts))}" if texts else ""
+        if having is not None:
+            _check_shadows(having, scope)
+            text += f" HAVING {expressions.boolean(having.this)}"
+        return text
+
+    def _ordering(
+        self,
+        node: exp.Select,
+        scope: Scope,
+        expressions: Expressions,
+        outputs: list[tuple[str | None, Typed]],
+        columns: tuple[Output, ...],
+    ) -> list[str]:
+        order = node.args.get("order")
+        items = []
+        for item in order.expressions if order is not None else ():
+            output = output_of(item, columns)
+            if output is not None:
+                items.append(by_output(item, columns))
+                continue
+            _check_shadows(item, scope)
+            value = expressions.translate(item.this)
+            same = next((c.sql for c, (_, v) in zip(columns, outputs, strict=True) if v.sql == value.sql), None)
+            text = ordered(expressions, item)
+            items.append(text if same is None else f"{same}{direction(item)}")
+        return items
+
+    # UNION, INTERSECT, EXCEPT.
+
+    def _set_operation(self, node: exp.SetOperation, around: Scope) -> _Lowered:
+        start, around = self._with(node, around)
+        left, right = self.query(node.this, around), self.query(node.expression, around)
+        if len(left.columns) != len(right.columns):
+            raise refused(node, "a set operation of different numbers of columns")
+        word = _SET_WORDS[type(node)]
+        types = [
+            common_type([Typed("", a.type), Typed("", b.type)], word)
+            for a, b in zip(left.columns, right.columns, strict=True)
+        ]
+        columns = tuple(Output(c.name, t, c.sql) for c, t in zip(left.columns, types, strict=True))
+        sides = [_as_types(side, types) for side in (left, right)]
+        all_ = "" if node.args.get("distinct") else " ALL"
+        return self._ended(node, start, f"SELECT * FROM (({sides[0]}) {word}{all_} ({sides[1]}))", columns)
+
+
+def _check_parts(node: exp.Expr, known: set[str]) -> None:
+    for key, value in node.args.items():
+        if value and key not in known:
+            raise refused(node, f"{key.strip('_').upper().replace('_', ' ')}")
+
+
+def _renamed(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
+    """The columns of a source under the names that its alias gives them."""
+    alias = node.args.get("alias")
+    names = [c.name for c in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    renamed = [Output(name, c.type, c.sql) for name, c in zip(names, columns, strict=False)]
+    return (*renamed, *columns[len(renamed) :])
+
+
+def _projected(node: exp.Expr, scope: Scope, expressions: Expressions) -> list[tuple[str | None, Typed]]:
+    if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+        return expanded(node, scope)
+    if isinstance(node, exp.Alias):
+        return [(node.alias, expressions.translate(node.this))]
+    name = node.name if isinstance(node, exp.Column) else None
+    return [(name, expressions.translate(node))]
+
+
+def _aliases(node: exp.Select) -> dict[str, exp.Expr]:
+    """The expressions that have a name of their own, by name in lower case."""
+    named = [(e.alias.casefold(), e.this) for e in node.expressions if isinstance(e, exp.Alias)]
+    names = [name for name, _ in named]
+    return {name: expression for name, expression in named if names.count(name) == 1}
+
+
+def _distinct(node: exp.Select) -> str:
+    distinct = node.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is not None:
+        raise refused(node, "DISTINCT ON")
+    return "" if distinct is None else "DISTINCT "
+
+
+def _check_shadows(node: exp.Expr, scope: Scope) -> None:
+    """Refuses names that are a column and another expression of the projection: engines choose differently."""
+    for column in node.find_all(exp.Column):
+        if len(column.parts) == 1 and scope.shadowed(column.name):
+            raise refused(node, f"{column.name}, which is both a column and another expression of SELECT,")
+
+
+def _key(node: exp.Expr, expressions: Expressions, outputs: list[Typed]) -> str:
+    """An expression of GROUP BY, or the projection that a number there stands for."""
+    place = place_of(node)
+    if place is None:
+        return _no_ordinal(expressions.translate(node))
+    if not 1 <= place <= len(outputs):
+        raise refused(node, "a number in GROUP BY")
+    return _no_ordinal(outputs[place - 1])
+
+
+def _no_ordinal(value: Typed) -> str:
+    """A constant that Spark cannot take for the number of a column."""
+    return value.sql if value.literal is None else f"CAST({value.sql} AS {type_name(value.type)})"
+
+
+def _all_keys(node: exp.Select, scope: Scope, expressions: Expressions) -> list[exp.Expr | Typed]:
+    """What GROUP BY ALL groups by: every expression of the projection without an aggregate."""
+    keys: list[exp.Expr | Typed] = []
+    for item in node.expressions:
+        if item.find(exp.Window, exp.Query) is not None:
+            raise refused(item, "GROUP BY ALL with a window function or a subquery")
+        if not any(_aggregates(item)):
+            keys += [Typed(_no_ordinal(v), v.type) for _, v in _projected(item, scope, expressions)]
+    return keys
+
+
+def _aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
+    for inner in node.walk():
+        if isinstance(inner, exp.AggFunc) or (isinstance(inner, exp.Anonymous) and inner.name.lower() == "count_star"):
+            yield inner
+
+
+def _as_types(side: _Lowered, types: list[Type]) -> str:
+    if all(str(c.type) == str(t) for c, t in zip(side.columns, types, strict=True)):
+        return side.sql
+    parts = [
+        c.sql if str(c.type) == str(t) else f"CAST({c.sql} AS {type_name(t)}) AS {c.sql}"
+        for c, t in zip(side.columns, types, strict=True)
+    ]
+    return f"SELECT {', '.join(parts)} FROM ({side.sql})"

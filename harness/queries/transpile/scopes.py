@@ -1,0 +1,162 @@
+"""What names mean in one SELECT: columns of its sources, its own aliases, and the names of the queries around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from harness.errors import UnsupportedError
+from harness.model.schema import StructType, Type
+from harness.queries.transpile import spark_text
+from harness.queries.transpile.expressions import member
+from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.values import Typed
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of a relation. `name`: what queries call it, None if nothing does; `sql`: what Spark calls it."""
+
+    name: str | None
+    type: Type
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A relation in FROM. `name`: what the query calls it; `alias`: what Spark does, unique in the query."""
+
+    name: str
+    alias: str
+    columns: tuple[Output, ...]
+
+    def column(self, column: Output) -> Typed:
+        """One of its columns."""
+        return Typed(f"{self.alias}.{column.sql}", column.type)
+
+    def named(self, name: str) -> list[Output]:
+        """Its columns of a name; spelling of case means nothing."""
+        return [c for c in self.columns if c.name is not None and c.name.casefold() == name.casefold()]
+
+
+@dataclass(slots=True, kw_only=True)
+class Scope:
+    """The names of one SELECT.
+
+    sources: what is in FROM so far, from the left.
+    merged: columns that USING made one, by name in lower case.
+    aliases: expressions of the projection by name in lower case.
+    ctes: relations that WITH defines here or around, by name in lower case.
+    outer: the query around; None: there is none, or it may not be used.
+    """
+
+    sources: list[Source] = field(default_factory=list)
+    merged: dict[str, Typed] = field(default_factory=dict)
+    aliases: dict[str, exp.Expr] = field(default_factory=dict)
+    ctes: dict[str, tuple[str, tuple[Output, ...]]] = field(default_factory=dict)
+    outer: Scope | None = None
+
+    def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], Typed]) -> Typed:
+        """What a path of names stands for.
+
+        Args:
+            lower: lowers an expression of the projection, for an alias.
+
+        Raises:
+            UnsupportedError: it stands for nothing that is known here, or for more than one thing.
+        """
+        found = self._column(path)
+        if found is None and path[0].casefold() in self.aliases:
+            found = _members(lower(self.aliases[path[0].casefold()]), path[1:])
+        around = self.outer
+        while found is None and around is not None:
+            found, around = around._column(path), around.outer
+        if found is not None:
+            return found
+        raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} names no column of a bound table")
+
+    def unqualified(self, name: str) -> Typed | None:
+        """The column that a name alone stands for in FROM; None if there is none."""
+        if name.casefold() in self.merged:
+            return self.merged[name.casefold()]
+        found = [source.column(c) for source in self.sources for c in source.named(name)]
+        if len(found) > 1:
+            raise UnsupportedError(f"Cannot run the query on Spark: {name} may be a column of several of its tables")
+        return found[0] if found else None
+
+    def shadowed(self, name: str) -> bool:
+        """Whether a name is a column of FROM and of the projection, and not the same one."""
+        alias = self.aliases.get(name.casefold())
+        if alias is None or not self._has(name):
+            return False
+        return not isinstance(alias, exp.Column) or alias.name.casefold() != name.casefold()
+
+    def _has(self, name: str) -> bool:
+        return name.casefold() in self.merged or any(source.named(name) for source in self.sources)
+
+    def _column(self, path: tuple[str, ...]) -> Typed | None:
+        qualified = self._qualified(path)
+        if qualified is None:
+            base = self.unqualified(path[0])
+            return None if base is None else _members(base, path[1:])
+        if any(isinstance(c.type, StructType) for source in self.sources for c in source.named(path[0])):
+            raise UnsupportedError(f"Cannot run the query on Spark: {path[0]} is both a table and a struct in one")
+        return qualified
+
+    def _qualified(self, path: tuple[str, ...]) -> Typed | None:
+        if len(path) < 2:
+            return None
+        found = [
+            source.column(c)
+            for source in self.sources
+            if source.name.casefold() == path[0].casefold()
+            for c in source.named(path[1])
+        ]
+        if len(found) > 1:
+            raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} may be one of several columns")
+        return _members(found[0], path[2:]) if found else None
+
+
+def _members(base: Typed, names: Sequence[str]) -> Typed:
+    for name in names:
+        base = member(base, name, exp.column(name))
+    return base
+
+
+def expanded(node: exp.Expr, scope: Scope) -> list[tuple[str | None, Typed]]:
+    """The columns that a star stands for, in DuckDB's order: a column of USING once, where it is first."""
+    star = node.this if isinstance(node, exp.Column) else node
+    if any(value for key, value in star.args.items() if key not in ("except_",)):
+        raise refused(node, "this star")
+    left_out = {e.name.casefold() for e in star.args.get("except_") or ()}
+    if isinstance(node, exp.Column):
+        found = [
+            (c.name, s.column(c))
+            for s in scope.sources
+            if s.name.casefold() == node.table.casefold()
+            for c in s.columns
+        ]
+    else:
+        found = _all(scope)
+    return [(name, value) for name, value in found if name is None or name.casefold() not in left_out]
+
+
+def _all(scope: Scope) -> list[tuple[str | None, Typed]]:
+    found: list[tuple[str | None, Typed]] = []
+    seen: set[str] = set()
+    for source in scope.sources:
+        for column in source.columns:
+            key = (column.name or "").casefold()
+            if key not in scope.merged:
+                found.append((column.name, source.column(column)))
+            elif key not in seen:
+                found.append((column.name, scope.merged[key]))
+                seen.add(key)
+    return found
+
+
+def of_table(fields: Mapping[str, Type]) -> tuple[Output, ...]:
+    """The columns of a bound table."""
+    return tuple(Output(name, type_, spark_text.name(name)) for name, type_ in fields.items())

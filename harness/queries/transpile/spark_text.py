@@ -1,0 +1,149 @@
+"""Names, literals and types in Spark's SQL; types that Spark lacks are those that their values travel in there."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import uuid
+from decimal import Decimal
+from typing import Any
+
+from harness.errors import UnsupportedError
+from harness.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    VariantType,
+)
+
+
+def name(text: str) -> str:
+    """An identifier."""
+    return "`" + text.replace("`", "``") + "`"
+
+
+def text(value: str) -> str:
+    """A string literal. Everything unusual is escaped, so that neither the parser nor a log can take it wrongly."""
+    return "'" + "".join(_character(c) for c in value) + "'"
+
+
+def _character(character: str) -> str:
+    code = ord(character)
+    if character in "\\'":
+        return "\\" + character
+    if 32 <= code < 127:
+        return character
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def literal(value: Any, type_: Type) -> str:
+    """A value as internal values (`harness.model.schema`) as an expression of the type that its values travel in."""
+    if value is None:
+        return f"CAST(NULL AS {type_name(type_)})"
+    match type_:
+        case BooleanType():
+            return "true" if value else "false"
+        case IntegerType(bits=bits):
+            return integer(int(value), bits)
+        case FloatType(bits=bits):
+            return _floating(float(value), bits)
+        case DecimalType(precision=precision, scale=scale):
+            return f"CAST({Decimal(value):f}BD AS DECIMAL({precision}, {scale}))"
+        case DateType():
+            return f"DATE_FROM_UNIX_DATE({int(value)})"
+        case TimestampType(unit="us", utc=True):
+            return f"TIMESTAMP_MICROS({integer(value, 64)})"
+        case TimestampType(unit="us"):
+            return _wall_clock(int(value))
+        case TimestampType() | TimeType():
+            return integer(int(value), 64)
+        case StringType() | VariantType():
+            return text(value)
+        case UuidType():
+            return text(str(uuid.UUID(bytes=bytes(value))))
+        case FixedType() | BinaryType():
+            return f"X'{bytes(value).hex()}'"
+        case _:
+            raise UnsupportedError(f"Cannot write a value of type {type_} in Spark's SQL")
+
+
+def integer(value: int, bits: int) -> str:
+    """A whole number. The smallest ones cannot be written as the negative of a literal."""
+    suffix = {8: "Y", 16: "S", 32: "", 64: "L"}[bits]
+    if value == -(2 ** (bits - 1)):
+        return f"({integer(value + 1, bits)} - {integer(1, bits)})"
+    return f"{value}{suffix}" if value >= 0 else f"(-{-value}{suffix})"
+
+
+def _floating(value: float, bits: int) -> str:
+    suffix = "D" if bits == 64 else "F"
+    type_ = "DOUBLE" if bits == 64 else "FLOAT"
+    if math.isnan(value):
+        return f"CAST('NaN' AS {type_})"
+    if math.isinf(value):
+        return f"CAST('{'-' if value < 0 else ''}Infinity' AS {type_})"
+    # The shortest text that gives back the double gives back the float that it stands for, too.
+    return f"{value!r}{suffix}" if math.copysign(1.0, value) > 0 else f"(-{-value!r}{suffix})"
+
+
+def _wall_clock(micros: int) -> str:
+    try:
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=micros)
+    except OverflowError:
+        return f"CAST(TIMESTAMP_MICROS({integer(micros, 64)}) AS TIMESTAMP_NTZ)"
+    return f"TIMESTAMP_NTZ'{moment.isoformat(sep=' ')}'"
+
+
+_NAMES: dict[type[Any], str] = {
+    BooleanType: "BOOLEAN",
+    DateType: "DATE",
+    TimeType: "BIGINT",
+    StringType: "STRING",
+    VariantType: "STRING",
+    UuidType: "STRING",
+    FixedType: "BINARY",
+    BinaryType: "BINARY",
+    GeometryType: "BINARY",
+    GeographyType: "BINARY",
+    UnknownType: "INT",
+}
+
+
+def type_name(type_: Type) -> str:
+    """The Spark type in which values of a type travel."""
+    match type_:
+        case IntegerType(bits=bits):
+            return {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}[bits]
+        case FloatType(bits=bits):
+            return "DOUBLE" if bits == 64 else "FLOAT"
+        case DecimalType(precision=precision, scale=scale):
+            return f"DECIMAL({precision}, {scale})"
+        case TimestampType(unit="us", utc=utc):
+            return "TIMESTAMP" if utc else "TIMESTAMP_NTZ"
+        case TimestampType():
+            return "BIGINT"
+        case StructType(fields=fields):
+            return f"STRUCT<{', '.join(f'{name(f.name)}: {type_name(f.type)}' for f in fields)}>"
+        case ListType(element=element):
+            return f"ARRAY<{type_name(element.type)}>"
+        case MapType(key=key, value=value):
+            return f"MAP<{type_name(key.type)}, {type_name(value.type)}>"
+        case _ if type(type_) in _NAMES:
+            return _NAMES[type(type_)]
+        case _:
+            raise UnsupportedError(f"Cannot use values of type {type_} in Spark's SQL")

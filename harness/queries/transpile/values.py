@@ -1,0 +1,311 @@
+"""Expressions with their types, and how values of two types become values of one, as DuckDB would have it.
+
+Every change of type is written out as a CAST or done on the literal: Spark's own coercion decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from harness.errors import UnsupportedError
+from harness.filters.literals import (
+    Kind,
+    Literal,
+    double,
+    nearest_float32,
+    parse_bytes,
+    parse_date,
+    parse_decimal,
+    parse_float,
+    parse_instant,
+    parse_integer,
+    parse_time,
+    parse_timestamp,
+    parse_uuid,
+)
+from harness.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    OpaqueType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+)
+from harness.queries.transpile import spark_text
+
+HUGE = OpaqueType("hugeint")
+"""DuckDB's 128-bit integer; on Spark a DECIMAL(38, 0)."""
+INT, LONG, DOUBLE, BOOLEAN, TEXT, DATE = (
+    IntegerType(32),
+    IntegerType(64),
+    FloatType(64),
+    BooleanType(),
+    StringType(),
+    DateType(),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """An expression in Spark's SQL, with the type that it has in DuckDB.
+
+    literal: what it stands for, if it is one; a number or a text among literals takes the type of what is beside it.
+    """
+
+    sql: str
+    type: Type
+    literal: Literal | None = None
+
+
+def type_name(type_: Type) -> str:
+    """The Spark type for values of a type."""
+    return "DECIMAL(38, 0)" if type_ == HUGE else spark_text.type_name(type_)
+
+
+def of_literal(literal: Literal) -> Typed:
+    """A literal as it is when nothing beside it gives it a type."""
+    type_ = _own_type(literal)
+    if type_ == HUGE:
+        return Typed(f"CAST({literal.value} AS DECIMAL(38, 0))", HUGE, literal)
+    return Typed(_written(literal, type_, "a literal"), type_, literal)
+
+
+def _own_type(literal: Literal) -> Type:
+    value = literal.value
+    match literal.kind:
+        case Kind.NULL:
+            return UnknownType()
+        case Kind.INTEGER:
+            return next((t for t in (INT, LONG) if _fits(value, t.bits)), HUGE)
+        case Kind.DECIMAL:
+            _, digits, exponent = value.as_tuple()
+            scale = -exponent
+            return DecimalType(min(38, max(len(digits), scale + 1)), scale)
+        case Kind.FLOAT:
+            return FloatType(32)
+        case Kind.TIMESTAMP:
+            return TimestampType("us" if value % 1000 == 0 else "ns")
+        case Kind.INSTANT:
+            return TimestampType("us", utc=True)
+        case kind:
+            return _TYPES[kind]
+
+
+_TYPES: dict[Kind, Type] = {
+    Kind.BOOLEAN: BOOLEAN,
+    Kind.DOUBLE: DOUBLE,
+    Kind.STRING: TEXT,
+    Kind.DATE: DATE,
+    Kind.TIME: TimeType(),
+    Kind.UUID: UuidType(),
+    Kind.BYTES: BinaryType(),
+}
+
+
+def _fits(value: int, bits: int) -> bool:
+    return -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+
+
+# One type for several values.
+
+
+def common_type(values: Sequence[Typed], what: str) -> Type:
+    """The type that DuckDB gives to values that must share one.
+
+    Args:
+        what: the construct, for the message.
+
+    Raises:
+        UnsupportedError: it is not certain that both engines mean the same by it.
+    """
+    firm = [v.type for v in values if not _is_pliant(v)]
+    # A number among literals still widens, a text takes any type, a null too.
+    numbers = [v.type for v in values if _is_pliant(v) and _is_number(v.type)]
+    result: Type | None = firm[0] if firm else None
+    for type_ in (*firm[1:], *numbers):
+        if result is None or (type_ in numbers and isinstance(result, FloatType)):
+            result = result or type_
+            continue
+        result = _merged(result, type_)
+        if result is None:
+            listed = ", ".join(dict.fromkeys(str(v.type) for v in values))
+            raise UnsupportedError(f"Cannot run {what} of types {listed} on Spark as DuckDB does: cast to one type")
+    if result is not None:
+        return result
+    return TEXT if any(v.type == TEXT for v in values) else values[0].type
+
+
+def _is_pliant(value: Typed) -> bool:
+    kinds = (Kind.NULL, Kind.STRING, Kind.INTEGER, Kind.DECIMAL)
+    return isinstance(value.type, UnknownType) or (value.literal is not None and value.literal.kind in kinds)
+
+
+def _is_number(type_: Type) -> bool:
+    return isinstance(type_, IntegerType | DecimalType | FloatType) or str(type_) == str(HUGE)
+
+
+def _merged(left: Type, right: Type) -> Type | None:
+    if str(left) == str(right):
+        return left
+    match left, right:
+        case IntegerType(bits=a), IntegerType(bits=b):
+            return IntegerType(max(a, b))
+        case (OpaqueType(), IntegerType()) | (IntegerType(), OpaqueType()) if HUGE in (left, right):
+            return HUGE
+        case ((DecimalType() | IntegerType()), (DecimalType() | IntegerType())):
+            return _merged_decimal(as_decimal(left), as_decimal(right))
+        case FloatType(), FloatType():
+            return DOUBLE
+        case (FloatType(bits=64), other) | (other, FloatType(bits=64)) if _is_number(other):
+            return DOUBLE
+        case (DateType(), TimestampType(unit="us") as other) | (TimestampType(unit="us") as other, DateType()):
+            return other
+        case TimestampType(unit="us"), TimestampType(unit="us"):
+            return TimestampType("us", utc=True)
+        case ((BinaryType() | FixedType()), (BinaryType() | FixedType())):
+            return BinaryType()
+        case _:
+            return None
+
+
+def _merged_decimal(left: DecimalType, right: DecimalType) -> Type | None:
+    scale = max(left.scale, right.scale)
+    precision = max(left.precision - left.scale, right.precision - right.scale) + scale
+    return DecimalType(precision, scale) if precision <= 38 else None
+
+
+def as_decimal(type_: Type) -> DecimalType:
+    """The DECIMAL that holds a decimal's or an integer's values."""
+    match type_:
+        case IntegerType(bits=bits):
+            return DecimalType({8: 3, 16: 5, 32: 10, 64: 19}[bits], 0)
+        case DecimalType():
+            return type_
+        case _:
+            raise AssertionError(type_)
+
+
+def coerced(value: Typed, to: Type, what: str) -> str:
+    """The value as one of type `to`, which `common_type` gave.
+
+    Raises:
+        UnsupportedError: a literal that engines may read differently.
+    """
+    if value.literal is not None and to != HUGE:
+        return _written(value.literal, to, what)
+    if isinstance(value.type, UnknownType):
+        return f"CAST(NULL AS {type_name(to)})"
+    if type_name(value.type) == type_name(to) and str(value.type) == str(to):
+        return value.sql
+    if isinstance(value.type, BinaryType | FixedType) and isinstance(to, BinaryType | FixedType):
+        return value.sql
+    return f"CAST({value.sql} AS {type_name(to)})"
+
+
+def alike(values: Iterable[Typed], what: str) -> tuple[list[str], Type]:
+    """All values as ones of their common type, and that type. Raises UnsupportedError."""
+    listed = list(values)
+    type_ = common_type(listed, what)
+    return [coerced(v, type_, what) for v in listed], type_
+
+
+# Literals in the type that is asked for.
+
+
+def _written(literal: Literal, type_: Type, what: str) -> str:
+    if literal.kind is Kind.NULL:
+        return f"CAST(NULL AS {type_name(type_)})"
+    value = _stored(literal, type_)
+    if value is None:
+        raise UnsupportedError(
+            f"Cannot run {what} on Spark: engines may read {literal.value!r} as {type_} differently; "
+            "write it with all its digits, in a CAST to its type"
+        )
+    return spark_text.literal(value, type_)
+
+
+def _stored(literal: Literal, type_: Type) -> Any:
+    """The internal value of a literal as a value of a type; None where that is not certain, or not possible."""
+    kind, value = literal.kind, literal.value
+    is_text = kind is Kind.STRING
+    match type_:
+        case BooleanType():
+            return value if kind is Kind.BOOLEAN else None
+        case StringType():
+            return value if is_text else None
+        case IntegerType(bits=bits):
+            number = parse_integer(value) if is_text else value if kind is Kind.INTEGER else None
+            return number if number is not None and _fits(number, bits) else None
+        case DecimalType():
+            return _stored_decimal(literal, type_)
+        case FloatType(bits=bits):
+            return _stored_float(literal, bits)
+        case DateType():
+            return parse_date(value) if is_text else value if kind is Kind.DATE else None
+        case TimestampType():
+            return _stored_timestamp(literal, type_)
+        case TimeType(unit="us"):
+            nanos = parse_time(value) if is_text else value if kind is Kind.TIME else None
+            return None if nanos is None else nanos // 1000
+        case UuidType():
+            return parse_uuid(value) if is_text else value if kind is Kind.UUID else None
+        case BinaryType() | FixedType():
+            return parse_bytes(value) if is_text else value if kind is Kind.BYTES else None
+        case _:
+            return None
+
+
+def _stored_decimal(literal: Literal, type_: DecimalType) -> Decimal | None:
+    value = parse_decimal(literal.value) if literal.kind is Kind.STRING else literal.value
+    if value is None or literal.kind not in (Kind.STRING, Kind.INTEGER, Kind.DECIMAL):
+        return None
+    unscaled = Fraction(value) * 10**type_.scale
+    return Decimal(value) if unscaled.denominator == 1 and abs(unscaled) < 10**type_.precision else None
+
+
+def _stored_float(literal: Literal, bits: int) -> float | None:
+    value = literal.value
+    match literal.kind:
+        case Kind.STRING:
+            number = parse_float(value)
+            return number if number is None or bits == 64 or number != number else nearest_float32(number)
+        case Kind.FLOAT | Kind.DOUBLE:
+            return float(value)
+        case Kind.INTEGER | Kind.DECIMAL if bits == 64:
+            return double(value)
+        case Kind.INTEGER | Kind.DECIMAL:
+            digits = len(Decimal(value).as_tuple().digits)
+            return nearest_float32(value) if digits <= 7 and double(value) is not None else None
+        case _:
+            return None
+
+
+def _stored_timestamp(literal: Literal, type_: TimestampType) -> int | None:
+    digits = 9 if type_.unit == "ns" else 6
+    nanos: int | None
+    match literal.kind:
+        case Kind.DATE:
+            nanos = literal.value * 86_400_000_000_000
+        case Kind.TIMESTAMP | Kind.INSTANT:
+            nanos = literal.value
+        case Kind.STRING if type_.utc:
+            nanos = parse_instant(literal.value, digits=digits)
+        case Kind.STRING:
+            nanos = parse_timestamp(literal.value, digits=digits)
+        case _:
+            nanos = None
+    if nanos is None or type_.unit == "ns":
+        return nanos
+    return nanos // 1000 if type_.unit == "us" and nanos % 1000 == 0 else None

@@ -1,0 +1,1 @@
+"""Bytes by location: the gate that every file passes, and the stores that hold it."""

@@ -1,0 +1,1 @@
+"""Drawn tables and histories, and what must hold for each."""

@@ -1,0 +1,183 @@
+"""Edits of Delta documents and log files that no table operation makes: values by pointer, and damaged files.
+
+A pointer is keys and list indexes with `/` between them, `-` at its end appends; it leads through texts that hold JSON
+too: `3/add/stats/numRecords`, `1/metaData/schemaString/fields/0/name`. A key that holds a `/` spells it `~1`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.errors import RequestError
+from harness.testing.scenarios.arguments import Arguments
+from harness.writing.delta.files import set_time
+from harness.writing.delta.values import json_text
+from harness.writing.iceberg.files import corrupt, enclose, truncate
+
+
+def edit(document: Any, changes: Mapping[str, Any], removals: Sequence[str], place: str) -> None:
+    """Set values of a JSON document in place, then remove some, by pointers.
+
+    Raises:
+        RequestError: a pointer leads nowhere.
+    """
+    for pointer, value in changes.items():
+        _edit(document, _steps(pointer), value, f"{place}, pointer {pointer!r}")
+    for pointer in removals:
+        _edit(document, _steps(pointer), _GONE, f"{place}, pointer {pointer!r}")
+
+
+def edit_lines(path: Path, changes: Mapping[str, Any], removals: Sequence[str], place: str) -> None:
+    """Edit a file with a JSON document in each line, as a list of documents; its time stays."""
+    time_ns = path.stat().st_mtime_ns
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    edit(lines, changes, removals, place)
+    path.write_text("".join(f"{json_text(line)}\n" for line in lines), encoding="utf-8", newline="\n")
+    set_time(path, time_ns // 1_000_000)
+
+
+def damage(given: Arguments, root: Path, labels: Mapping[str, Path]) -> None:
+    """Do what a `break` says to files of a table.
+
+    delete: TARGET; truncate: TARGET, to: bytes (negative: so many less); corrupt: TARGET, at: offset, xor: bits;
+    copy: TARGET, to: PATH; write: PATH, text: TEXT; enclose: TARGET (a directory takes its place, with it inside).
+    For targets see `targets`; they stay as old as they were.
+
+    Raises:
+        RequestError: no file is meant, or what to do is unknown.
+    """
+    kinds = [kind for kind in _DAMAGE if given.has(kind)]
+    if len(kinds) != 1:
+        raise RequestError(f"Invalid {given.place}: give one of {', '.join(_DAMAGE)}")
+    (kind,) = kinds
+    subject = given.text(kind)
+    if kind == "write":
+        path = root / subject
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(given.text("text"), encoding="utf-8", newline="\n")
+        return
+    change = _change(kind, given, root)
+    for path in targets(subject, root, labels, given.place):
+        change(path)
+
+
+def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> list[Path]:
+    """The files that a text means: a label of a data file, `commit 3`, `checkpoint 3` (all its files), `sidecars`,
+    `compaction 1 3`, `checksum 3`, `last checkpoint`, `vectors`, or a pattern of paths below the table's directory.
+
+    Raises:
+        RequestError: there are none.
+    """
+    if text in labels:
+        return [labels[text]]
+    word, *numbers = text.split(" ")
+    digits = [f"{int(n):020d}" for n in numbers if n.isdigit()]
+    match word, digits:
+        case "commit", [version]:
+            pattern = f"_delta_log/{version}.json"
+        case "checkpoint", [version]:
+            pattern = f"_delta_log/{version}.checkpoint*"
+        case "compaction", [first, last]:
+            pattern = f"_delta_log/{first}.{last}.compacted.json"
+        case "checksum", [version]:
+            pattern = f"_delta_log/{version}.crc"
+        case "sidecars", []:
+            pattern = "_delta_log/_sidecars/*"
+        case "last", []:
+            pattern = "_delta_log/_last_checkpoint"
+        case "vectors", []:
+            pattern = "**/deletion_vector_*.bin"
+        case _:
+            pattern = text
+    found = sorted(p for p in root.glob(pattern) if p.is_file())
+    if not found:
+        names = ", ".join(labels) or "none"
+        raise RequestError(f"No file {text!r} in {place}: expected a label ({names}), `commit N`, ..., or a pattern")
+    return found
+
+
+_GONE: Any = object()
+_DAMAGE = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
+
+
+def _change(kind: str, given: Arguments, root: Path) -> Callable[[Path], None]:
+    """What to do to each file."""
+    match kind:
+        case "delete":
+            return Path.unlink
+        case "enclose":
+            return enclose
+        case "truncate":
+            size = given.integer("to")
+            return lambda path: _as_old(path, lambda: truncate(path, size))
+        case "corrupt":
+            at, bits = given.integer("at"), given.of(int, "xor", 0xFF)
+            return lambda path: _as_old(path, lambda: corrupt(path, at, bits))
+        case _:
+            target = root / given.text("to")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            return lambda path: _copy(path, target)
+
+
+def _copy(path: Path, target: Path) -> None:
+    shutil.copy2(path, target)
+
+
+def _as_old(path: Path, change: Callable[[], None]) -> None:
+    """Change the file and give it its time back."""
+    time_ms = path.stat().st_mtime_ns // 1_000_000
+    change()
+    set_time(path, time_ms)
+
+
+def _steps(pointer: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")]
+
+
+def _edit(document: Any, steps: list[str], value: Any, place: str) -> None:
+    step, *rest = steps
+    key = _key(document, step, place)
+    if not rest:
+        _put(document, key, value, place)
+        return
+    inner = document[key] if isinstance(document, list) else document.get(key)
+    if inner is None:
+        if value is _GONE:
+            raise RequestError(f"Nothing to remove at {place}")
+        inner = document[key] = {}
+    if isinstance(inner, str):
+        try:
+            parsed = json.loads(inner)
+        except ValueError as exc:
+            raise RequestError(f"Invalid {place}: {step!r} is a text without JSON") from exc
+        _edit(parsed, rest, value, place)
+        document[key] = json_text(parsed)
+    else:
+        _edit(inner, rest, value, place)
+
+
+def _key(document: Any, step: str, place: str) -> Any:
+    match document:
+        case dict():
+            return step
+        case list() if step == "-":
+            return len(document)
+        case list() if step.isdigit() and int(step) < len(document):
+            return int(step)
+        case _:
+            raise RequestError(f"Invalid {place}: {step!r} leads nowhere")
+
+
+def _put(document: Any, key: Any, value: Any, place: str) -> None:
+    if value is _GONE:
+        if isinstance(document, dict) and key not in document:
+            raise RequestError(f"Nothing to remove at {place}")
+        del document[key]
+    elif isinstance(document, list) and key == len(document):
+        document.append(value)
+    else:
+        document[key] = value

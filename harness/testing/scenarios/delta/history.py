@@ -1,0 +1,360 @@
+"""The history of a Delta scenario, run on the builder one operation after the other.
+
+    history = DeltaHistory(tmp_path, {"schema": {"id": "long", "name": "string"}})
+    history.apply({"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]})
+    history.apply({"delete-rows": {"a": [0]}})
+
+An operation is a mapping with one key:
+
+    append, overwrite: FILES        remove: LABELS       delete-rows: {LABEL: [positions] or {ranges: [[first, last]]}}
+    commit: {add: FILES, remove: FILES, changes: FILES, delete-rows: {...}, actions: [...], raw: [lines]}
+    add-column: {name, type, parent, metadata}    drop-column: PATH    rename-column: {path, to}
+    move-column: {path, to}    widen-column: {path, type, annotation}
+    column-mapping: MODE    configuration: {key: text or null}    protocol: {...}
+    checkpoint: KIND or {kind, version, hint, parts, sidecars, ...}    compact: [first, last]
+    checksum: VERSION or {version, set}    vacuum: null    expire-log: N    move-table: FOLDER
+    times: {VERSION: ms}    edit-commit, edit-checkpoint: {version, set, unset}
+    edit-last-checkpoint: {set, unset, checksum: new}    write-last-checkpoint: TEXT    break: {...}
+
+Those of the first three lines take more as a mapping: `{files: ..., as: LABEL, version, timestamp,
+in-commit-timestamp, operation, parameters, info, data-change}`; `delete-rows` takes {rows: {...}, storage, prefix,
+format, set}, whose `set` edits the descriptors. For FILES see `delta_writes`, for `set`, `unset` and `break` see
+`delta_edits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields as dataclass_fields
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.errors import RequestError
+from harness.model.metadata_columns import CHANGES, METADATA
+from harness.model.schema import Field, Schema, StructType, UnknownType
+from harness.testing.scenarios.arguments import Arguments, checked, label_of
+from harness.testing.scenarios.common_operations import drop_column, move_column, operation_of, rename_column
+from harness.testing.scenarios.delta.edits import damage, edit, edit_lines, targets
+from harness.testing.scenarios.delta.writes import DeltaWrites
+from harness.testing.scenarios.model import ResolvedSelector, Selector
+from harness.writing.delta.builder import DataFileHandle, DeltaTable
+from harness.writing.delta.checkpoint import CheckpointOptions, hint_text
+from harness.writing.delta.files import set_time
+from harness.writing.delta.types import Json
+
+_CREATE = (
+    "partition-columns", "configuration", "column-mapping", "features", "protocol", "field-metadata", "timestamp",
+    "in-commit-timestamp",
+)  # fmt: skip
+_COMMIT = (
+    "version", "timestamp", "in-commit-timestamp", "operation", "parameters", "info", "data-change", "actions", "raw",
+)  # fmt: skip
+_METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_row_commit_version")
+
+
+class DeltaHistory:
+    """One table being made. table: its builder; commits: versions by label."""
+
+    def __init__(self, directory: Path, table: Mapping[str, Any]) -> None:
+        """Create the table, at version 0, in a folder of `directory`.
+
+        table: schema, and what `DeltaTable.create` takes, in kebab-case; folder: the folder's name.
+
+        Raises:
+            RequestError: a key is unknown or a value has the wrong type.
+        """
+        given = Arguments(table, "table")
+        self._directory = directory
+        folder, schema = given.of(str, "folder", "table"), given.of(dict, "schema")
+        options = {name.replace("-", "_"): given.any(name) for name in _CREATE if given.has(name)}
+        given.finish()
+        self.table = DeltaTable.create(directory / folder, schema, **options)
+        self.writes = DeltaWrites(self.table)
+        self.commits: dict[str, int] = {}
+
+    @property
+    def files(self) -> Mapping[str, DataFileHandle]:
+        """Data and change files by label."""
+        return self.writes.files
+
+    @property
+    def location(self) -> Path:
+        """The directory where the table is now."""
+        return self.table.directory
+
+    @property
+    def metadata_path(self) -> Path | None:
+        """None: a Delta table is found by its directory."""
+        return None
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Recorded paths of files by label."""
+        return {label: handle.path for label, handle in self.files.items()}
+
+    def apply(self, operation: Mapping[str, Any]) -> None:
+        """Run one operation.
+
+        Raises:
+            RequestError: an operation, key or label that does not exist, or a value of the wrong type.
+        """
+        name, value = operation_of(operation, _OPERATIONS, "Delta histories")
+        label = _OPERATIONS[name](self, value, f"operation {name!r}")
+        if label is not None:
+            self.commits[label] = self.table.version
+
+    def resolve(self, selector: Selector) -> ResolvedSelector:
+        """The selector with labels replaced by versions and times.
+
+        Raises:
+            RequestError: there is no such commit, or Delta has no such selector.
+        """
+        value = selector.value
+        match selector.kind:
+            case "current":
+                return ResolvedSelector()
+            case "version":
+                return ResolvedSelector(version=checked(int, value, "version"))
+            case "snapshot":
+                return ResolvedSelector(version=label_of(self.commits, value, "commit", "snapshot"))
+            case "timestamp" if isinstance(value, str) and value in self.commits:
+                return ResolvedSelector(timestamp_ms=self._time_of(self.commits[value]))
+            case "timestamp":
+                return ResolvedSelector(timestamp_ms=checked(int, value, "timestamp"))
+            case "ref":
+                raise RequestError(f"Invalid ref {value!r}: Delta tables have no branches and tags")
+            case _:
+                first, last = checked(list, value, "changes")
+                return ResolvedSelector(changes=(checked(int, first, "changes"), checked(int, last, "changes")))
+
+    def schema_at(self, selector: ResolvedSelector) -> Schema:
+        """The schema that a read at the selector shows; for changes with the columns of the feed."""
+        if selector.changes is not None:
+            schema = self.writes.schema_at(min(selector.changes[1], self.table.version))
+            return replace(schema, fields=(*schema.fields, *CHANGES.values()))
+        version = self.table.version if selector.version is None else selector.version
+        if selector.timestamp_ms is not None:
+            version = max((v for v in self.table.log.commits if self._time_of(v) <= selector.timestamp_ms), default=0)
+        return self.writes.schema_at(version)
+
+    def metadata_field(self, name: str) -> Field | None:
+        """The metadata column of this name, typed for this table; None: there is none."""
+        if name not in _METADATA:
+            return None
+        partition = tuple(replace(f, physical_name=None) for f in self.table.partition_fields)
+        if name == "_partition":
+            return replace(METADATA[name], type=StructType(partition) if partition else UnknownType())
+        return METADATA[name]
+
+    # -- commits -------------------------------------------------------------------------------------------------------
+
+    def _append(self, value: Any, place: str) -> str | None:
+        return self._commit({"add": value} if isinstance(value, list) else _renamed(value, "files", "add"), place)
+
+    def _overwrite(self, value: Any, place: str) -> str | None:
+        given = {"add": value} if isinstance(value, list) else _renamed(value, "files", "add")
+        live = {id(h) for h in self.table.live_files}
+        return self._commit({**given, "remove": [k for k, h in self.files.items() if id(h) in live]}, place)
+
+    def _remove(self, value: Any, place: str) -> str | None:
+        given = {"remove": value} if isinstance(value, list) else _renamed(value, "files", "remove")
+        return self._commit({"operation": "DELETE", **given}, place)
+
+    def _delete_rows(self, value: Any, place: str) -> str | None:
+        own = {"rows", "storage", "prefix", "format", "set"}
+        if not isinstance(value, Mapping) or "rows" not in value:
+            return self._commit({"operation": "DELETE", "delete-rows": value}, place)
+        vector = {k: v for k, v in value.items() if k in own}
+        rest = {k: v for k, v in value.items() if k not in own}
+        return self._commit({"operation": "DELETE", **rest, "delete-rows": vector}, place)
+
+    def _commit(self, value: Any, place: str) -> str | None:
+        given = Arguments(value, place)
+        label: str | None = given.of(str, "as", None)
+        options = {name.replace("-", "_"): given.any(name) for name in _COMMIT if given.has(name)}
+        actions = list(options.pop("actions", []))
+        removed = [self.writes.removed(s, place) for s in given.of(list, "remove", [])]
+        added: list[DataFileHandle] = []
+        if given.has("delete-rows"):
+            before, added, upgrade = self._marked(given.any("delete-rows"), place)
+            removed, actions = [*removed, *before], [*upgrade, *actions]
+        added += [self.writes.added(s, place) for s in given.of(list, "add", [])]
+        changes = [self.writes.added(s, place) for s in given.of(list, "changes", [])]
+        given.finish()
+        for name in ("raw", "info", "parameters"):
+            if name in options:
+                options[name] = self.writes.filled(options[name], place)
+        self.table.commit(self.writes.filled(actions, place), add=added, remove=removed, cdc=changes, **options)
+        return label
+
+    def _marked(self, value: Any, place: str) -> tuple[list[DataFileHandle], list[DataFileHandle], list[Json]]:
+        """The files before and after more of their rows are dead, and the protocol if that needs another."""
+        own = value if isinstance(value, Mapping) and "rows" in value else {"rows": value}
+        given = Arguments(own, f"{place}, delete-rows")
+        rows = given.of(dict, "rows")
+        handles = {label_of(self.files, label, "file", place): dead for label, dead in rows.items()}
+        options = {name: given.any(name) for name in ("storage", "prefix", "format") if given.has(name)}
+        changed = given.of(dict, "set", {})
+        given.finish()
+        dead = {h: h.positions | _positions(p, place) for h, p in handles.items()}
+        before = [replace(h) for h in handles]
+        for handle, vector in self.table.write_vectors(dead, **options).items():
+            edit(vector, self.writes.filled(changed, place), (), place)
+            handle.mark(vector, dead[handle])
+        document = self.table.document
+        return before, list(handles), [{"protocol": document.protocol}] if document.require(["deletionVectors"]) else []
+
+    # -- table changes -------------------------------------------------------------------------------------------------
+
+    def _add_column(self, value: Any, place: str) -> str | None:
+        given = Arguments(value, place)
+        label: str | None = given.of(str, "as", None)
+        name, type_ = given.text("name"), given.any("type")
+        parent, metadata = given.of(str, "parent", None), given.of(dict, "metadata", {})
+        given.finish()
+        self.table.add_column(name, type_, parent=parent, metadata=metadata)
+        return label
+
+    def _widen_column(self, value: Any, place: str) -> None:
+        given = Arguments(value, place)
+        path, type_, annotation = given.text("path"), given.text("type"), given.of(dict, "annotation", None)
+        given.finish()
+        self.table.widen_column(path, type_, annotation=annotation)
+
+    def _column_mapping(self, value: Any, place: str) -> None:
+        if value not in ("name", "id"):
+            raise RequestError(f"Invalid {place}: expected name or id, got {value!r}")
+        self.table.set_column_mapping(value)
+
+    def _configuration(self, value: Any, place: str) -> None:
+        self.table.set_configuration(checked(dict, value, place))
+
+    def _protocol(self, value: Any, place: str) -> None:
+        self.table.set_protocol(checked(dict, value, place))
+
+    # -- beside the commits --------------------------------------------------------------------------------------------
+
+    def _checkpoint(self, value: Any, place: str) -> None:
+        given = Arguments({} if value is None else {"kind": value} if isinstance(value, str) else value, place)
+        names = [f.name for f in dataclass_fields(CheckpointOptions)]
+        kebab = [(name, name.replace("_", "-")) for name in ("version", "hint", *names)]
+        options = {name: given.any(key) for name, key in kebab if given.has(key)}
+        given.finish()
+        self.table.checkpoint(**options)
+
+    def _compact(self, value: Any, place: str) -> None:
+        first, last = checked(list, value, place)
+        self.table.compact(checked(int, first, place), checked(int, last, place))
+
+    def _checksum(self, value: Any, place: str) -> None:
+        given = Arguments(value if isinstance(value, Mapping) else {"version": value}, place)
+        version, changed = given.of(int, "version", None), given.of(dict, "set", {})
+        given.finish()
+        self.table.write_checksum(version, **changed)
+
+    def _vacuum(self, value: Any, place: str) -> None:
+        if value is not None:
+            raise RequestError(f"Invalid {place}: expected null, got {value!r}")
+        self.table.vacuum()
+
+    def _expire_log(self, value: Any, place: str) -> None:
+        self.table.expire_log(checked(int, value, place))
+
+    def _move_table(self, value: Any, place: str) -> None:
+        target = self._directory / checked(str, value, place)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self.table.move(target)
+
+    def _times(self, value: Any, place: str) -> None:
+        for version, time_ms in checked(dict, value, place).items():
+            number, moment = checked(int, version, place), checked(int, time_ms, place)
+            set_time(self.table.log.commit_path(number), moment)
+            self.table.log.times[number] = moment
+
+    # -- unusual and broken tables -------------------------------------------------------------------------------------
+
+    def _edit_commit(self, value: Any, place: str) -> None:
+        given = Arguments(value, place)
+        version = given.integer("version")
+        changed, unset = self.writes.filled(given.of(dict, "set", {}), place), given.texts("unset", [])
+        given.finish()
+        if version not in self.table.log.commits:
+            raise RequestError(f"Invalid {place}: there is no version {version}")
+        self.table.edit_commit(version, lambda actions: edit(actions, changed, unset, place))
+
+    def _edit_checkpoint(self, value: Any, place: str) -> None:
+        given = Arguments(value, place)
+        version = given.integer("version")
+        changed, unset = self.writes.filled(given.of(dict, "set", {}), place), given.texts("unset", [])
+        given.finish()
+        for path in targets(f"_delta_log/{version:020d}.checkpoint.*.json", self.location, {}, place):
+            edit_lines(path, changed, unset, place)
+
+    def _edit_last_checkpoint(self, value: Any, place: str) -> None:
+        given = Arguments(value, place)
+        changed, unset = given.of(dict, "set", {}), given.texts("unset", [])
+        fresh = given.one_of("checksum", ("new", "old"), "old") == "new"
+        given.finish()
+        self.table.edit_last_checkpoint(lambda hint: edit(hint, changed, unset, place))
+        if fresh:
+            self.table.write_last_checkpoint(hint_text(self.table.log.hint()))
+
+    def _write_last_checkpoint(self, value: Any, place: str) -> None:
+        self.table.write_last_checkpoint(checked(str, value, place))
+
+    def _break(self, value: Any, place: str) -> None:
+        given = Arguments(value, place)
+        damage(given, self.location, {label: handle.file for label, handle in self.files.items()})
+        given.finish()
+
+    def _time_of(self, version: int) -> int:
+        """The time by which a version is found: its in-commit timestamp, else its time on disk (delta L33, L35)."""
+        info: Json = next((a["commitInfo"] for a in self.table.actions(version) if "commitInfo" in a), {})
+        moment: int = info.get("inCommitTimestamp", self.table.log.time_of(version))
+        return moment
+
+
+def _positions(value: Any, place: str) -> frozenset[int]:
+    """Positions of rows, in a list or as `{ranges: [[first, last], ...]}`, both included."""
+    if not isinstance(value, Mapping):
+        return frozenset(checked(int, p, place) for p in checked(list, value, place))
+    given = Arguments(value, place)
+    ranges = [checked(list, r, place) for r in given.of(list, "ranges")]
+    given.finish()
+    return frozenset(p for first, last in ranges for p in range(first, last + 1))
+
+
+def _renamed(value: Any, key: str, name: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or key not in value:
+        raise RequestError(f"Invalid {value!r}: expected a list, or a mapping with {key!r}")
+    return {name if k == key else k: v for k, v in value.items()}
+
+
+_OPERATIONS: Mapping[str, Callable[[DeltaHistory, Any, str], str | None]] = {
+    "append": DeltaHistory._append,
+    "overwrite": DeltaHistory._overwrite,
+    "remove": DeltaHistory._remove,
+    "delete-rows": DeltaHistory._delete_rows,
+    "commit": DeltaHistory._commit,
+    "add-column": DeltaHistory._add_column,
+    "drop-column": drop_column,
+    "rename-column": rename_column,
+    "move-column": move_column,
+    "widen-column": DeltaHistory._widen_column,
+    "column-mapping": DeltaHistory._column_mapping,
+    "configuration": DeltaHistory._configuration,
+    "protocol": DeltaHistory._protocol,
+    "checkpoint": DeltaHistory._checkpoint,
+    "compact": DeltaHistory._compact,
+    "checksum": DeltaHistory._checksum,
+    "vacuum": DeltaHistory._vacuum,
+    "expire-log": DeltaHistory._expire_log,
+    "move-table": DeltaHistory._move_table,
+    "times": DeltaHistory._times,
+    "edit-commit": DeltaHistory._edit_commit,
+    "edit-checkpoint": DeltaHistory._edit_checkpoint,
+    "edit-last-checkpoint": DeltaHistory._edit_last_checkpoint,
+    "write-last-checkpoint": DeltaHistory._write_last_checkpoint,
+    "break": DeltaHistory._break,
+}

@@ -1,0 +1,168 @@
+"""The files that a Delta scenario writes, and how its commits name them.
+
+    {data: a, rows: [[1, x], [2, y]], partition: {region: eu}, row-group-size: 1, statistics: none}
+    {changes: c, rows: [[1, x]], change-type: delete}
+    a                                            # a file that is there already
+    {file: a, set: {tags: {k: v}}, unset: [deletionVector]}
+
+`set` and `unset` edit the `add` action (or, in `remove`, the `remove` action) by pointers, see `delta_edits`. In texts
+`{table}` stands for the absolute path of the table, percent-encoded, `{path a}` for the path that the log has of file
+a and `{size a}` for its size.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields as dataclass_fields
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from harness.errors import RequestError
+from harness.model.schema import Field, Schema
+from harness.testing.scenarios.arguments import Arguments, label_of
+from harness.testing.scenarios.delta.edits import edit
+from harness.testing.scenarios.rows import expanded
+from harness.testing.scenarios.values import natural_rows, stored_value
+from harness.writing.delta.builder import DataFileHandle, DeltaTable, FileOptions
+from harness.writing.delta.types import Json, schema_json, schema_of
+from harness.writing.delta.values import encoded_path
+
+_PLAIN_OPTIONS = {
+    "columns", "names", "partition-columns", "row-ids", "row-commit-versions", "addressing", "recorded", "modified-ms",
+    "partition-text",
+} | {f.name.replace("_", "-") for f in dataclass_fields(FileOptions)}  # fmt: skip
+_PLACEHOLDER = re.compile(r"\{(table|(?P<what>path|size) (?P<label>[^{}]+))\}")
+
+
+class DeltaWrites:
+    """Writes the files of one table and keeps them by label."""
+
+    def __init__(self, table: DeltaTable) -> None:
+        self.table = table
+        self.files: dict[str, DataFileHandle] = {}
+
+    def added(self, spec: Any, place: str) -> DataFileHandle:
+        """The file to add: a new one, or one that is there, perhaps with another action from now on."""
+        if isinstance(spec, str):
+            return label_of(self.files, spec, "file", place)
+        given = Arguments(spec, place)
+        if not given.has("file"):
+            return self._written(given)
+        handle = label_of(self.files, given.text("file"), "file", place)
+        handle.add = self._edited(handle.add, given)
+        if "deletionVector" not in handle.add:
+            handle.positions = frozenset()
+        given.finish()
+        return handle
+
+    def removed(self, spec: Any, place: str) -> DataFileHandle | Json:
+        """The file to remove as it stands now, or the content of an edited `remove` action."""
+        if isinstance(spec, str):
+            return replace(label_of(self.files, spec, "file", place))
+        given = Arguments(spec, place)
+        handle = label_of(self.files, given.text("file"), "file", place)
+        action = {k: v for k, v in handle.add.items() if k in ("path", "partitionValues", "size", "deletionVector")}
+        base = {"deletionTimestamp": self.table.log.time_of(self.table.version + 1), "dataChange": True}
+        edited = self._edited({**action, **base, "extendedFileMetadata": True}, given)
+        given.finish()
+        return edited
+
+    def filled(self, value: Any, place: str) -> Any:
+        """The value with its placeholders replaced, at every depth."""
+        match value:
+            case str():
+                return _PLACEHOLDER.sub(lambda found: self._placeholder(found, place), value)
+            case Mapping():
+                return {key: self.filled(item, place) for key, item in value.items()}
+            case list() | tuple():
+                return [self.filled(item, place) for item in value]
+            case _:
+                return value
+
+    def schema_at(self, version: int) -> Schema:
+        """The schema at a version, as the builder reads its own commits."""
+        metadata = self.table.log.state(version).metadata
+        if metadata is None:
+            raise RequestError(f"Version {version} of the table has no metaData, and so no schema")
+        document = json.loads(metadata["schemaString"])
+        mapped = metadata.get("configuration", {}).get("delta.columnMapping.mode", "none") != "none"
+        return schema_of(document, mapped=mapped)
+
+    def _written(self, given: Arguments) -> DataFileHandle:
+        kind = "changes" if given.has("changes") else "data"
+        label = given.text(kind)
+        if label in self.files:
+            raise RequestError(f"Invalid {given.place}: there is a file {label!r} already")
+        schema = self._file_schema(given)
+        options = self._options(given, schema or self.table.schema)
+        if kind == "changes":
+            options["change_type"] = given.any("change-type")
+        if schema is not None:
+            options["schema"] = schema
+        chosen = options.get("columns")
+        rows = expanded(given.any("rows"), f"{given.place}, key 'rows'")
+        shown = _row_fields(schema or self.table.schema, chosen)
+        natural = natural_rows(shown, rows)
+        write: Callable[..., DataFileHandle] = self.table.write_changes if kind == "changes" else self.table.write_data
+        changed, unset = given.of(dict, "set", {}), given.texts("unset", [])
+        given.finish()
+        handle = write(natural, **options)
+        self.files[label] = handle
+        edit(handle.add, self.filled(changed, given.place), unset, given.place)
+        return handle
+
+    def _file_schema(self, given: Arguments) -> Schema | None:
+        """The schema that the file is written under: by name and type, or that of an older version."""
+        if given.has("file-schema"):
+            return schema_of(schema_json(given.of(dict, "file-schema")), mapped=False)
+        if given.has("schema-at"):
+            return self.schema_at(given.integer("schema-at"))
+        return None
+
+    def _options(self, given: Arguments, schema: Schema) -> dict[str, Any]:
+        options = {name.replace("-", "_"): given.any(name) for name in sorted(_PLAIN_OPTIONS) if given.has(name)}
+        if given.has("partition"):
+            types = {f.name: f.type for f in self.table.partition_fields}
+            chosen = given.of(dict, "partition")
+            options["partition"] = {n: stored_value(types[n], v) if n in types else v for n, v in chosen.items()}
+        if given.has("path"):
+            options["path"] = self._path(given.text("path"), options)
+        if given.has("recorded"):
+            options["recorded"] = self.filled(given.text("recorded"), given.place)
+        if given.has("extra"):
+            extra = given.of(dict, "extra")
+            options["extra"] = {name: pa.array(values) for name, values in extra.items()}
+        return options
+
+    def _path(self, path: str, options: Mapping[str, Any]) -> str:
+        """Relative to the table; absolute ones, as clones have them, without `..`."""
+        if "addressing" in options and options["addressing"] != "relative":
+            return os.path.normpath(self.table.directory.absolute() / path)
+        return path
+
+    def _edited(self, action: Json, given: Arguments) -> Json:
+        action = json.loads(json.dumps(action))
+        edit(action, self.filled(given.of(dict, "set", {}), given.place), given.texts("unset", []), given.place)
+        return action
+
+    def _placeholder(self, found: re.Match[str], place: str) -> str:
+        if found["what"] is None:
+            return encoded_path(str(self.table.directory.absolute()))
+        handle = label_of(self.files, found["label"], "file", place)
+        return str(handle.add["path" if found["what"] == "path" else "size"])
+
+
+def _row_fields(schema: Schema, columns: Any) -> tuple[Field, ...]:
+    """The columns that rows given as lists have a value for, in that order."""
+    if columns is None:
+        return schema.fields
+    by_name = {f.name: f for f in schema.fields}
+    unknown = [c for c in columns if c not in by_name]
+    if unknown:
+        raise RequestError(f"No column {unknown[0]!r}: there are {', '.join(by_name)}")
+    return tuple(by_name[c] for c in columns)

@@ -1,0 +1,246 @@
+"""Edits of an Iceberg table that no table operation makes: documents by pointer, odd Avro schemas, damaged files.
+
+    edit-metadata: {set: {properties/a: b, snapshots/0/summary: {...}}, unset: [last-updated-ms]}
+    edit-manifest-list: {of: COMMIT, set: {records/0/manifest_length: 1}, unset, CHANGES}   without `of` the current one
+    edit-manifest: {of: FILE, set: {records/0/status: 1}, unset, entry: {...}, CHANGES}     manifests with that file
+    break: {delete: TARGET} | {truncate: TARGET, to: 10} | {corrupt: TARGET, at: 4, xor: 255}
+           | {copy: TARGET, to: PATH} | {write: PATH, text: TEXT} or {write: PATH, bytes: HEX}
+           | {enclose: TARGET}   a directory takes its place, with it inside
+
+A pointer is keys and list indexes with `/` between them, see `delta_edits`. Of a manifest or list it leads into
+`records`, `schema`, `header` and `codec`. `entry` sets values inside the entry of the file: {status: 0,
+data_file/record_count: 5}. A value {bytes: hex} stands for bytes. CHANGES: codec: NAME; drop-fields: [name] (of the
+Avro schema, at any level); rename-fields: {name: other}; drop-ids: [name] or all; header: {key: text or null}.
+
+TARGET: the label of a file; `metadata`, `version hint`, `manifest list`, `manifest list of COMMIT`, `manifest of FILE`;
+or a path below the table's directory.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.errors import RequestError
+from harness.testing.scenarios.arguments import Arguments, checked, label_of
+from harness.testing.scenarios.delta.edits import edit
+from harness.writing.iceberg.avro import AvroDocument
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt, truncate
+from harness.writing.iceberg.commit import entry_key
+from harness.writing.iceberg.files import enclose
+
+_IDS = ("field-id", "element-id", "key-id", "value-id")
+
+
+def edit_metadata(table: IcebergTable, commits: Mapping[str, int], value: Any, place: str) -> None:
+    """Set and remove values of the current metadata document; a text `{LABEL}` is the id of that commit.
+
+    Raises:
+        RequestError: a pointer leads nowhere.
+    """
+    given = Arguments(value, place)
+    changes, removals = _filled(given.of(dict, "set", {}), commits), given.texts("unset", [])
+    given.finish()
+    table.edit_metadata(lambda doc: edit(doc, changes, removals, place))
+
+
+def edit_manifest_list(table: IcebergTable, commits: Mapping[str, int], value: Any, place: str) -> None:
+    """Change the manifest list of a commit, or of the current snapshot.
+
+    Raises:
+        RequestError: a pointer leads nowhere, or there is no such commit.
+    """
+    given = Arguments(value, place)
+    snapshot = label_of(commits, given.any("of"), "commit", place) if given.has("of") else None
+    change = _Change(given)
+    given.finish()
+    table.edit_manifest_list(change.apply, snapshot)
+
+
+def edit_manifest(table: IcebergTable, files: Mapping[str, DataFileHandle], value: Any, place: str) -> None:
+    """Change the manifests of the current snapshot that list a file.
+
+    Raises:
+        RequestError: a pointer leads nowhere, there is no such file, or it is in no manifest.
+    """
+    given = Arguments(value, place)
+    handle = label_of(files, given.any("of"), "file", place)
+    in_entry = _bytes(given.of(dict, "entry", {}))
+    change = _Change(given)
+    given.finish()
+    touched = []
+
+    def apply(document: AvroDocument) -> None:
+        touched.append(document)
+        for record in document.records:
+            if entry_key(record) == handle.key:
+                edit(record, in_entry, (), place)
+        change.apply(document)
+
+    table.edit_manifest(handle, apply)
+    if not touched:
+        raise RequestError(f"Invalid {place}: no manifest of the current snapshot lists {handle.path}")
+
+
+def damage(
+    table: IcebergTable, files: Mapping[str, DataFileHandle], commits: Mapping[str, int], value: Any, place: str
+) -> None:
+    """Do what a `break` says to a file of the table.
+
+    Raises:
+        RequestError: no file is meant, or what to do is unknown.
+    """
+    given = Arguments(value, place)
+    root = table.store.directory
+    if given.has("write"):
+        path = root / given.text("write")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes.fromhex(given.text("bytes")) if given.has("bytes") else given.text("text").encode())
+        given.finish()
+        return
+    for kind in ("delete", "truncate", "corrupt", "copy", "enclose"):
+        if given.has(kind):
+            target = _target(table, files, commits, given.text(kind), place)
+            break
+    else:
+        raise RequestError(f"Missing key in {place}: give delete, truncate, corrupt, copy, enclose or write")
+    match kind:
+        case "delete":
+            target.unlink()
+        case "truncate":
+            truncate(target, given.integer("to"))
+        case "enclose":
+            enclose(target)
+        case "corrupt":
+            corrupt(target, given.integer("at"), given.of(int, "xor", 0xFF))
+        case _:
+            to = root / given.text("to")
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(target, to)
+    given.finish()
+
+
+class _Change:
+    """What an edit does to an Avro document."""
+
+    def __init__(self, given: Arguments) -> None:
+        self._place = given.place
+        self._set, self._unset = _bytes(given.of(dict, "set", {})), given.texts("unset", [])
+        self._drop = given.texts("drop-fields", [])
+        self._rename: dict[str, str] = given.of(dict, "rename-fields", {})
+        self._ids = given.any("drop-ids", [])
+        self._header: dict[str, Any] = given.of(dict, "header", {})
+        self._codec = given.of(str, "codec", None)
+
+    def apply(self, document: AvroDocument) -> None:
+        """Change the document in place."""
+        whole: dict[str, Any] = {
+            "records": document.records,
+            "schema": copy.deepcopy(document.schema),
+            "header": document.header,
+            "codec": document.codec if self._codec is None else self._codec,
+        }
+        edit(whole, self._set, self._unset, self._place)
+        seen: set[str] = set()
+        _reshape(whole["schema"], self._drop, self._rename, self._ids, seen)
+        unknown = ({*self._drop, *self._rename} | ({*self._ids} if self._ids != "all" else set())) - seen
+        if unknown:
+            raise RequestError(f"No Avro field {', '.join(sorted(unknown))} in {self._place}")
+        document.records = [_renamed(record, self._rename) for record in whole["records"]]
+        document.schema, document.codec = whole["schema"], whole["codec"]
+        for key, text in self._header.items():
+            document.header.pop(key, None)
+            if text is not None:
+                document.header[key] = checked(str, text, f"{self._place}, header {key!r}")
+
+
+def _target(
+    table: IcebergTable, files: Mapping[str, DataFileHandle], commits: Mapping[str, int], text: str, place: str
+) -> Path:
+    match text.rpartition(" of "):
+        case _ if text in files:
+            return table.file_of(files[text].path)
+        case ("", "", "metadata"):
+            return table.metadata_path
+        case ("", "", "version hint"):
+            return table.store.directory / "metadata" / "version-hint.text"
+        case ("", "", "manifest list"):
+            return table.file_of(str(table.document.snapshot(table.snapshot_id or -1)["manifest-list"]))
+        case ("manifest list", _, label):
+            snapshot = table.document.snapshot(label_of(commits, label, "commit", place))
+            return table.file_of(str(snapshot["manifest-list"]))
+        case ("manifest", _, label):
+            key = label_of(files, label, "file", place).key
+            for path, document in table.manifests().items():
+                if any(entry_key(entry) == key for entry in document.records):
+                    return table.file_of(path)
+        case _:
+            pass
+    file = table.store.directory / text
+    if not file.is_file():
+        raise RequestError(
+            f"No file {text!r} in {place}: expected a label ({', '.join(files)}), `metadata`, ..., or a path"
+        )
+    return file
+
+
+def _bytes(value: Any) -> Any:
+    """The value with each {bytes: hex} replaced by bytes."""
+    match value:
+        case {"bytes": str(digits), **rest} if not rest:
+            return bytes.fromhex(digits)
+        case Mapping():
+            return {key: _bytes(item) for key, item in value.items()}
+        case list():
+            return [_bytes(item) for item in value]
+        case _:
+            return value
+
+
+def _filled(value: Any, commits: Mapping[str, int]) -> Any:
+    """The value with each text `{LABEL}` replaced by the id of that commit."""
+    match value:
+        case str() if value[:1] == "{" and value[-1:] == "}" and value[1:-1] in commits:
+            return commits[value[1:-1]]
+        case Mapping():
+            return {key: _filled(item, commits) for key, item in value.items()}
+        case list():
+            return [_filled(item, commits) for item in value]
+        case _:
+            return value
+
+
+def _reshape(schema: Any, drop: Collection[str], rename: Mapping[str, str], ids: Any, seen: set[str]) -> None:
+    """Drop and rename fields of an Avro schema and take ids away, in place, at every level."""
+    match schema:
+        case {"fields": fields}:
+            seen.update(f["name"] for f in fields)
+            schema["fields"] = [f for f in fields if f["name"] not in drop]
+            for f in schema["fields"]:
+                _reshape(f["type"], drop, rename, ids, seen)
+                if ids == "all" or f["name"] in ids:
+                    for key in _IDS:
+                        f.pop(key, None)
+                f["name"] = rename.get(f["name"], f["name"])
+        case {"items": items}:
+            if ids == "all":
+                schema.pop("element-id", None)
+            _reshape(items, drop, rename, ids, seen)
+        case list():
+            for branch in schema:
+                _reshape(branch, drop, rename, ids, seen)
+        case _:
+            pass
+
+
+def _renamed(record: Any, names: Mapping[str, str]) -> Any:
+    match record:
+        case dict():
+            return {names.get(key, key): _renamed(value, names) for key, value in record.items()}
+        case list():
+            return [_renamed(item, names) for item in record]
+        case _:
+            return record

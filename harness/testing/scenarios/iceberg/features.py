@@ -1,0 +1,289 @@
+"""Features of Iceberg tables, and what shows that they occur: in the plans, or in the documents on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from harness.errors import RequestError
+from harness.plan.scan_plan import ScanPlan
+from harness.testing.scenarios.evidence import Evidence, Feature
+from harness.testing.scenarios.iceberg import file_evidence as on_disk
+
+_TRANSFORMS = ("identity", "bucket", "truncate", "year", "month", "day", "hour", "void")
+
+
+def _in_plans(shows: Callable[[ScanPlan], bool]) -> Callable[[Evidence], bool]:
+    return lambda evidence: any(map(shows, evidence.plans))
+
+
+def _deletes_rows(kind: str, content: int) -> Callable[[Evidence], bool]:
+    """Deleted positions of this kind hit a planned file; of a table that cannot be planned, they are listed."""
+
+    def proof(evidence: Evidence) -> bool:
+        planned = any(d.kind == kind and d.files for plan in evidence.plans for d in plan.position_deletes)
+        return planned or (_fails(evidence) and any(f.get("content") == content for f in evidence.files))
+
+    return proof
+
+
+def _equality_delete(evidence: Evidence) -> bool:
+    planned = any(plan.equality_deletes for plan in evidence.plans)
+    return planned or (_fails(evidence) and any(f.get("content") == 2 for f in evidence.files))
+
+
+def _fails(evidence: Evidence) -> bool:
+    return len(evidence.errors) > 0
+
+
+def _sequence_boundary(evidence: Evidence) -> bool:
+    deletes = [(n, m, f) for n, m, f in evidence.numbered() if f.get("content") == 2]
+    return any(
+        number == own and (_is_global(evidence, manifest) or _same_place(manifest, file, listed, data))
+        for own, listed, data in evidence.numbered()
+        if data.get("content", 0) == 0
+        for number, manifest, file in deletes
+    )
+
+
+def _same_place(a: Mapping[str, Any], file: Mapping[str, Any], b: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return bool(
+        a["partition_spec_id"] == b["partition_spec_id"] and repr(file["partition"]) == repr(other["partition"])
+    )
+
+
+def _is_global(evidence: Evidence, manifest: Mapping[str, Any]) -> bool:
+    return all(f["transform"] == "void" for f in _spec(evidence, manifest["partition_spec_id"]))
+
+
+def _spec(evidence: Evidence, spec_id: int) -> list[dict[str, Any]]:
+    specs = evidence.metadata.get("partition-specs")
+    if specs is None:  # of a table of version 1
+        return list(evidence.metadata.get("partition-spec", []))
+    return next((s["fields"] for s in specs if s["spec-id"] == spec_id), [])
+
+
+def _global_delete(plan: ScanPlan) -> bool:
+    return any(d.partition is None for d in plan.equality_deletes) and any(p.values for p in plan.partitions)
+
+
+def _scoped_delete(plan: ScanPlan) -> bool:
+    places = set(plan.files["partition"].to_pylist())
+    return any(d.partition is not None and places - {d.partition} for d in plan.equality_deletes)
+
+
+def _several_specs(evidence: Evidence) -> bool:
+    return any(len(set(plan.files["spec_id"].to_pylist())) > 1 for plan in evidence.plans) or (
+        len({m["partition_spec_id"] for m in evidence.manifests}) > 1
+    )
+
+
+def _transform(name: str) -> Callable[[Evidence], bool]:
+    def proof(evidence: Evidence) -> bool:
+        used = {m["partition_spec_id"] for m in evidence.manifests}
+        return any(f["transform"].partition("[")[0] == name for spec in used for f in _spec(evidence, spec))
+
+    return proof
+
+
+def _ref(kind: str) -> Callable[[Evidence], bool]:
+    def proof(evidence: Evidence) -> bool:
+        refs = evidence.metadata.get("refs", {})
+        return any(r["type"] == kind and name != "main" for name, r in refs.items())
+
+    return proof
+
+
+def _time_travel(evidence: Evidence) -> bool:
+    current = evidence.metadata.get("current-snapshot-id")
+    return any(plan.snapshot is not None and plan.snapshot != current for plan in evidence.plans)
+
+
+def _expired(evidence: Evidence) -> bool:
+    listed = {str(s.get("manifest-list")).rpartition("/")[2] for s in evidence.metadata.get("snapshots", [])}
+    return any(path.name not in listed for path in (evidence.built.location / "metadata").glob("snap-*.avro"))
+
+
+def _compaction(evidence: Evidence) -> bool:
+    replaced = any(s.get("summary", {}).get("operation") == "replace" for s in evidence.metadata.get("snapshots", []))
+    numbers = ((e.get("sequence_number"), e.get("file_sequence_number")) for e in evidence.entries)
+    kept = any(own is not None and file is not None and own < file for own, file in numbers)
+    return replaced or kept
+
+
+def _row_lineage(plan: ScanPlan) -> bool:
+    lineage = {"_row_id", "_last_updated_sequence_number"}
+    wanted = any(f.name in lineage for f in plan.columns)
+    return wanted and plan.files["first_row_id"].null_count < plan.files.num_rows
+
+
+def _version(number: int) -> Callable[[Evidence], bool]:
+    return lambda evidence: evidence.metadata.get("format-version") == number
+
+
+def _upgraded(evidence: Evidence) -> bool:
+    version = evidence.metadata.get("format-version", 0)
+    return any(int(header.get("format-version", version)) < version for header in evidence.manifest_headers)
+
+
+def _moved(evidence: Evidence) -> bool:
+    location = evidence.metadata.get("location")
+    return location is not None and str(location).removeprefix("file://") != str(evidence.built.location)
+
+
+def _broken(evidence: Evidence) -> bool:
+    return any(not isinstance(error, RequestError) for error in evidence.all_errors.values())
+
+
+def _schemas(evidence: Evidence) -> Iterator[tuple[dict[int, _Place], dict[int, _Place]]]:
+    places = [_places(s["fields"]) for s in evidence.metadata.get("schemas", [])]
+    yield from pairwise(places)
+
+
+_Place = tuple[tuple[int, ...], int, str, Any]
+"""Of a field: ids of its parents, its place among its siblings, name, JSON of its type."""
+
+
+def _places(fields: list[dict[str, Any]], parents: tuple[int, ...] = ()) -> dict[int, _Place]:
+    found: dict[int, _Place] = {}
+    for index, f in enumerate(fields):
+        found[f["id"]] = (parents, index, f["name"], f["type"])
+        found |= _places(_members(f["type"]), (*parents, f["id"]))
+    return found
+
+
+def _members(type_: Any) -> list[dict[str, Any]]:
+    match type_:
+        case {"type": "struct", "fields": fields}:
+            return list(fields)
+        case {"type": "list", "element-id": id_, "element": element}:
+            return [{"id": id_, "name": "element", "type": element}]
+        case {"type": "map", "key-id": key_id, "key": key, "value-id": value_id, "value": value}:
+            return [{"id": key_id, "name": "key", "type": key}, {"id": value_id, "name": "value", "type": value}]
+        case _:
+            return []
+
+
+def _added(old: dict[int, _Place], new: dict[int, _Place]) -> set[int]:
+    return new.keys() - old.keys()
+
+
+def _dropped(old: dict[int, _Place], new: dict[int, _Place]) -> set[int]:
+    return old.keys() - new.keys()
+
+
+def _renamed(old: dict[int, _Place], new: dict[int, _Place]) -> set[int]:
+    return {i for i in old.keys() & new.keys() if old[i][2] != new[i][2]}
+
+
+def _reordered(old: dict[int, _Place], new: dict[int, _Place]) -> set[int]:
+    common = old.keys() & new.keys()
+    before = sorted(common, key=lambda i: (old[i][0], old[i][1]))
+    after = sorted(common, key=lambda i: (new[i][0], new[i][1]))
+    return {i for i, j in zip(before, after, strict=True) if i != j}
+
+
+def _widened(old: dict[int, _Place], new: dict[int, _Place]) -> set[int]:
+    both = old.keys() & new.keys()
+    return {i for i in both if isinstance(old[i][3], str) and isinstance(new[i][3], str) and old[i][3] != new[i][3]}
+
+
+def _evolves(*changes: Callable[[dict[int, _Place], dict[int, _Place]], set[int]]) -> Callable[[Evidence], bool]:
+    return lambda evidence: any(change(*pair) for pair in _schemas(evidence) for change in changes)
+
+
+def _evolves_inside(evidence: Evidence) -> bool:
+    changes = (_added, _dropped, _renamed, _reordered, _widened)
+    return any(
+        (new.get(i) or old[i])[0] and (set(old[i][0] if i in old else new[i][0]) & old.keys())
+        for old, new in _schemas(evidence)
+        for change in changes
+        for i in change(old, new)
+    )
+
+
+def _readded(evidence: Evidence) -> bool:
+    names: dict[tuple[tuple[int, ...], str], set[int]] = {}
+    for schema in evidence.metadata.get("schemas", []):
+        for id_, (parents, _, name, _) in _places(schema["fields"]).items():
+            names.setdefault((parents, name), set()).add(id_)
+    return any(len(ids) > 1 for ids in names.values())
+
+
+def _initial_default(evidence: Evidence) -> bool:
+    return any('"initial-default"' in text for text in map(on_disk.json_text, evidence.metadata.get("schemas", [])))
+
+
+def _name_mapping(evidence: Evidence) -> bool:
+    return any(
+        plan.name_mapping is not None and not on_disk.has_field_ids(file["physical"], file["format"])
+        for plan, file in evidence.planned()
+    )
+
+
+def _without_ids(evidence: Evidence) -> bool:
+    return any(not on_disk.has_field_ids(file["physical"], file["format"]) for _, file in evidence.planned())
+
+
+ICEBERG_FEATURES: dict[str, Feature] = {
+    "v1": Feature("the table has format version 1", _version(1)),
+    "v2": Feature("the table has format version 2", _version(2)),
+    "v3": Feature("the table has format version 3", _version(3)),
+    "upgraded": Feature("a manifest was written under an older format version than the table's", _upgraded),
+    "position-delete": Feature(
+        "a position delete file hits a file that is read", _deletes_rows("position delete file", 1)
+    ),
+    "deletion-vector": Feature("a deletion vector hits a file that is read", _deletes_rows("deletion vector", 1)),
+    "equality-delete": Feature("an equality delete file hits a file that is read", _equality_delete),
+    "sequence-boundary": Feature(
+        "an equality delete has in its scope a data file of its own sequence number", _sequence_boundary
+    ),
+    "global-equality-delete": Feature(
+        "an equality delete without partition hits a table with partitions", _in_plans(_global_delete)
+    ),
+    "partition-scoped-delete": Feature(
+        "an equality delete of one partition, and files of another are read", _in_plans(_scoped_delete)
+    ),
+    "null-key": Feature("an equality delete file holds a null", on_disk.null_key),
+    "shared-delete-file": Feature(
+        "one position delete file hits several data files",
+        _in_plans(lambda plan: any(len(d.files) > 1 for d in plan.position_deletes)),
+    ),
+    "several-delete-files": Feature("several position delete files hit one data file", on_disk.several_delete_files),
+    "dangling-delete": Feature("a delete file is live and hits no data file that is read", on_disk.dangling_delete),
+    "multi-row-group": Feature("a Parquet file that is read has several row groups", on_disk.several_row_groups),
+    "avro-file": Feature(
+        "an Avro data file is read", _in_plans(lambda plan: "avro" in plan.files["format"].to_pylist())
+    ),
+    "orc-file": Feature("an ORC data file is read", _in_plans(lambda plan: "orc" in plan.files["format"].to_pylist())),
+    "columnless-file": Feature("a file that is read has rows and no column", on_disk.columnless_file),
+    "data-codec": Feature("a Parquet file is compressed otherwise than by zstd", on_disk.data_codec),
+    "schema-evolution": Feature("the schema changed", _evolves(_added, _dropped, _renamed, _reordered, _widened)),
+    "add-column": Feature("a column or nested field was added", _evolves(_added)),
+    "drop-column": Feature("a column or nested field was dropped", _evolves(_dropped)),
+    "rename-column": Feature("a column or nested field was renamed", _evolves(_renamed)),
+    "move-column": Feature("a column or nested field was moved among its siblings", _evolves(_reordered)),
+    "widen-column": Feature("a column or nested field got a wider type", _evolves(_widened)),
+    "nested-evolution": Feature("a field inside a struct, list or map changed", _evolves_inside),
+    "readded-column": Feature("a name was dropped and given to a new field", _readded),
+    "initial-default": Feature("a field has an initial default", _initial_default),
+    "name-mapping": Feature("a file without field ids is read by the table's name mapping", _name_mapping),
+    "no-field-ids": Feature("a file without field ids is read", _without_ids),
+    "partition-evolution": Feature("files were written under several partition specs", _several_specs),
+    **{f"transform-{name}": Feature(f"files are partitioned by {name}", _transform(name)) for name in _TRANSFORMS},
+    "branch": Feature("there is a branch beside main", _ref("branch")),
+    "tag": Feature("there is a tag", _ref("tag")),
+    "time-travel": Feature("a snapshot other than the current one is read", _time_travel),
+    "expired-snapshot": Feature("a snapshot was removed from the metadata", _expired),
+    "compaction": Feature("files were replaced, or kept an older sequence number", _compaction),
+    "row-lineage": Feature("row ids are read from files that have them", _in_plans(_row_lineage)),
+    "moved-table": Feature("the table is not where its metadata says", _moved),
+    "manifest-habits": Feature("a manifest or list has other fields or names than usual", on_disk.unusual_manifests),
+    "manifest-codec": Feature("a manifest or list is compressed otherwise than by deflate", on_disk.manifest_codec),
+    "gzip-metadata": Feature("the metadata file is compressed", on_disk.compressed_metadata),
+    "pruned-file": Feature("planning skips a live file", _in_plans(lambda plan: len(plan.skipped) > 0)),
+    "filter": Feature("a read has a filter", _in_plans(lambda plan: plan.filter is not None)),
+    "broken": Feature("the table breaks the specification, and a read fails", _broken),
+}
+"""By name."""

@@ -1,0 +1,330 @@
+"""The history of an Iceberg scenario, run on the builder one operation after the other.
+
+    history = IcebergHistory(tmp_path, {"schema": {"id": "long", "name": "string"}})
+    history.apply({"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]})
+    history.apply({"commit": {"add": [{"position-deletes": [["a", 0]]}], "as": "deleted"}})
+
+An operation is a mapping with one key:
+
+    append: FILES, or {files: FILES, ...}
+    commit: {add: FILES, remove: LABELS, as: LABEL, branch, stage, sequence-number, operation, manifests, summary,
+             timestamp-ms, snapshot-id}
+    overwrite: FILES, or {files: FILES, ...}      compact: {files: FILES, remove: LABELS, ...}     remove: LABELS
+    add-column: {name, type, parent, initial-default, write-default}      drop-column: PATH
+    rename-column: {path, to}     move-column: {path, to}     widen-column: {path, type}     make-optional: PATH
+    partition-spec: [[column, transform, name], ...]     properties: {...}     name-mapping: [...]     upgrade: 3
+    tag, branch: {name, at: LABEL}     set-ref: {name, at: LABEL, kind}     expire: LABEL     move-table: FOLDER
+    edit-metadata, edit-manifest-list, edit-manifest, break: see `iceberg_edits`
+
+For FILES see `iceberg_writes`. `compact` commits the operation `replace`; `sequence-number` of added data files may be
+a number, or the label of the commit whose number they keep. `stage` moves no branch. `overwrite` removes all that is
+live. Table keys: schema {name: type text}, format-version, partition-spec, properties, recorded-location,
+metadata-names, metadata-codec, folder.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.errors import RequestError
+from harness.model.metadata_columns import METADATA
+from harness.model.schema import Field, Schema, StructType, UnknownType
+from harness.testing.scenarios.arguments import Arguments, checked, label_of
+from harness.testing.scenarios.common_operations import drop_column, move_column, operation_of, rename_column
+from harness.testing.scenarios.iceberg import edits
+from harness.testing.scenarios.iceberg.writes import IcebergWrites
+from harness.testing.scenarios.model import ResolvedSelector, Selector
+from harness.testing.scenarios.values import named, stored_value
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.iceberg.types import parse_type
+
+_CREATE = (
+    ("format-version", int),
+    ("properties", dict),
+    ("recorded-location", str),
+    ("metadata-names", str),
+    ("metadata-codec", str),
+)
+_COMMIT = (
+    ("operation", str),
+    ("branch", str),
+    ("manifests", str),
+    ("summary", dict),
+    ("timestamp-ms", int),
+    ("snapshot-id", int),
+)
+_METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number")
+
+
+class IcebergHistory:
+    """One table being made. table: its builder; commits: snapshot ids by label."""
+
+    def __init__(self, directory: Path, table: Mapping[str, Any]) -> None:
+        """Create the table, without a snapshot, in a folder of `directory`.
+
+        table: schema, and what `IcebergTable.create` takes, in kebab-case; folder: the folder's name.
+
+        Raises:
+            RequestError: a key is unknown or a value has the wrong type.
+        """
+        given = Arguments(table, "table")
+        self._directory = directory
+        folder, schema = given.of(str, "folder", "table"), given.of(dict, "schema")
+        options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _CREATE if given.has(n)}
+        spec = _spec(given.of(list, "partition-spec", []), "table, key 'partition-spec'")
+        given.finish()
+        self.table = IcebergTable.create(directory / folder, schema, partition_spec=spec, **options)
+        self.writes = IcebergWrites(self.table)
+        self.commits: dict[str, int] = {}
+
+    @property
+    def files(self) -> Mapping[str, DataFileHandle]:
+        """Data and delete files by label."""
+        return self.writes.files
+
+    @property
+    def location(self) -> Path:
+        """The directory where the table is now."""
+        return self.table.store.directory
+
+    @property
+    def metadata_path(self) -> Path | None:
+        """The newest metadata file."""
+        return self.table.metadata_path
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Recorded paths of files by label."""
+        return {label: handle.path for label, handle in self.files.items()}
+
+    def apply(self, operation: Mapping[str, Any]) -> None:
+        """Run one operation.
+
+        Raises:
+            RequestError: an operation, key or label that does not exist, or a value of the wrong type.
+        """
+        name, value = operation_of(operation, _OPERATIONS, "Iceberg histories")
+        _OPERATIONS[name](self, value, f"operation {name!r}")
+
+    def resolve(self, selector: Selector) -> ResolvedSelector:
+        """The selector with labels replaced by snapshot ids and times; numbers stay.
+
+        Raises:
+            RequestError: there is no such commit, or Iceberg has no such selector.
+        """
+        value = selector.value
+        match selector.kind:
+            case "current":
+                return ResolvedSelector()
+            case "snapshot" if isinstance(value, int):
+                return ResolvedSelector(snapshot_id=value)
+            case "snapshot":
+                return ResolvedSelector(snapshot_id=label_of(self.commits, value, "commit", "snapshot"))
+            case "timestamp" if isinstance(value, int):
+                return ResolvedSelector(timestamp_ms=value)
+            case "timestamp":
+                snapshot = self.table.document.snapshot(label_of(self.commits, value, "commit", "timestamp"))
+                return ResolvedSelector(timestamp_ms=int(snapshot["timestamp-ms"]))
+            case "ref":
+                return ResolvedSelector(ref=checked(str, value, "ref"))
+            case "version" | "changes":
+                raise RequestError(f"Invalid {selector.kind} {value!r}: Iceberg tables have snapshots and refs")
+
+    def schema_at(self, selector: ResolvedSelector) -> Schema:
+        """The schema that a read at the selector shows.
+
+        Spec: Iceberg, "Point in Time Reads (Time Travel)": that of the snapshot; of a branch the table's.
+        """
+        document = self.table.document
+        snapshot_id = selector.snapshot_id
+        refs = document.doc.get("refs", {})
+        if selector.ref is not None and refs.get(selector.ref, {}).get("type") == "tag":
+            snapshot_id = refs[selector.ref]["snapshot-id"]
+        if selector.timestamp_ms is not None:
+            log = [e for e in document.doc.get("snapshot-log", []) if e["timestamp-ms"] <= selector.timestamp_ms]
+            snapshot_id = max(log, key=lambda e: e["timestamp-ms"])["snapshot-id"] if log else None
+        known = {s["snapshot-id"]: s for s in document.doc.get("snapshots", [])}
+        schema_id = known.get(snapshot_id, {}).get("schema-id", document.doc.get("current-schema-id"))
+        return next((s for s in document.schemas if s.id == schema_id), document.schemas[-1])
+
+    def metadata_field(self, name: str) -> Field | None:
+        """The metadata column of this name, typed for this table; None: there is none."""
+        if name not in _METADATA:
+            return None
+        if name != "_partition":
+            return METADATA[name]
+        document = self.table.document
+        fields = {f.id: f for spec in document.specs for f in document.partition_fields(spec)}
+        struct = StructType(tuple(fields[i] for i in sorted(fields)))
+        return replace(METADATA[name], type=struct if fields else UnknownType())
+
+    # -- commits -------------------------------------------------------------------------------------------------------
+
+    def _append(self, value: Any, place: str) -> None:
+        self._commit(_as_commit(value, place), place)
+
+    def _overwrite(self, value: Any, place: str) -> None:
+        self._commit({"operation": "overwrite", **_as_commit(value, place)}, place, self._live())
+
+    def _compact(self, value: Any, place: str) -> None:
+        self._commit({"operation": "replace", **_as_commit(value, place)}, place)
+
+    def _remove(self, value: Any, place: str) -> None:
+        self._commit({"remove": checked(list, value, place)}, place)
+
+    def _commit(self, value: Any, place: str, gone: tuple[DataFileHandle, ...] = ()) -> None:
+        given = Arguments(value, place)
+        label = given.of(str, "as", None)
+        options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _COMMIT if given.has(n)}
+        if given.of(bool, "stage", False):
+            options["branch"] = None
+        if given.has("sequence-number"):
+            options["sequence_number"] = self._sequence_number(given.any("sequence-number"), place)
+        removed = [label_of(self.files, name, "file", place) for name in given.texts("remove", [])]
+        files = given.of(list, "add", [])
+        given.finish()
+        added = [h for i, f in enumerate(files, 1) for h in self.writes.write(f, f"{place}, file {i}")]
+        snapshot_id = self.table.commit(add=added, remove=[*removed, *gone], **options)
+        if label is not None:
+            if label in self.commits:
+                raise RequestError(f"Invalid label {label!r} in {place}: another commit has it")
+            self.commits[label] = snapshot_id
+
+    def _live(self) -> tuple[DataFileHandle, ...]:
+        """The files of the current snapshot."""
+        if self.table.snapshot_id is None:
+            return ()
+        entries = (e for m in self.table.manifests().values() for e in m.records if e["status"] != 2)
+        live = {(e["data_file"]["file_path"], e["data_file"].get("content_offset")) for e in entries}
+        return tuple(dict.fromkeys(h for h in self.writes.written if h.key in live))
+
+    def _sequence_number(self, value: Any, place: str) -> int:
+        if isinstance(value, str):
+            snapshot = self.table.document.snapshot(label_of(self.commits, value, "commit", place))
+            return int(snapshot.get("sequence-number", 0))
+        return checked(int, value, f"{place}, key 'sequence-number'")
+
+    # -- table changes -------------------------------------------------------------------------------------------------
+
+    def _add_column(self, value: Any, place: str) -> None:
+        given = Arguments(value, place)
+        name, text, parent = given.text("name"), given.text("type"), given.of(str, "parent", None)
+        defaults = {key: given.any(key, None) for key in ("initial-default", "write-default")}
+        given.finish()
+        type_ = parse_type(text)[0]
+        natural = {k.replace("-", "_"): named(type_, stored_value(type_, v)) for k, v in defaults.items()}
+        self.table.add_column(name, text, parent=parent, **natural)
+
+    def _widen_column(self, value: Any, place: str) -> None:
+        given = Arguments(value, place)
+        path, type_ = given.text("path"), given.text("type")
+        given.finish()
+        self.table.widen_column(path, type_)
+
+    def _make_optional(self, value: Any, place: str) -> None:
+        self.table.make_optional(checked(str, value, place))
+
+    def _partition_spec(self, value: Any, place: str) -> None:
+        self.table.set_partition_spec(_spec(checked(list, value, place), place))
+
+    def _properties(self, value: Any, place: str) -> None:
+        self.table.set_properties(**checked(dict, value, place))
+
+    def _name_mapping(self, value: Any, place: str) -> None:
+        self._properties({"schema.name-mapping.default": json.dumps(checked(list, value, place))}, place)
+
+    def _upgrade(self, value: Any, place: str) -> None:
+        self.table.upgrade(checked(int, value, place))
+
+    def _tag(self, value: Any, place: str) -> None:
+        self._ref({**checked(dict, value, place), "kind": "tag"}, place)
+
+    def _branch(self, value: Any, place: str) -> None:
+        self._ref({**checked(dict, value, place), "kind": "branch"}, place)
+
+    def _ref(self, value: Any, place: str) -> None:
+        given = Arguments(value, place)
+        name, kind = given.text("name"), given.one_of("kind", ("branch", "tag"), "branch")
+        at = label_of(self.commits, given.any("at"), "commit", place) if given.has("at") else None
+        given.finish()
+        self.table.set_ref(name, at, kind)
+
+    def _expire(self, value: Any, place: str) -> None:
+        self.table.expire(label_of(self.commits, value, "commit", place))
+
+    def _move_table(self, value: Any, place: str) -> None:
+        target = self._directory / checked(str, value, place)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        store = self.table.store
+        shutil.move(store.directory, target)
+        store.metadata_path = target / store.metadata_path.relative_to(store.directory)
+        store.directory = target
+
+    # -- unusual and broken tables -------------------------------------------------------------------------------------
+
+    def _edit_metadata(self, value: Any, place: str) -> None:
+        edits.edit_metadata(self.table, self.commits, value, place)
+
+    def _edit_manifest_list(self, value: Any, place: str) -> None:
+        edits.edit_manifest_list(self.table, self.commits, value, place)
+
+    def _edit_manifest(self, value: Any, place: str) -> None:
+        edits.edit_manifest(self.table, self.files, value, place)
+
+    def _break(self, value: Any, place: str) -> None:
+        edits.damage(self.table, self.files, self.commits, value, place)
+
+
+def _as_commit(value: Any, place: str) -> dict[str, Any]:
+    """The mapping of `commit` that a list of files, or a mapping with `files`, stands for."""
+    if not isinstance(value, Mapping):
+        return {"add": checked(list, value, place)}
+    if "files" not in value:
+        raise RequestError(f"Missing key 'files' in {place}")
+    return {"add" if key == "files" else key: item for key, item in value.items()}
+
+
+def _spec(entries: list[Any], place: str) -> list[Any]:
+    """Partition spec entries as the builder takes them."""
+    spec = []
+    for entry in entries:
+        parts = [checked(str, part, place) for part in checked(list, entry, place)]
+        if len(parts) not in (2, 3):
+            raise RequestError(
+                f"Invalid {parts!r} in {place}: expected [column, transform] or [column, transform, name]"
+            )
+        spec.append(tuple(parts))
+    return spec
+
+
+_OPERATIONS: Mapping[str, Callable[[IcebergHistory, Any, str], None]] = {
+    "append": IcebergHistory._append,
+    "commit": IcebergHistory._commit,
+    "overwrite": IcebergHistory._overwrite,
+    "compact": IcebergHistory._compact,
+    "remove": IcebergHistory._remove,
+    "add-column": IcebergHistory._add_column,
+    "drop-column": drop_column,
+    "rename-column": rename_column,
+    "move-column": move_column,
+    "widen-column": IcebergHistory._widen_column,
+    "make-optional": IcebergHistory._make_optional,
+    "partition-spec": IcebergHistory._partition_spec,
+    "properties": IcebergHistory._properties,
+    "name-mapping": IcebergHistory._name_mapping,
+    "upgrade": IcebergHistory._upgrade,
+    "tag": IcebergHistory._tag,
+    "branch": IcebergHistory._branch,
+    "set-ref": IcebergHistory._ref,
+    "expire": IcebergHistory._expire,
+    "move-table": IcebergHistory._move_table,
+    "edit-metadata": IcebergHistory._edit_metadata,
+    "edit-manifest-list": IcebergHistory._edit_manifest_list,
+    "edit-manifest": IcebergHistory._edit_manifest,
+    "break": IcebergHistory._break,
+}

@@ -1,0 +1,1 @@
+"""Tables written to order: the bytes of both formats, right or wrong on purpose."""

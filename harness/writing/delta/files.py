@@ -1,0 +1,202 @@
+"""Parquet data files of Delta tables: rows or an Arrow table in, a file on disk and its `add` action out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.model.schema import Field, ListType, MapType, Schema, StructType, UnknownType, children
+from harness.writing.columnless_files import group_sizes, write_columnless_parquet
+from harness.writing.delta.stats import statistics_of
+from harness.writing.delta.types import Json
+from harness.writing.delta.values import json_text
+from harness.writing.iceberg.arrow import arrow_table
+from harness.writing.iceberg.types import stored
+
+Statistics: TypeAlias = Literal["all", "none"] | Collection[str]
+
+
+@dataclass(slots=True, eq=False)
+class DataFileHandle:
+    """A data file on disk, committed or not. Handles are compared by identity.
+
+    file: where it is on disk. add: its `add` action as the next commit will write it; a deletion vector changes it.
+    Change it before the commit to make an unusual one. positions: its rows that are deleted, by its deletion vector.
+    """
+
+    file: Path
+    add: Json
+    num_records: int
+    positions: frozenset[int] = frozenset()
+
+    @property
+    def path(self) -> str:
+        """The path as the log records it."""
+        return str(self.add["path"])
+
+    @property
+    def deletion_vector(self) -> Json | None:
+        """The descriptor of its deletion vector."""
+        descriptor: Json | None = self.add.get("deletionVector")
+        return descriptor
+
+    def mark(self, descriptor: Json, positions: frozenset[int]) -> None:
+        """Put a deletion vector in place of the one before; the bounds are no longer tight."""
+        self.add = {**self.add, "deletionVector": descriptor}
+        self.positions = positions
+        if "stats" in self.add:
+            # Only the one field changes, whatever a test wrote into the others.
+            self.add["stats"] = self.add["stats"].replace('"tightBounds":true', '"tightBounds":false')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions:
+    """How to write a file.
+
+    compression: as pyarrow names it. field_ids: whether the file carries the ids of column mapping; None: where the
+    table has them. row_group_size: rows. statistics: `all`, `none`, or the top-level columns (logical names) that get
+    them. bounds_length: characters that string bounds are cut to. element_name: what the file calls the elements of
+    lists; None: `element`. footer: more key-value pairs of the footer. writer_options: for
+    `pyarrow.parquet.ParquetWriter`.
+    """
+
+    compression: str = "snappy"
+    field_ids: bool | None = None
+    row_group_size: int | None = None
+    statistics: Statistics = "all"
+    bounds_length: int = 32
+    element_name: str | None = None
+    footer: Mapping[str, str] = field(default_factory=dict)
+    writer_options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def stored_rows(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[dict[int, Any]]:
+    """Natural rows by name as stored rows by field id."""
+    struct = StructType(schema.fields)
+    return [stored(struct, row) for row in rows]
+
+
+def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[Field, ...]:
+    """The fields under the names that a file gives them: those of `names`, by id, else the physical ones."""
+    return tuple(_physical(f, names) for f in fields)
+
+
+def file_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], *, ids: Literal["ids", "none"]) -> pa.Table:
+    """Stored rows as the columns of a file; ids only on struct fields, as Delta writers put them."""
+    table = arrow_table(fields, rows, "none")
+    if ids == "none" or not table.schema:
+        return table
+    by_name = {f.name: f for f in fields}
+    schema = pa.schema([_with_id(f, by_name[f.name]) for f in table.schema])
+    return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)], schema=schema)
+
+
+def write_parquet(path: Path, table: pa.Table, options: FileOptions, modified_ms: int) -> None:
+    """Write the table, with this modification time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if table.schema:
+        _write_columns(path, table, options)
+    else:
+        write_columnless_parquet(path, group_sizes(table.num_rows, options.row_group_size), options.footer)
+    set_time(path, modified_ms)
+
+
+def _write_columns(path: Path, table: pa.Table, options: FileOptions) -> None:
+    settings = {
+        "compression": options.compression,
+        "store_schema": False,
+        "use_compliant_nested_type": options.element_name is None,
+        **options.writer_options,
+    }
+    if options.element_name is not None:
+        name = options.element_name
+        table = table.cast(pa.schema([f.with_type(_with_elements(f.type, name)) for f in table.schema]))
+    with pq.ParquetWriter(path, table.schema, **settings) as writer:
+        writer.add_key_value_metadata(dict(options.footer))
+        writer.write_table(table, row_group_size=options.row_group_size)
+
+
+def add_action(
+    recorded: str, file: Path, partition_values: Mapping[str, str | None], modified_ms: int, stats: Json | None
+) -> Json:
+    """The `add` action of a file that is on disk."""
+    action: Json = {
+        "path": recorded,
+        "partitionValues": dict(partition_values),
+        "size": file.stat().st_size,
+        "modificationTime": modified_ms,
+        "dataChange": True,
+    }
+    if stats is not None:
+        action["stats"] = json_text(stats)
+    return action
+
+
+def table_statistics(
+    table: pa.Table, logical: Sequence[Field], physical: Sequence[Field], options: FileOptions
+) -> Json | None:
+    """The statistics of a file's content; None where none are wanted.
+
+    physical: the fields as they are called in the log; the names in the table may differ and go by place or by name.
+    """
+    if options.statistics == "none":
+        return None
+    wanted = None if options.statistics == "all" else set(options.statistics)
+    chosen = [p for f, p in zip(logical, physical, strict=True) if wanted is None or f.name in wanted]
+    return statistics_of(table, chosen, options.bounds_length)
+
+
+def set_time(path: Path, time_ms: int) -> None:
+    """Set access and modification time of a file, in milliseconds since 1970."""
+    os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
+
+
+def _physical(f: Field, names: Mapping[int, str]) -> Field:
+    match f.type:
+        case StructType(fields=fields):
+            type_: Any = StructType(physical_fields(fields, names))
+        case ListType(element=element):
+            type_ = ListType(_physical(element, names))
+        case MapType(key=key, value=value):
+            type_ = MapType(_physical(key, names), _physical(value, names))
+        case _:
+            type_ = f.type
+    return Field(id=f.id, name=names.get(f.id, f.physical_name or f.name), type=type_, required=f.required)
+
+
+def _with_id(arrow: pa.Field, f: Field) -> pa.Field:
+    return pa.field(arrow.name, _with_inner_ids(arrow.type, f), arrow.nullable, {"PARQUET:field_id": str(f.id)})
+
+
+def _with_elements(kind: pa.DataType, name: str) -> pa.DataType:
+    """The type with this name for the elements of its lists."""
+    if pa.types.is_list(kind):
+        element = kind.value_field
+        return pa.list_(element.with_name(name).with_type(_with_elements(element.type, name)))
+    if pa.types.is_map(kind):
+        item = kind.item_field
+        return pa.map_(kind.key_field, item.with_type(_with_elements(item.type, name)))
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_with_elements(f.type, name)) for f in kind])
+    return kind
+
+
+def _with_inner_ids(kind: pa.DataType, f: Field) -> pa.DataType:
+    inner = [c for c in children(f.type) if not isinstance(c.type, UnknownType)]
+    match f.type:
+        case StructType():
+            return pa.struct([_with_id(part, child) for part, child in zip(kind, inner, strict=True)])
+        case ListType(element=element):
+            part = kind.value_field
+            return pa.list_(pa.field(part.name, _with_inner_ids(part.type, element), part.nullable))
+        case MapType(key=key, value=value):
+            pairs = ((kind.key_field, key), (kind.item_field, value))
+            return pa.map_(*(pa.field(p.name, _with_inner_ids(p.type, c), p.nullable) for p, c in pairs))
+        case _:
+            return kind

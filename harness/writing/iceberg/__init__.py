@@ -1,0 +1,1 @@
+"""Iceberg tables, written file by file."""

@@ -1,0 +1,466 @@
+"""Filters from SQL text. DuckDB is the judge of what a filter means; planning must never conclude more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.errors import RequestError, UnknownColumnError
+from harness.filters.parse import parse_filter
+from harness.filters.predicate import Predicate, evaluate, is_decided, may_match
+from harness.model.column_stats import ColumnStats
+from harness.model.metadata_columns import METADATA
+from harness.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    ListType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UuidType,
+)
+
+DAY = 86_400_000_000
+# Per column: type, DuckDB's type, and (SQL, internal values) of the values that rows have.
+COLUMNS: dict[str, tuple[Type, str, list[tuple[str, Any]]]] = {
+    "small": (IntegerType(8), "TINYINT", [("-128", -128), ("0", 0), ("1", 1), ("2", 2), ("127", 127)]),
+    "id": (IntegerType(32), "INTEGER", [("-2147483648", -(2**31)), ("1", 1), ("2", 2), ("16777217", 16777217)]),
+    "big": (
+        IntegerType(64),
+        "BIGINT",
+        [("1", 1), ("9007199254740992", 2**53), ("9007199254740993", 2**53 + 1), ("9223372036854775807", 2**63 - 1)],
+    ),
+    "f": (
+        FloatType(32),
+        "FLOAT",
+        [
+            ("'nan'", math.nan),
+            ("'-0.0'", -0.0),
+            ("'0.1'", 0.10000000149011612),
+            ("'0.5'", 0.5),
+            ("'16777216'", 16777216.0),
+            ("'inf'", math.inf),
+        ],
+    ),
+    "d": (
+        FloatType(64),
+        "DOUBLE",
+        [("'nan'", math.nan), ("0.0", 0.0), ("'0.1'", 0.1), ("'-inf'", -math.inf), ("1", 1.0), ("'1e300'", 1e300)],
+    ),
+    "de": (
+        DecimalType(10, 2),
+        "DECIMAL(10, 2)",
+        [(x, Decimal(x)) for x in ("-1.01", "0.00", "1.00", "1.01", "99999999.99")],
+    ),
+    "wide": (
+        DecimalType(38, 10),
+        "DECIMAL(38, 10)",
+        [(x, Decimal(x)) for x in ("1.0000000000", "9007199254740993.0000000001")],
+    ),
+    "s": (
+        StringType(),
+        "VARCHAR",
+        [(f"'{x}'", x) for x in ("", "a", "ab", "a%", "Z", "é", "\U0001f600", "\uffff", "1")],
+    ),
+    "b": (
+        BinaryType(),
+        "BLOB",
+        [("''::BLOB", b""), ("'a'::BLOB", b"a"), ("'\\x80'::BLOB", b"\x80"), ("'\\xFF'::BLOB", b"\xff")],
+    ),
+    "u": (
+        UuidType(),
+        "UUID",
+        [
+            ("'00000000-0000-0000-0000-000000000001'", bytes(15) + b"\1"),
+            ("'f" + "f" * 7 + "-0000-0000-0000-000000000001'", b"\xff" * 4 + bytes(11) + b"\1"),
+        ],
+    ),
+    "da": (DateType(), "DATE", [("'1969-12-31'", -1), ("'2020-01-01'", 18262), ("'2020-01-02'", 18263)]),
+    "ts": (
+        TimestampType(),
+        "TIMESTAMP",
+        [
+            ("'1969-12-31 23:59:59.999999'", -1),
+            ("'2020-01-01'", 18262 * DAY),
+            ("'2020-01-01 10:00:00.000001'", 18262 * DAY + 36_000_000_001),
+            ("'2020-01-02'", 18263 * DAY),
+        ],
+    ),
+    "tz": (
+        TimestampType(utc=True),
+        "TIMESTAMPTZ",
+        [
+            ("'2019-12-31 22:00:00Z'", 18262 * DAY - 7_200_000_000),
+            ("'2020-01-01 00:00:00Z'", 18262 * DAY),
+            ("'2020-01-02 10:00:00Z'", 18263 * DAY + 36_000_000_000),
+        ],
+    ),
+    "tn": (
+        TimestampType("ns"),
+        "TIMESTAMP_NS",
+        [("'2020-01-01'", 18262 * DAY * 1000), ("'2020-01-01 00:00:00.000000001'", 18262 * DAY * 1000 + 1)],
+    ),
+    "tm": (
+        TimeType(),
+        "TIME",
+        [("'00:00:00'", 0), ("'10:00:00'", 36_000_000_000), ("'23:59:59.999999'", 86_399_999_999)],
+    ),
+    "bo": (BooleanType(), "BOOLEAN", [("true", True), ("false", False)]),
+}
+SCHEMA = Schema(
+    fields=(
+        *(Field(id=i, name=name, type=c[0]) for i, (name, c) in enumerate(COLUMNS.items(), 1)),
+        Field(
+            id=100,
+            name="st",
+            type=StructType(
+                (Field(id=101, name="x", type=IntegerType(32)), Field(id=102, name="a.b", type=StringType()))
+            ),
+        ),
+        Field(id=103, name="l", type=ListType(Field(id=104, name="element", type=IntegerType(32)))),
+    )
+)
+ROWS = 1 + max(len(values) for _, _, values in COLUMNS.values())
+
+LITERAL_TEXT = """
+    0 1 2 -1 127 128 300 -128 16777216 16777217 2147483648 -2147483648 9007199254740992 9007199254740993
+    9223372036854775807 9223372036854775808 100000000000000000000 0.1 0.5 1.0 1.5 -1.5 1.01 1.005 99999999.99
+    100000000.00 16777217.0 9007199254740993.0 9007199254740993.0000000001 0.12345678901234567890
+    123456789012345678901234567890.12345678 1. .5 1e0 5e-1 1e-1 1.6777217e7 9007199254740993e0 1e300 -1e300 1.01e0 '1'
+    '2' '300' '1.5' '0.1' '0.5' '1.01' '1.005' 'nan' 'NaN' 'inf' '-inf' 'a' 'ab' '' 'é' '😀' '\\x80' '\\xFF' 'Z' 'true'
+    'nan'::double 'nan'::float 'inf'::double 0.1::float 0.1::double 0.5::float 1::double '0.1'::float 1::bigint
+    '1'::int 1.01::decimal(10,2) 1::decimal(38,10) '1.01'::decimal(4,2) '2020-01-01' '2020-01-01_10:00:00'
+    '2020-01-01_10:00:00.000001' '2020-01-01T00:00:00Z' '2020-01-01_02:00:00+02' '2020-01-01_00:00:00.000000001'
+    '2020-01-01_00:00:00.0000001' '2019-12-31_16:30:00-05:30' '2020-1-1' '0000-01-01' '20000-01-01' date_'2020-01-01'
+    date_'1969-12-31' timestamp_'2020-01-01' timestamp_'2020-01-01_10:00:00' timestamptz_'2020-01-01_00:00:00+02'
+    timestamptz_'2020-01-01' '2020-01-01'::date '2020-01-01'::date::timestamp '10:00:00' '10:00' '24:00:00'
+    time_'10:00:00' time_'10:00:00.000001' '00000000-0000-0000-0000-000000000001'
+    'FFFFFFFF-0000-0000-0000-000000000001'::uuid '00000000000000000000000000000001' 'a'::blob '\\xFF'::blob true false
+    null (1) (-(1))
+"""
+LITERALS = [literal.replace("_", " ") for literal in LITERAL_TEXT.split()]
+OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+def make_judge() -> duckdb.DuckDBPyConnection:
+    """A table whose row i has the i-th value of every column, null once these are used up."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    types = ", ".join(f'"{name}" {column[1]}' for name, column in COLUMNS.items())
+    connection.execute(f'CREATE TABLE t(n INTEGER, {types}, st STRUCT(x INTEGER, "a.b" VARCHAR), l INTEGER[])')
+    for i in range(ROWS):
+        values = [column[2][i][0] if i < len(column[2]) else "NULL" for column in COLUMNS.values()]
+        struct = "NULL" if i == 3 else f"{{'x': {'NULL' if i == 2 else i}, 'a.b': 'a{i}'}}"
+        connection.execute(f"INSERT INTO t VALUES ({i}, {', '.join(values)}, {struct}, [{i}])")
+    return connection
+
+
+def accepted_pairs() -> list[tuple[str, str]]:
+    """Columns and literals that DuckDB compares without an error."""
+    pairs = []
+    with make_judge() as connection:
+        for column in COLUMNS:
+            for literal in LITERALS:
+                try:
+                    connection.execute(f"SELECT {column} = {literal} FROM t").fetchall()
+                except (duckdb.Error, UnicodeDecodeError):
+                    continue
+                pairs.append((column, literal))
+    return pairs
+
+
+PAIRS = accepted_pairs()
+ACCEPTED = {column: [literal for c, literal in PAIRS if c == column] for column in COLUMNS}
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[duckdb.DuckDBPyConnection]:
+    with make_judge() as connection:
+        yield connection
+
+
+def stored(row: int, field: Field) -> Any:
+    if field.id == 101:
+        return None if row in (2, 3) else row
+    if field.id == 102:
+        return None if row == 3 else f"a{row}"
+    values = COLUMNS[field.name][2]
+    return values[row][1] if row < len(values) else None
+
+
+def check(judge: duckdb.DuckDBPyConnection, text: str) -> Predicate | None:
+    """Compares planning with the engine; None where the engine refuses the expression."""
+    filter_ = parse_filter(text, SCHEMA)
+    try:
+        answers = judge.execute(f"SELECT ({text}), ({filter_.sql}) FROM t ORDER BY n").fetchall()
+    except (duckdb.Error, UnicodeDecodeError):
+        return None
+    for row, (expected, rendered) in enumerate(answers):
+        assert expected == rendered, f"{text} became {filter_.sql}"
+        actual = evaluate(filter_.predicate, lambda field, row=row: stored(row, field))
+        if is_decided(filter_.predicate):
+            assert actual is expected, f"{text}: row {row}, {filter_.predicate}"
+        elif expected:
+            assert actual is True, f"{text}: row {row}, {filter_.predicate}"
+    return filter_.predicate
+
+
+@pytest.mark.parametrize("column", list(COLUMNS))
+def test_every_comparison_means_what_duckdb_says(judge: duckdb.DuckDBPyConnection, column: str) -> None:
+    decided = 0
+    for literal in LITERALS:
+        for operator in OPERATORS:
+            predicate = check(judge, f"{column} {operator} {literal}")
+            decided += predicate is not None and is_decided(predicate)
+        check(judge, f"{literal} < {column}")
+        check(judge, f"{column} IS DISTINCT FROM {literal}")
+        check(judge, f"{column} IN ({literal}, NULL)")
+    assert decided >= 10
+
+
+@pytest.mark.parametrize("column", ["ts", "tz", "tn", "da", "id", "small", "big", "s", "d"])
+@pytest.mark.parametrize("type_", ["date", "bigint", "int", "varchar", "double", "timestamp", "timestamptz"])
+def test_casts_of_columns(judge: duckdb.DuckDBPyConnection, column: str, type_: str) -> None:
+    for literal in ("'2020-01-01'", "date '2020-01-01'", "timestamp '2020-01-01 10:00:00'", "1", "1.5", "'1'", "300"):
+        for operator in OPERATORS:
+            check(judge, f"{column}::{type_} {operator} {literal}")
+
+
+negations = st.sampled_from(["", "NOT "])
+leaves = st.one_of(
+    st.builds(lambda pair, o: f"{pair[0]} {o} {pair[1]}", st.sampled_from(PAIRS), st.sampled_from(OPERATORS)),
+    st.sampled_from(list(COLUMNS)).flatmap(
+        lambda c: st.builds(
+            lambda n, xs: f"{c} {n}IN ({', '.join(xs)})",
+            negations,
+            st.lists(st.sampled_from(ACCEPTED[c]), min_size=1, max_size=3),
+        )
+    ),
+    st.sampled_from(list(COLUMNS)).flatmap(
+        lambda c: st.builds(
+            lambda n, x, y: f"{c} {n}BETWEEN {x} AND {y}",
+            negations,
+            st.sampled_from(ACCEPTED[c]),
+            st.sampled_from(ACCEPTED[c]),
+        )
+    ),
+    st.builds(lambda c, n: f"{c} IS {n}NULL", st.sampled_from([*COLUMNS, "st.x", 'st."a.b"']), negations),
+    st.sampled_from(
+        [
+            "s LIKE 'a%'",
+            "s NOT LIKE 'a%'",
+            "s LIKE 'ab'",
+            "s LIKE '%'",
+            "s NOT LIKE '%'",
+            "s LIKE 'a_'",
+            "s LIKE 'a\\%'",
+            "s LIKE NULL",
+            "s LIKE 'a$%' ESCAPE '$'",
+            "s ILIKE 'A%'",
+            "starts_with(s, 'a')",
+            "prefix(s, '\U0001f600')",
+            "s ^@ 'a'",
+            "s ~ 'a'",
+            "isnan(f)",
+            "NOT isnan(d)",
+            "bo",
+            "NOT bo",
+            "bo IS TRUE",
+            "bo IS NOT FALSE",
+            "st.x >= 1.5",
+            "st.x IS NOT DISTINCT FROM NULL",
+            "upper(s) = 'A'",
+            "id > small",
+            "TRUE",
+            "NULL",
+            "l[1] > 2",
+            "len([e for e in l if e > id]) = 1",
+        ]
+    ),
+)
+expressions = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(lambda x: f"NOT ({x})", inner),
+        st.builds(lambda x, y: f"({x}) AND ({y})", inner, inner),
+        st.builds(lambda x, y, z: f"{x} OR ({y}) OR ({z})", inner, inner, inner),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(text=expressions)
+def test_compound_filters_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, text: str) -> None:
+    check(judge, text)
+
+
+def stats_of(field: Field, rows: list[int], missing: frozenset[str]) -> ColumnStats:
+    values = [stored(row, field) for row in rows]
+    nans = [v for v in values if isinstance(v, float) and math.isnan(v)]
+    plain = [v for v in values if v is not None and not (isinstance(v, float) and math.isnan(v))]
+    lower, upper = (min(plain), max(plain)) if plain else (None, None)
+    if isinstance(lower, str | bytes):
+        cut = lower[:1]
+        lower, upper = cut, upper if len(upper) < 2 else None
+    everything = {
+        "lower": lower,
+        "upper": upper,
+        "null_count": values.count(None),
+        "nan_count": len(nans) if isinstance(field.type, FloatType) else None,
+        "value_count": len(values),
+    }
+    return ColumnStats(**{k: None if k in missing else v for k, v in everything.items()})
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    text=expressions,
+    rows=st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=4),
+    missing=st.frozensets(st.sampled_from(["lower", "upper", "null_count", "nan_count", "value_count"])),
+)
+def test_pruning_keeps_every_file_with_a_matching_row(
+    judge: duckdb.DuckDBPyConnection, text: str, rows: list[int], missing: frozenset[str]
+) -> None:
+    try:
+        hit = judge.execute(f"SELECT n FROM t WHERE n IN ({', '.join(map(str, rows))}) AND ({text})").fetchall()
+    except (duckdb.Error, UnicodeDecodeError):
+        return
+    if hit:
+        predicate = parse_filter(text, SCHEMA).predicate
+        assert may_match(predicate, lambda field: stats_of(field, rows, missing)), (predicate, hit)
+
+
+# The shape of the result.
+
+NAMES = Schema(
+    fields=(
+        Field(id=1, name="id", type=IntegerType(64)),
+        Field(id=2, name="ID", type=IntegerType(64)),
+        Field(id=3, name="Name", type=StringType()),
+        Field(id=4, name='odd "name" 😀', type=StringType()),
+        Field(id=5, name="t", type=StructType((Field(id=6, name="x", type=IntegerType(32)),))),
+        Field(id=7, name="x", type=DateType()),
+        Field(id=8, name="_file", type=StringType()),
+        Field(id=9, name="a.b", type=StringType()),
+        Field(id=10, name="", type=StringType()),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "sql", "columns"),
+    [
+        pytest.param("id = 1", '"id" = 1', ["id"], id="exact"),
+        pytest.param("ID = 1 and id=2", '"ID" = 1 and "id"=2', ["id", "ID"], id="exact-case"),
+        pytest.param("NAME = 'x'", "\"Name\" = 'x'", ["Name"], id="only-insensitive-match"),
+        pytest.param(
+            '"odd ""name"" 😀" > \'😀\' or id=1',
+            '"odd ""name"" 😀" > \'😀\' or "id"=1',
+            ["id", 'odd "name" 😀'],
+            id="odd-name",
+        ),
+        pytest.param("t.x = 1", '("t")."x" = 1', ["t"], id="struct-before-table"),
+        pytest.param("T.Name = 'a'", "\"Name\" = 'a'", ["Name"], id="table-prefix"),
+        pytest.param("t.t.x = 1", '("t")."x" = 1', ["t"], id="table-and-struct"),
+        pytest.param("_file = 'a' and _pos < 5", '"_file" = \'a\' and "_pos" < 5', ["_file", "_pos"], id="metadata"),
+        pytest.param("_partition.day = 1", '("_partition")."day" = 1', ["_partition"], id="partition"),
+        pytest.param("\"a.b\" = 'c'", "\"a.b\" = 'c'", ["a.b"], id="dot-in-name"),
+        pytest.param("\"\" = 'c'", "\"\" = 'c'", [""], id="empty-name"),
+        pytest.param("name.upper() = 'A' ; -- end", "\"Name\".upper() = 'A'", ["Name"], id="method-and-comment"),
+        pytest.param("Name ~ 'a' -- b\n or false", "\"Name\" ~ 'a' -- b\n or false", ["Name"], id="text-is-kept"),
+        pytest.param(
+            "len([e for e in [1] if e > id]) = 1", 'len([e for e in [1] if e > "id"]) = 1', ["id"], id="comprehension"
+        ),
+        pytest.param(
+            "list_filter([1], lambda x: x > id) = []", 'list_filter([1], lambda x: x > "id") = []', ["id"], id="lambda"
+        ),
+    ],
+)
+def test_names_are_bound_and_quoted(text: str, sql: str, columns: list[str]) -> None:
+    filter_ = parse_filter(text, NAMES, table="t")
+    assert (filter_.sql, [f.name for f in filter_.columns]) == (sql, columns)
+
+
+def test_a_column_hides_the_metadata_column_of_its_name() -> None:
+    assert parse_filter("_file = 'a'", NAMES).columns == (NAMES.fields[6],)
+    assert parse_filter("_pos = 1", NAMES).columns == (METADATA["_pos"],)
+
+
+def test_other_dialects_are_translated() -> None:
+    filter_ = parse_filter("`name` RLIKE 'a' AND t.x = 1", NAMES, dialect="spark")
+    assert filter_.sql == """REGEXP_MATCHES("Name", 'a') AND ("t")."x" = 1"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("nme = 1", 'Unknown column "nme": did you mean Name? [UnknownColumn; field nme]', id="near"),
+        pytest.param("t.y = 1", 'Unknown column "t.y": did you mean t.x? [UnknownColumn; field t.y]', id="nested"),
+    ],
+)
+def test_unknown_columns_are_named(text: str, message: str) -> None:
+    with pytest.raises(UnknownColumnError) as error:
+        parse_filter(text, NAMES)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(("text", "case_sensitive"), [("Id = 1", True), ("Id = 1", False), ("id = 1", False)])
+def test_ambiguous_columns_are_refused(text: str, case_sensitive: bool) -> None:
+    with pytest.raises(UnknownColumnError, match=r'ambiguous, it may be any of "id", "ID"') as error:
+        parse_filter(text, NAMES, case_sensitive=case_sensitive)
+    assert (error.value.cause, error.value.rule) == ("AmbiguousColumn", "iceberg 5.21")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "The filter is empty"),
+        (" ; ", "The filter is empty"),
+        ("id =", "Cannot parse the filter as duckdb SQL"),
+        ("id = 1 GROUP BY id", "Cannot parse the filter as duckdb SQL"),
+        ("id = 1) OR (id = 2", "Cannot parse the filter as duckdb SQL"),
+        ("id = 'a", "Cannot parse the filter as duckdb SQL"),
+        ("id = 1; DROP TABLE t", "The filter must be one boolean expression|Cannot parse the filter"),
+        ("id IN (SELECT 1)", "got a subquery"),
+        ("EXISTS (SELECT 1)", "got a subquery"),
+        ("id = ANY (SELECT 1)", "got a subquery"),
+        ("sum(id) > 1", "got the aggregate SUM"),
+        ("count(*) > 1", "got the aggregate COUNT"),
+        ("row_number() OVER () = 1", "got a window function"),
+        ("id = ?", "got a parameter"),
+        ("id = $1", "got a parameter"),
+        ("COLUMNS(*) > 1", "got a star"),
+        ("not " * 5000 + "id = 1", "nested too deeply"),
+    ],
+)
+def test_what_is_no_condition_on_a_row_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(RequestError, match=problem):
+        parse_filter(text, NAMES)
+
+
+def test_an_unknown_dialect_is_refused() -> None:
+    with pytest.raises(RequestError, match="Cannot parse the filter as klingon SQL"):
+        parse_filter("id = 1", NAMES, dialect="klingon")
+
+
+def test_long_lists_of_alternatives_are_read() -> None:
+    text = " OR ".join(f"id = {i}" for i in range(3000))
+    predicate = parse_filter(text, NAMES).predicate
+    assert evaluate(predicate, lambda _: 2999) is True
+    assert evaluate(predicate, lambda _: 3000) is False
