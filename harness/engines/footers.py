@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from harness.engines import sqltext
 from harness.engines.data_files import FileName, check_file
@@ -18,6 +20,7 @@ from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
 from harness.projection import PhysicalSchema
 from harness.storage import Storage, is_local
 
+_TAIL_BYTES = 8  # length of the footer, and the magic
 _SLASHES = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)/+")
 
 
@@ -45,11 +48,15 @@ def read_footers(
     try:
         return _read(connection, tuple(file.physical for file in files))
     except (duckdb.Error, HarnessError) as error:
+        footers: dict[str, Footer] = {}
         for file in files:  # the slow way round, to name the culprit
             check_file(file, storage, table=table)
             try:
-                _read(connection, (file.physical,))
+                footers |= _read(connection, (file.physical,))
             except (duckdb.Error, HarnessError) as reason:
+                if _holds_nothing(file, storage):
+                    footers[file.physical] = Footer((), 0, file.physical)
+                    continue
                 raise CorruptFileError(
                     f"Cannot read the footer of a Parquet file: {_line(reason)}",
                     cause="CorruptDataFile",
@@ -57,9 +64,28 @@ def read_footers(
                     file=str(file),
                     rule="iceberg 7.6",
                 ) from reason
-        raise CorruptFileError(
-            f"Cannot read Parquet footers: {_line(error)}", cause="CorruptDataFile", table=table
-        ) from error
+        if all(found.schema for found in footers.values()):  # each can be read, and all of them cannot
+            raise CorruptFileError(
+                f"Cannot read Parquet footers: {_line(error)}", cause="CorruptDataFile", table=table
+            ) from error
+        return footers
+
+
+def _holds_nothing(file: FileName, storage: Storage) -> bool:
+    """Whether a file that DuckDB refuses has neither columns nor rows, as of a Delta table that has no other columns.
+
+    It stays in the plan, since its recorded count of 0 might be wrong; its footer is what can be believed.
+    """
+    try:
+        size = storage.size(file.physical)
+        tail = storage.read(file.physical, offset=max(0, size - _TAIL_BYTES), length=_TAIL_BYTES)
+        start = max(0, size - _TAIL_BYTES - int.from_bytes(tail[:4], "little"))
+        found = pq.read_metadata(
+            pa.BufferReader(b"PAR1" + storage.read(file.physical, offset=start, length=size - start))
+        )
+    except (pa.ArrowException, OSError, HarnessError):
+        return False
+    return bool(found.num_columns == found.num_rows == 0)
 
 
 def _read(connection: duckdb.DuckDBPyConnection, physical: tuple[str, ...]) -> dict[str, Footer]:

@@ -145,8 +145,9 @@ class Inspector:
         missing = [name for path, name in names.items() if path not in self._footers]
         footers = read_footers(self.connection, missing, storage, table=self.plan.table)
         self._footers.update(footers)
-        if footers and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
-            self._legacy.update(legacy_files(self.connection, footers))
+        dated = {path: footer for path, footer in footers.items() if footer.schema}
+        if dated and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+            self._legacy.update(legacy_files(self.connection, dated))
 
     def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[ReadGroup]:
         """The read groups of `files`, in the order of their first files, with `fields` resolved.

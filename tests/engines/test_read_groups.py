@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import harness
@@ -93,3 +94,12 @@ def test_a_deletion_vector_without_its_feature_is_warned_of(tmp_path: Path) -> N
         plan = opened.snapshot().plan()
     assert plan.warnings == opened.warnings
     assert find_engine("duckdb").to_arrow(plan).column("id").to_pylist() == [2]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_files_without_columns_and_rows(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Of a table that has partition columns and void ones; that they are empty, only their footers can prove."""
+    t = DeltaTable.create(tmp_path / "t", {"p": "string", "v": "void"}, partition_columns=["p"])
+    t.append(t.write_data([{"v": None}], partition={"p": "x"}), t.write_data([{"v": None}], partition={"p": "y"}))
+    assert pq.read_metadata(t.handles[0].file).num_columns == 0
+    assert read(t.directory, engine, request) == ([], [])

@@ -18,11 +18,12 @@ _OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
 def needs_arrow(schema: PhysicalSchema, fields: Sequence[Field], sources: Sequence[Source]) -> bool:
     """Whether DuckDB's own Parquet reader would give something else than the file's rows.
 
+    - It refuses files without columns.
     - A column named like one of the reader's virtual columns hides it, and with it positions (delta E2).
     - A variant column is read as its encoded parts, and decoded by harness (iceberg 6.15).
     - DuckDB before 2.0 reads instants in nanoseconds as micros.
     """
-    if any(f.name.lower() in _VIRTUAL_COLUMNS for f in schema):
+    if not schema or any(f.name.lower() in _VIRTUAL_COLUMNS for f in schema):
         return True
     if any(variants(fields, sources)):
         return True

@@ -69,7 +69,7 @@ def reads_natively(
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError: a footer cannot be read; naming the file.
     """
-    if any(variants(fields, sources)):
+    if any(variants(fields, sources)) or not schema:  # Spark fails on Parquet files without columns
         return False
     places = {source.place for source in sources if isinstance(source, Stored)}
     used = [schema[place] for place in sorted(places)]
