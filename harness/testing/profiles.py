@@ -4,8 +4,8 @@
   it broke, as with Hypothesis' own profile for CI.
 - `harness-fresh` draws as many, from the seed that `--hypothesis-seed` gives: a suite that always draws the same always
   finds the same.
-- `harness-round` draws twice as many, of longer histories, from a seed too. `tests/properties/nightly.py` runs it again and
-  again until its time is over.
+- `harness-round` draws twice as many, of longer histories, from a seed too. `tests/properties/nightly.py` runs it again
+  and again until its time is over.
 - `harness-nightly` draws thousands in one run, however long that takes.
 """
 
