@@ -66,10 +66,9 @@ class Loop:
             failed = self._count(report, seed)
         if failed:
             print(ran.stdout)
+            again = f"HARNESS_PROFILE=harness-round python {' '.join(_command(seed)[1:])}"
             for test in failed:
-                print(
-                    f"again: HARNESS_PROFILE=harness-round python {' '.join(_command(seed)[1:])} '{test}'", flush=True
-                )
+                print(f"again: {again} '{test}'", flush=True)
 
     def failures(self) -> list[str]:
         """The properties that failed, by test id."""

@@ -59,6 +59,8 @@ def delete_files(plan: ScanPlan) -> tuple[ScanFile, ...]:
             name=FileName(d.path, d.physical),
             format=d.format,
             constants=delete_constants(plan, d),
+            # An Avro file cut between two blocks looks whole, and would lose deletes.
+            exact_rows=d.record_count if d.format != "parquet" else None,
             recorded_rows=d.record_count,
         )
         for d in plan.equality_deletes
