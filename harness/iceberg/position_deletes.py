@@ -182,6 +182,14 @@ def _read_columns(data: bytes, file: DataFile, name: str) -> tuple[pa.ChunkedArr
                 cause="UnsupportedFormat",
                 rule="iceberg 4.11",
             )
+    if file.format == "avro" and file.record_count not in (None, table.num_rows):
+        # Cut between two blocks it looks whole, and would lose deletes.
+        raise CorruptDeleteError(
+            f"Position delete file has {table.num_rows} rows, its entry says {file.record_count}. Restore the file",
+            file=name,
+            field="record_count",
+            rule="iceberg 4.10",
+        )
     path, position = _find_columns([(f.name, f.id) for f in schema], name)
     return table.column(path), table.column(position)
 

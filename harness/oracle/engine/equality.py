@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from harness.errors import CorruptDeleteError, HarnessError
 from harness.model.schema import Field
 from harness.oracle.engine.columns import FileColumns
-from harness.oracle.engine.files import open_file, shown
+from harness.oracle.engine.files import check_whole, open_file, shown
 from harness.plan.scan_plan import EqualityDelete, ScanPlan
 
 Key: TypeAlias = tuple[Hashable, ...]
@@ -97,11 +97,13 @@ def _read_keys(plan: ScanPlan, delete: EqualityDelete) -> frozenset[Key]:
     for root in delete.keys:
         _check_key(plan, delete, columns, root)
     try:
-        return frozenset(read(row) for row in stored.rows)
+        keys = [read(row) for row in stored.rows]
     except ValueError as error:
         raise CorruptDeleteError(f"Cannot read an equality delete: {error}", table=plan.table, file=file) from error
     except HarnessError as error:
         raise error.within(table=plan.table, file=file) from None
+    check_whole(delete.format, delete.record_count, len(keys), table=plan.table, file=delete.path)
+    return frozenset(keys)
 
 
 def _check_key(plan: ScanPlan, delete: EqualityDelete, columns: FileColumns, root: Field) -> None:

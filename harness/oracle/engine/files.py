@@ -21,6 +21,25 @@ def shown(path: str, physical: str) -> str:
     return path if path == physical else f"{path} ({physical})"
 
 
+def check_whole(file_format: str | None, recorded: int | None, rows: int, *, table: str, file: str) -> None:
+    """Refuses a delete file in Avro without all its rows: cut between two blocks it looks whole (iceberg 7.2).
+
+    recorded: the row count of the metadata, None if unknown. rows: how many were read.
+
+    Raises:
+        CorruptFileError: as said.
+    """
+    if file_format == "avro" and recorded not in (None, rows):
+        raise CorruptFileError(
+            f"Cannot read file: it has {rows} rows, the metadata says {recorded}; restore the file",
+            cause="CorruptDataFile",
+            table=table,
+            file=file,
+            field="record_count",
+            rule="iceberg 7.2",
+        )
+
+
 def open_file(path: str, physical: str, file_format: str, storage: Storage, *, table: str) -> StoredFile:
     """A data or delete file.
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.errors import CorruptDeleteError, CorruptFileError
 from harness.oracle.engine.bitmaps import decode_delta_vector, decode_puffin_vector
-from harness.oracle.engine.files import open_file, shown
+from harness.oracle.engine.files import check_whole, open_file, shown
 from harness.oracle.engine.stored import Column
 from harness.plan.scan_plan import PositionDelete, ScanPlan
 
@@ -91,7 +91,9 @@ def _of_file(plan: ScanPlan, source: PositionDelete, physical: str) -> Iterator[
     path = _place(stored.columns, "file_path", _FILE_PATH_ID, source.path)
     position = _place(stored.columns, "pos", _POSITION_ID, source.path)
     by_path: dict[str, set[int]] = {}
-    for row in stored.rows:
+    rows = list(stored.rows)
+    check_whole(source.format, source.record_count, len(rows), table=plan.table, file=source.path)
+    for row in rows:
         if row[path] is None or row[position] is None or row[position] < 0:
             raise CorruptDeleteError(
                 "A position delete has no path or no position; rewrite the delete",

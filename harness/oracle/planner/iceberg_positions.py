@@ -79,6 +79,9 @@ def _rows(delete: LiveFile, data: bytes) -> list[tuple[str, int]]:
         message = f"Cannot read position delete file: {error}"
         raise CorruptFileError(message, file=delete.path, rule="iceberg 4.10") from error
     paths, positions = (_column(columns, wanted, delete.path) for wanted in (_PATH, _POSITION))
+    if delete.format == "avro" and delete.record_count not in (None, len(paths)):  # cut between two blocks
+        message = f"A position delete file has {len(paths)} rows, its entry says {delete.record_count}"
+        raise CorruptDeleteError(message, file=delete.path, rule="iceberg 4.10")
     for path, position in zip(paths, positions, strict=True):
         if not isinstance(path, str) or not isinstance(position, int) or position < 0:
             message = f"A position delete has path {path!r} and position {position!r}"
