@@ -18,7 +18,7 @@ from result_types import CASES, REFUSED, Case, page
 import harness
 from harness.cli.query import run
 from harness.cli.writers import RowFormat, write_rows
-from harness.engines.duckdb.engine import connect
+from harness.engines.shared.duckdb_instance import connect
 from harness.errors import RequestError, UnsupportedError
 from harness.writing.iceberg.builder import IcebergTable
 

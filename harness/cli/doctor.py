@@ -16,7 +16,7 @@ import typer
 import harness
 from harness.cli import options, terminal
 from harness.cli.document import json_document, text_document
-from harness.engines.spark.java_runtime import OLDEST_JAVA, find_java, java_major, java_version
+from harness.engines.shared.java_runtime import OLDEST_JAVA, find_java, java_major, java_version
 from harness.errors import RequestError
 
 _DUCKDB = "DuckDB reads"

@@ -60,10 +60,10 @@ def run(query: str, tables: dict[str, Any], dialect: str = "duckdb") -> pa.Recor
     """
     import duckdb
 
-    from harness.engines.duckdb.engine import connect
+    from harness.engines.shared.duckdb_instance import cursor
 
     try:
-        result = harness.sql(query, dialect=dialect, connection=connect(lossless=True), **tables)
+        result = harness.sql(query, dialect=dialect, connection=cursor(), **tables)
         return with_booleans(pa.RecordBatchReader.from_stream(result))
     except duckdb.Error as error:
         raise EngineError(f"DuckDB cannot run the query: {error}") from error

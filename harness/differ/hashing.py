@@ -24,7 +24,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal, TypeAlias
 
-import duckdb
+from harness.engines.shared.duckdb_instance import cursor
 
 MULTIPLIER = 0xD6E8FEB86659FD93
 NULL = 0xBF58476D1CE4E5B9
@@ -62,7 +62,7 @@ def hash_bytes(value: bytes) -> int:
 @cache
 def is_known() -> bool:
     """Whether this DuckDB hashes as defined above."""
-    connection = duckdb.connect()
+    connection = cursor()
     ((answers,),) = connection.sql(f"SELECT [{', '.join(_samples())}]").fetchall()
     connection.close()
     return list(answers) == list(_samples().values())

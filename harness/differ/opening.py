@@ -22,9 +22,10 @@ from harness.differ.duckdb_side import failing as failing_duckdb
 from harness.differ.duckdb_types import logical
 from harness.differ.result import SideInfo
 from harness.differ.sides import Side
-from harness.engines.duckdb.engine import connect, registrar
+from harness.engines.duckdb.engine import registrar
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.registry import find_engine
+from harness.engines.shared.duckdb_instance import cursor
 from harness.errors import EngineError, HarnessError, RequestError
 from harness.model.schema import arrow_field
 from harness.plan.scan_plan import ScanPlan
@@ -210,7 +211,7 @@ def _format(data: Table | Snapshot | Changes) -> str:
 
 
 def _duckdb_table(plan: ScanPlan, info: SideInfo) -> Side:
-    connection = connect()
+    connection = cursor()
     query = numbered(lower(plan, connection, registrar(connection), Use.VIEW), plan)
     with failing_duckdb(info):
         relation = connection.sql(query)

@@ -22,9 +22,10 @@ from harness.differ.exact import Difference
 from harness.differ.result import Origin, RowDifference
 from harness.differ.schemas import normal_type
 from harness.engines.duckdb.conform import conform
-from harness.engines.duckdb.engine import connect, registrar
+from harness.engines.duckdb.engine import registrar
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.shared.duckdb_instance import cursor
 from harness.errors import HarnessWarning, UnknownColumnError
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import (
@@ -286,7 +287,7 @@ def _rank(candidate: _Candidate, elsewhere: Mapping[Place, tuple[str, ...]]) -> 
 
 def _matching(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Rows of a plan that may equal one of `wanted` in `columns`: all that do, and some more."""
-    connection = connect()
+    connection = cursor()
     add = registrar(connection)
     query = numbered(lower(plan, connection, add, Use.VIEW), plan)
     safe = _searchable(plan, wanted, columns)

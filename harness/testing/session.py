@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.differ.compare import compare
 from harness.differ.result import ComparisonResult
-from harness.engines.duckdb.engine import connect
+from harness.engines.shared.duckdb_instance import connect
 from harness.query import sql
 from harness.table import Changes, Snapshot, Table, open_table
 from harness.testing.lake import LakeTable

@@ -6,7 +6,7 @@ import pytest
 
 from harness.cli import doctor, main
 from harness.cli.doctor import Requirement, check, java_problem, version_numbers
-from harness.engines.spark.java_runtime import java_version
+from harness.engines.shared.java_runtime import java_version
 from harness.errors import RequestError
 
 

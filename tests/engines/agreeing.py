@@ -9,6 +9,7 @@ import on_oracle
 
 from harness.engines.duckdb import engine
 from harness.engines.duckdb.engine import Use
+from harness.engines.shared.duckdb_instance import cursor
 from harness.table import open_table
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -31,7 +32,7 @@ def rows(
     if not plan.columns:
         return [()] * arrow.num_rows
     found = in_order(zip(*[c.to_pylist() for c in arrow.columns], strict=True))
-    con = engine.connect()
+    con = cursor()
     for use in Use:
         engine.register(plan, con, "v", use=use)
         assert in_order(con.execute("SELECT * FROM v").fetchall()) == found, use

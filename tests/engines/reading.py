@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import harness
 from harness.engines.duckdb.conform import conform
-from harness.engines.duckdb.engine import connect
+from harness.engines.shared.duckdb_instance import cursor
 from harness.writing.iceberg.builder import IcebergTable
 
 
@@ -25,7 +25,7 @@ def snapshot_arrow(snapshot: harness.Snapshot, **how: Any) -> pa.Table:
     """The rows of a snapshot; asserts that `to_duckdb` gives the same ones."""
     at_once = on_oracle.to_arrow(snapshot.plan(**how))
     if at_once.num_columns and len({name.lower() for name in at_once.column_names}) == at_once.num_columns:
-        relation = conform(pa.table(snapshot.to_duckdb(connect(), **how)), at_once.schema)
+        relation = conform(pa.table(snapshot.to_duckdb(cursor(), **how)), at_once.schema)
         assert values(relation) == values(at_once)
     return at_once
 

@@ -12,9 +12,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from harness.engines.duckdb.engine import connect
 from harness.engines.shared.data_files import FileName
 from harness.engines.shared.duckdb_files import DuckDBFiles
+from harness.engines.shared.duckdb_instance import cursor
 from harness.engines.shared.footers import read_footers
 from harness.engines.spark.columns import column
 from harness.engines.spark.conform import conform
@@ -35,7 +35,7 @@ def write(path: Path, rows: pa.Table, **options: Any) -> str:
 
 def physical_schema(path: str) -> PhysicalSchema:
     """The columns of a file as stored."""
-    return read_footers(DuckDBFiles(connect(), Storage()), [FileName(path, path)], table="t")[path].schema
+    return read_footers(DuckDBFiles(cursor(), Storage()), [FileName(path, path)], table="t")[path].schema
 
 
 def stored_frame(spark: Any, path: str, *, vectorised: bool = True) -> DataFrame:

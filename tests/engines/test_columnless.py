@@ -12,8 +12,8 @@ from reading import snapshot_arrow
 
 import harness
 from harness.engines.duckdb.arrow_relations import counted
-from harness.engines.duckdb.engine import connect
 from harness.engines.registry import find_engine
+from harness.engines.shared.duckdb_instance import cursor
 from harness.writing.columnless_files import group_sizes
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
@@ -47,7 +47,7 @@ def test_as_many_rows_as_the_footers_count(tmp_path: Path, sizes: tuple[int, ...
 
 
 def test_a_footer_that_claims_many_rows_costs_nothing_until_they_are_read() -> None:
-    connection, tables = connect(), []
+    connection, tables = cursor(), []
     relation = counted((3, 2**50), lambda table: tables.append(table) or "t")
     (table,) = tables
     connection.register("t", table)

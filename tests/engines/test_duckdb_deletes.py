@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from agreeing import in_order, rows
 
-from harness.engines.duckdb import branch, engine
+from harness.engines.duckdb import branch
+from harness.engines.shared.duckdb_instance import connect
 from harness.errors import HarnessError, RequestError
 from harness.table import open_table
 from harness.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt
@@ -360,7 +361,7 @@ def test_text_is_not_filtered_under_another_collation(tmp_path: Path) -> None:
     """iceberg 3.3: files would be skipped by bytes and rows chosen by folded text."""
     t = IcebergTable.create(tmp_path / "t", {"k": "string"})
     t.append(t.write_data([{"k": "a"}]))
-    con = engine.connect()
+    con = connect()
     con.execute("SET default_collation = 'nocase'")
     with pytest.raises(RequestError) as caught:
         open_table(t.location).snapshot().to_duckdb(con, where="k = 'A'")

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from harness.engines.duckdb import engine
 from harness.engines.duckdb.engine import Use
 from harness.engines.duckdb.equality import EqualityLowering
+from harness.engines.shared.duckdb_instance import cursor
 from harness.table import open_table
 from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
 
@@ -221,7 +222,7 @@ def test_rows_are_those_of_the_model(model: Model, asked: list[tuple[list[str], 
         assert read(plan) == expected, prune
     columns = ["_file", "_pos", "id"]
     plan, expected = open_table(model.table.location).snapshot().plan(columns=columns), model.expected(columns, None)
-    con = engine.connect()
+    con = cursor()
     engine.register(plan, con, "v", use=Use.VIEW)
     assert sorted(con.execute("SELECT * FROM v").fetchall(), key=repr) == expected
     assert con.execute("SELECT count(*) FROM v").fetchall() == [(len(expected),)]

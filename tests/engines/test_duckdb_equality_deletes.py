@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agreeing import in_order, rows
 
-from harness.engines.duckdb import engine
+from harness.engines.shared.duckdb_instance import connect
 from harness.errors import HarnessError
 from harness.table import open_table
 from harness.writing.iceberg.avro import int_map
@@ -276,7 +276,7 @@ def test_the_collation_of_the_connection_is_not_that_of_keys(make: Make, collati
     t.commit(add=[t.write_equality_deletes(["k"], [{"k": "A"}])])
     t.append(t.write_data([{"k": k, "s": {"k": k}} for k in ("a", "A")]))
     t.commit(add=[t.write_equality_deletes(["k"], [{"k": "a"}]), t.write_equality_deletes([3], [{"s": {"k": "Á"}}])])
-    con = engine.connect()
+    con = connect()
     con.execute(f"SET default_collation = '{collation}'")
     relation = open_table(t.location).snapshot().to_duckdb(con, columns=["k"])
     assert in_order(relation.fetchall()) == [("A",), ("á",), (None,)]

@@ -21,10 +21,10 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import harness
-from harness.engines.duckdb.engine import connect
 from harness.engines.shared import duckdb_files
 from harness.engines.shared.data_files import look_at
 from harness.engines.shared.duckdb_files import PlannedFile, planned_files
+from harness.engines.shared.duckdb_instance import connect
 from harness.storage.stores import Storage
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable

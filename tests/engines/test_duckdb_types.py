@@ -18,7 +18,7 @@ from on_spark import on_duckdb_alone
 from reading import arrow, bits, column, rows
 
 import harness
-from harness.engines.duckdb.engine import connect
+from harness.engines.shared.duckdb_instance import connect
 from harness.writing.iceberg.builder import IcebergTable
 
 UTC = dt.UTC

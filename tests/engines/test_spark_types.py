@@ -13,7 +13,7 @@ from pyspark.sql import types as s
 from stored_on_spark import physical_schema, plain, stored_frame, write
 
 import harness
-from harness.engines.duckdb.engine import connect
+from harness.engines.shared.duckdb_instance import connect
 from harness.engines.spark.types import natural, shown, storage_type
 from harness.model.file_schema import STORED_STRUCT, PhysicalField
 from harness.model.schema import (

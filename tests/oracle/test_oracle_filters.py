@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from harness.engines.duckdb.engine import connect
+from harness.engines.shared.duckdb_instance import connect
 from harness.errors import EngineError, UnsupportedError
 from harness.filters.parse import parse_filter
 from harness.model.schema import (

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from harness import open_table
 from harness.differ.compare import compare
-from harness.engines.duckdb.engine import connect
 from harness.engines.registry import duckdb_engine, find_engine
+from harness.engines.shared.duckdb_instance import connect
 from harness.oracle.planner import plan_unpruned
 from harness.testing.models.model import arrow_rows
 from harness.testing.properties.agreement import Read, comparison_problem, expected_rows, read_by

@@ -134,7 +134,7 @@ def test_wrong_settings_end_the_run_before_any_test(run, pytester, settings, mes
 
 
 NO_JAVA = """
-import harness.engines.spark.java_runtime
+import harness.engines.shared.java_runtime
 from harness.errors import RequestError
 import pytest
 
@@ -142,7 +142,7 @@ import pytest
 def no_java():
     def check(): raise RequestError("no Java here")
     patch = pytest.MonkeyPatch()
-    patch.setattr(harness.engines.spark.java_runtime, "check_java", check)
+    patch.setattr(harness.engines.shared.java_runtime, "check_java", check)
     patch.setattr("harness.engines.spark.session.running_session", lambda: None)
     yield
     patch.undo()

@@ -1,6 +1,7 @@
 """The DuckDB engine: runs a `ScanPlan` as one SQL query, with DuckDB's own Parquet reader where that reads right.
 
-    connect()                    a connection with the settings that harness reads under
+    cursor()                     a connection to the one instance that harness's own reads share
+    connect()                    an instance of the caller's own, with the same settings
     relation(plan)               a lazy relation over the planned rows
     register(plan, con, name)    the same as a temporary view in a user's own connection
     to_arrow(plan)               the rows, in the plan's exact Arrow types
@@ -14,10 +15,11 @@
 
 import duckdb
 
-from harness.engines.duckdb.engine import connect, register, relation, to_arrow
+from harness.engines.duckdb.engine import register, relation, to_arrow
 from harness.engines.duckdb.queries import columns_of, query
+from harness.engines.shared.duckdb_instance import connect, cursor
 
-__all__ = ["columns_of", "connect", "name", "query", "register", "relation", "to_arrow", "version"]
+__all__ = ["columns_of", "connect", "cursor", "name", "query", "register", "relation", "to_arrow", "version"]
 
 name = "duckdb"
 

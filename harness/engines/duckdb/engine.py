@@ -14,7 +14,7 @@ from harness.engines.duckdb.conform import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.lowering import Use, lower, named, numbered
 from harness.engines.shared import sqltext
-from harness.engines.shared.geoparquet import without_conversion
+from harness.engines.shared.duckdb_instance import cursor
 from harness.engines.shared.names import refuse_same_names
 from harness.errors import HarnessError, RequestError
 from harness.model.schema import StringType, TimestampType, arrow_field, walk
@@ -24,28 +24,6 @@ _counter = itertools.count()
 _token = secrets.token_hex(4)
 
 
-def connect(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
-    """A new in-memory connection under the settings that harness reads with.
-
-    UTC, so that no value depends on the machine; no extension is downloaded; row order is not kept, because a table has
-    none and DuckDB is faster without; the bytes of binary columns come as they are stored, whatever a file's GeoParquet
-    metadata says of them (frontier F0.2).
-
-    Args:
-        lossless: Arrow results keep UUIDs as UUIDs and JSON as JSON, but have bytes (`arrow.bool8`) for booleans, which
-            Polars and Parquet take for numbers. Without, as is DuckDB's own default, both are text, and booleans are.
-    """
-    connection = without_conversion(duckdb.connect())
-    for setting in (
-        "TimeZone = 'UTC'",
-        "preserve_insertion_order = false",
-        f"arrow_lossless_conversion = {lossless}",
-        "autoinstall_known_extensions = false",
-    ):
-        connection.execute(f"SET {setting}")
-    return connection
-
-
 def relation(
     plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
 ) -> duckdb.DuckDBPyRelation:
@@ -53,13 +31,13 @@ def relation(
 
     Args:
         plan: what to read.
-        connection: the user's, or None for a new one.
+        connection: the user's; None: one of harness's own.
         name: also make the rows a temporary view of this name.
 
     Raises:
         HarnessError: as `harness.engines.duckdb.lowering.lower` says.
     """
-    own = connect(lossless=False) if connection is None else connection
+    own = cursor(lossless=False) if connection is None else connection
     if name is None:
         return own.sql(_query(plan, own, Use.VIEW))
     register(plan, own, name)
@@ -84,7 +62,7 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         CorruptFileError: DuckDB could not decode a data file.
         EngineError: DuckDB failed otherwise while it ran the query.
     """
-    connection = connect()
+    connection = cursor()
     with _about(plan):
         query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
     try:

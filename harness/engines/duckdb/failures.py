@@ -11,7 +11,7 @@ from harness.engines.duckdb.scans import read_parquet
 from harness.engines.shared.columnless import columnless_rows
 from harness.engines.shared.data_files import FileName
 from harness.engines.shared.duckdb_files import DuckDBFiles, said
-from harness.engines.shared.geoparquet import without_conversion
+from harness.engines.shared.duckdb_instance import cursor
 from harness.errors import CorruptFileError, EngineError, HarnessError
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.stores import is_local, local_path
@@ -55,7 +55,7 @@ def _damaged(plan: ScanPlan) -> FileName | None:
     if sum(Path(local_path(name.physical)).stat().st_size for name in files) > _MOST_BYTES:
         return None
     empty = columnless_rows(files, plan.storage)
-    with without_conversion(duckdb.connect()) as connection:
+    with cursor() as connection:
         access = DuckDBFiles(connection, plan.storage)
         return next((name for name in files if name.physical not in empty and not _is_read(name, access)), None)
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import duckdb
 
-from harness.engines.duckdb.engine import connect, register
+from harness.engines.duckdb.engine import register
 from harness.engines.duckdb.lowering import Use
 from harness.engines.duckdb.result_types import given_out
 from harness.engines.duckdb.unbound import better_told
 from harness.engines.shared import sqltext
+from harness.engines.shared.duckdb_instance import cursor
 from harness.engines.shared.names import refuse_same_names
 from harness.plan.scan_plan import ScanPlan
 
@@ -25,14 +26,14 @@ def query(
     Args:
         text: one query in DuckDB's dialect.
         plans: by the name that the query calls each. Their filters must be implied by the query's own conditions.
-        connection: the user's, or None for a new one; the names become temporary views on it.
+        connection: the user's; None: one of harness's own; the names become temporary views on it.
 
     Raises:
         HarnessError: as for `register`.
         UnsupportedError: a column of the result cannot leave DuckDB.
         duckdb.Error: DuckDB refuses the query.
     """
-    own = connect(lossless=False) if connection is None else connection
+    own = cursor(lossless=False) if connection is None else connection
     for name, plan in plans.items():
         register(plan, own, name, use=Use.ONCE)
     try:
@@ -50,7 +51,7 @@ def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str
         HarnessError: a table's columns cannot be named, or cannot leave DuckDB.
         duckdb.Error: DuckDB refuses the query.
     """
-    connection = connect()
+    connection = cursor()
     for name, plan in plans.items():
         refuse_same_names(plan.columns, plan.table)
         columns = [f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in plan.columns] or ['"NULL" INTEGER']

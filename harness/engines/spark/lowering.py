@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-import duckdb
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, functions
 
 from harness.engines.shared.duckdb_files import DuckDBFiles
+from harness.engines.shared.duckdb_instance import cursor
 from harness.engines.shared.file_groups import FileGroup, Inspector, Opened, PlannedFiles, ScanFile
-from harness.engines.shared.geoparquet import without_conversion
 from harness.engines.shared.key_sets import KeySet, check_keys, delete_files, key_roots
 from harness.engines.shared.names import columns_to_read
 from harness.engines.spark.arrow_heads import read_head
@@ -74,7 +73,7 @@ class _Lowering:
         def open_other(file: ScanFile) -> Opened:
             return Opened(*read_head(file.name, file.format, plan.storage, table=plan.table))
 
-        inspector = Inspector(DuckDBFiles(without_conversion(duckdb.connect()), plan.storage), plan, open_other)
+        inspector = Inspector(DuckDBFiles(cursor(), plan.storage), plan, open_other)
         return _Lowering(plan, reader, columns, inspector, delete_files(plan))
 
     def arms(self) -> list[DataFrame]:

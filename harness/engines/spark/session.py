@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.engines.spark.java_runtime import check_java
+from harness.engines.shared.java_runtime import check_java
 from harness.errors import EngineError, RequestError
 
 if TYPE_CHECKING:
