@@ -62,5 +62,5 @@ class _Instances:
 
 @cache
 def _of_process(number: int) -> _Instances:
-    """Those of a parent stay where they are: in a child they can neither be used nor ended, and its lock may be held."""
+    """Those of a parent stay where they are: a child can neither use nor end them, and their lock may be held."""
     return _Instances()
