@@ -10,12 +10,20 @@ import numpy as np
 from rich.cells import cell_len
 
 from harness.cli.values import plain, text_of
-from harness.cli.writers import DOCUMENT_VERSION, visible
+from harness.cli.writers import visible
+
+FORMAT = 1
+"""Of all documents of this module; it changes when a key changes its meaning or goes."""
 
 
 def json_document(kind: str, content: Mapping[str, Any]) -> str:
-    """`content` with `version` and `kind` in front; values as described in `harness.cli.values`."""
-    document = {"version": DOCUMENT_VERSION, "kind": kind, **plain(content)}
+    """`content` with `format` and `kind` in front; values as described in `harness.cli.values`.
+
+    `format` is a number, that of the document. The format of a table, which `content` may hold under the same key, is
+    its `table_format`.
+    """
+    values = {"table_format" if key == "format" else key: value for key, value in plain(content).items()}
+    document = {"format": FORMAT, "kind": kind, **values}
     return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
 

@@ -2,7 +2,7 @@
 
 text     columns for people. Nulls as NULL, control characters escaped; widths come from the first batch.
 csv      header and rows, RFC 4180 quoting, line feeds. A null is empty, an empty string is `""`; nested values as JSON.
-json     one document: version, columns (name, type), rows as arrays in column order, row_count.
+json     one document: format, kind, columns (name, type), rows as arrays in column order, row_count.
 jsonl    one object per row. Refused if two columns have one name, as one of them would be lost.
 parquet  a Parquet file (zstandard).
 arrow    an Arrow IPC stream.
@@ -25,7 +25,8 @@ from harness.cli.terminal import write_texts
 from harness.cli.values import json_values, text_of
 from harness.errors import RequestError
 
-DOCUMENT_VERSION = 1
+FORMAT = 1
+"""Of the JSON document; it changes when a key changes its meaning or goes."""
 
 
 class RowFormat(enum.Enum):
@@ -92,7 +93,7 @@ def csv_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[
 def json_parts(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
     """One JSON document in pieces, a row per line."""
     columns = [{"name": field.name, "type": str(field.type)} for field in schema]
-    yield f'{{"version": {DOCUMENT_VERSION}, "kind": "rows", "columns": {_json(columns)}, "rows": ['
+    yield f'{{"format": {FORMAT}, "kind": "rows", "columns": {_json(columns)}, "rows": ['
     count = 0
     for batch in batches:
         for row in _rows(batch):

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from harness.plan.scan_plan import ScanPlan
 
-REPORT_VERSION = 1
 _SHOWN_FILES = 20
 
 
 def as_dict(plan: ScanPlan) -> dict[str, Any]:
     """The plan as plain values: lists, dicts, texts, ints and stored-form values (bytes included)."""
     return {
-        "version": REPORT_VERSION,
         "table": plan.table,
         "format": plan.format,
         "snapshot_id": plan.snapshot,

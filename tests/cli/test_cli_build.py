@@ -13,10 +13,13 @@ def test_build_writes_tables_answers_and_an_index(tmp_path, capsys):
     assert main(["build", "iceberg/deletes/null*", _ONE, str(tmp_path / "out")]) == DONE
     out = tmp_path / "out"
     index = json.loads((out / "index.json").read_text())
-    assert index["version"] == 1
+    assert (index["format"], index["kind"]) == (1, "index")
     (entry,) = [case for case in index["cases"] if case["name"] == _ONE]
     assert entry["case"] == f"{_ONE}/case.json"
     case = json.loads((out / entry["case"]).read_text())
+    assert (case["format"], case["kind"], case["table_format"]) == (1, "case", "iceberg")
+    expected = json.loads((out / _ONE / case["reads"][0]["rows"]["json"]).read_text())
+    assert (expected["format"], expected["kind"]) == (1, "expected")
     assert case["location"] == str(out / _ONE / "table")
     assert (out / _ONE / case["reads"][0]["rows"]["parquet"]).is_file()
     assert str(out / entry["case"]) in capsys.readouterr().out.splitlines()

@@ -109,8 +109,8 @@ def test_info_as_text(calls, capfd):
 def test_info_as_json(calls, capfd):
     assert main(["info", "t", "--format", "json"]) == 0
     document = json.loads(capfd.readouterr().out)
-    assert list(document)[:2] == ["version", "kind"]
-    assert document["version"] == 1
+    assert list(document)[:2] == ["format", "kind"]
+    assert document["format"] == 1
     assert document["kind"] == "info"
     assert document["current_snapshot_id"] == "1152921504606846976"
     assert document["refs"] == []
@@ -129,7 +129,7 @@ def test_plan_as_text(calls, capfd):
 def test_plan_as_json(calls, capfd):
     assert main(["plan", "t", "--format", "json"]) == 0
     assert json.loads(capfd.readouterr().out) == {
-        "version": 1,
+        "format": 1,
         "kind": "plan",
         "files": [{"path": "a.parquet", "size": "1152921504606846976"}],
         "bound": "0A",

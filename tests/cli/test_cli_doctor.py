@@ -13,7 +13,7 @@ from harness.errors import RequestError
 def test_this_environment_can_read_with_duckdb(capfd):
     assert main(["doctor", "--format", "json"]) == 0
     report = json.loads(capfd.readouterr().out)
-    assert (report["version"], report["kind"]) == (1, "doctor")
+    assert (report["format"], report["kind"]) == (1, "doctor")
     assert report["works"]["DuckDB reads"] is True
     assert {p["package"] for p in report["packages"]} >= {"duckdb", "pyarrow", "pyspark"}
 

@@ -11,6 +11,7 @@ import pytest
 
 import harness.testing.demo
 from harness.cli import main
+from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
 
@@ -81,7 +82,7 @@ def test_an_error_at_run_time_writes_no_rows(table, capfd):
 def test_plan_skips_files(table, capfd):
     assert main(["plan", str(table.location), "--where", "region = 'eu'", "--format", "json"]) == 0
     document = json.loads(capfd.readouterr().out)
-    assert (document["version"], document["kind"]) == (1, "plan")
+    assert (document["format"], document["kind"], document["table_format"]) == (1, "plan", "iceberg")
     assert len(document["files"]) == 1
     assert [skip["reason"] for skip in document["skipped"]] == ["partition"]
     assert len(document["position_deletes"]) == 1
@@ -101,7 +102,16 @@ def test_info(table, capfd):
     assert "region" in out
     assert str(first_snapshot(table)) in out
     assert main(["info", str(table.location), "--format", "json"]) == 0
-    assert json.loads(capfd.readouterr().out)["kind"] == "info"
+    document = json.loads(capfd.readouterr().out)
+    assert (document["format"], document["kind"], document["table_format"]) == (1, "info", "iceberg")
+
+
+def test_info_tells_the_number_of_the_document_from_the_version_of_the_table(tmp_path, capfd):
+    DeltaTable.create(tmp_path / "clicks", {"id": "long"})
+    assert main(["info", str(tmp_path / "clicks"), "--format", "json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert (document["format"], document["kind"]) == (1, "info")
+    assert (document["table_format"], document["version"]) == ("delta", 0)
 
 
 def test_a_table_that_is_not_there(tmp_path, capfd):

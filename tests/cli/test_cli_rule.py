@@ -24,7 +24,7 @@ def test_a_rule_is_printed_as_on_its_page(capfd, words):
 def test_a_rule_as_json(capfd):
     assert main(["rule", "delta", "L40", "--format", "json"]) == 0
     assert json.loads(capfd.readouterr().out) == {
-        "version": 1,
+        "format": 1,
         "kind": "rule",
         "rule": "delta L40",
         "title": "One file, several spellings",

@@ -27,7 +27,7 @@ def written(table: pa.Table, row_format: RowFormat) -> bytes:
         (RowFormat.JSONL, '{"id": 1, "name": "a"}\n{"id": null, "name": ""}\n{"id": 30, "name": null}\n'),
         (
             RowFormat.JSON,
-            '{"version": 1, "kind": "rows", "columns": [{"name": "id", "type": "int64"}, '
+            '{"format": 1, "kind": "rows", "columns": [{"name": "id", "type": "int64"}, '
             '{"name": "name", "type": "string"}], "rows": [\n[1, "a"],\n[null, ""],\n[30, null]\n], "row_count": 3}\n',
         ),
     ],

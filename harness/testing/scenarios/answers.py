@@ -1,10 +1,11 @@
 """Built tables with their expected results beside them, as plain files that any other engine can use.
 
-    DIR/index.json                         {version, cases: [{name, title, format, features, clauses, case}]}
+    DIR/index.json                         {format, kind, cases: [{name, title, table_format, features, clauses, case}]}
     DIR/<scenario>/table/                  the table; `case.json` names its place
     DIR/<scenario>/case.json               where it is, what to read, and what that must give
     DIR/<scenario>/expected/<n>.parquet    the rows of the n-th read, in exact types
-    DIR/<scenario>/expected/<n>.json       the same: {columns: [{name, type, nullable}], rows: [[value, ...], ...]}
+    DIR/<scenario>/expected/<n>.json       the same: {format, kind, columns: [{name, type, nullable}],
+                                           rows: [[value, ...], ...]}
 
 In JSON, dates, times and timestamps are whole numbers in the unit of the type (days, micros, ... since 1970-01-01 UTC),
 decimals and UUIDs are text, binary is hex text, maps are lists of [key, value], NaN and infinities are the texts NaN,
@@ -25,8 +26,8 @@ import pyarrow.parquet as pq
 
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation
 
-VERSION = 1
-"""Of the case and index files; a reader should refuse others."""
+FORMAT = 1
+"""Of the JSON files; a reader should refuse others. `kind` says which file it is: index, case or expected."""
 
 
 def write_expected(built: Built, directory: Path) -> Path:
@@ -34,10 +35,11 @@ def write_expected(built: Built, directory: Path) -> Path:
     (directory / "expected").mkdir(parents=True, exist_ok=True)
     scenario = built.scenario
     document = {
-        "version": VERSION,
+        "format": FORMAT,
+        "kind": "case",
         "name": scenario.name,
         "title": scenario.title,
-        "format": scenario.format,
+        "table_format": scenario.format,
         "clauses": list(scenario.clauses),
         "features": list(scenario.features),
         "location": str(built.location),
@@ -55,7 +57,7 @@ def write_index(cases: Sequence[tuple[Built, Path]], directory: Path) -> Path:
         {
             "name": built.scenario.name,
             "title": built.scenario.title,
-            "format": built.scenario.format,
+            "table_format": built.scenario.format,
             "clauses": list(built.scenario.clauses),
             "features": list(built.scenario.features),
             "case": case.relative_to(directory).as_posix(),
@@ -63,15 +65,16 @@ def write_index(cases: Sequence[tuple[Built, Path]], directory: Path) -> Path:
         for built, case in cases
     ]
     path = directory / "index.json"
-    path.write_text(_json({"version": VERSION, "cases": entries}), encoding="utf-8")
+    path.write_text(_json({"format": FORMAT, "kind": "index", "cases": entries}), encoding="utf-8")
     return path
 
 
 def rows_document(rows: pa.Table) -> dict[str, Any]:
-    """Rows and their types as JSON values."""
+    """Rows and their types as one JSON document."""
     columns = [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in rows.schema]
     values = [[json_value(scalar) for scalar in column] for column in rows.columns]
-    return {"columns": columns, "rows": [list(row) for row in zip(*values, strict=True)] if values else []}
+    listed = [list(row) for row in zip(*values, strict=True)] if values else []
+    return {"format": FORMAT, "kind": "expected", "columns": columns, "rows": listed}
 
 
 def json_value(scalar: pa.Scalar) -> Any:
