@@ -6,6 +6,7 @@ Each session makes its own virtual environment and installs what it needs. Argum
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import nox
@@ -48,6 +49,13 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation site, in build/site; a link that leads nowhere fails it. `nox -s docs -- serve` shows it."""
+    session.install("-e", ".[docs]")
+    session.run("zensical", *(session.posargs or ["build", "--clean", "--strict"]))
+
+
+@nox.session
 def corpus(session: nox.Session) -> None:
     """Tables that other projects wrote, found by HARNESS_CORPUS; skipped where there are none."""
     session.install("-e", ".[dev]")
@@ -87,7 +95,7 @@ def conformance(session: nox.Session) -> None:
 
 @nox.session
 def matrix(session: nox.Session) -> None:
-    """Every scenario on every reader that can be installed: what reads what; reports in build/matrix."""
+    """Every scenario on every reader that can be installed: what reads what, in build/matrix and docs/matrix.md."""
     session.install("-e", ".[dev]")
     make = ["python", "-m", "harness.conformance.environments", ".nox/readers"]
     lines = str(session.run(*make, silent=True, stderr=None)).splitlines()
@@ -95,15 +103,35 @@ def matrix(session: nox.Session) -> None:
     known = ["--xfails", "tests/conformance/expected-failures.txt"]
     # Red cells are what this is for.
     _run_suite(session, "matrix", "--engine", "all", *pythons, *known, "--exit-zero")
-    _into_readme(Path("build/matrix/matrix.md").read_text("utf-8"))
+    write_matrix(Path("build/matrix/matrix.md").read_text("utf-8"))
 
 
-def _into_readme(matrix: str) -> None:
-    """Puts the matrix between its two marks."""
-    readme = Path("README.md")
-    before, start, rest = readme.read_text("utf-8").partition("<!-- matrix: written by `nox -s matrix` -->\n")
-    _, end, after = rest.partition("<!-- end of matrix -->\n")
-    readme.write_text(f"{before}{start}{matrix.strip()}\n{end}{after}", "utf-8")
+def write_matrix(matrix: str) -> None:
+    """Puts the matrix into its page, and its last line into the README, each between two marks."""
+    _between_marks(Path("docs/matrix.md"), "matrix", matrix)
+    _between_marks(Path("README.md"), "verified reads", verified_reads(matrix))
+
+
+def verified_reads(matrix: str) -> str:
+    """The last line of the matrix as text: each reader with its version, its share, and what it read wrongly."""
+    head, *_, totals, last = [line for line in matrix.splitlines() if line.startswith("| ")]
+    readers, results, shares = (
+        [cell.strip() for cell in line.strip("| ").split(" | ")][1:] for line in (head, totals, last)
+    )
+    wrong = [re.search(r"✗ (\d+)", result) for result in results]
+    parts = [
+        f"`{reader}` {share}" + ("" if found is None else f", {found[1]} wrong")
+        for reader, share, found in zip(readers, shares, wrong, strict=True)
+    ]
+    return " · ".join(parts) + "\n"
+
+
+def _between_marks(page: Path, name: str, text: str) -> None:
+    before, start, rest = page.read_text("utf-8").partition(f"<!-- {name}: written by `nox -s matrix` -->\n")
+    _, end, after = rest.partition(f"<!-- end of {name} -->\n")
+    if not end:
+        raise ValueError(f"{page} has no marks for {name}")
+    page.write_text(f"{before}{start}{text.strip()}\n{end}{after}", "utf-8")
 
 
 @nox.session
