@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the demo tables, made once: the examples of no page change them."""
+    directory = tmp_path_factory.mktemp("examples")
+    with contextlib.chdir(directory):
+        assert main(["demo", "--directory", "demo-tables"]) == 0
+    return directory

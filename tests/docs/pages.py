@@ -1,0 +1,85 @@
+"""The pages whose examples are run: the README, and those under docs/ that say so.
+
+A page says so by the line `<!-- examples are run -->`. Then, in a directory that holds the tables of `harness demo
+--directory demo-tables`, and from the top of the page to its end:
+
+- in each `console` block, every `$ harness …` is run, and what it prints is compared with the lines under it;
+- each `python` block is executed, with the names that the blocks before it made; its `assert`s are the check.
+
+A block below the line `<!-- not run: why -->` is only shown. `python tests/docs/refresh.py` writes into the pages what
+the commands print now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from harness.cli import main
+
+ROOT = Path(__file__).parents[2]
+MARK = "<!-- examples are run -->"
+_BLOCK = re.compile(
+    r"(?P<skip><!-- not run: [^\n]*-->\n+)?^```(?P<kind>python|console)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_COMMAND = re.compile(r"^\$ harness (?P<command>.*)\n(?P<shown>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+Answer = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A block that is run. kind: python or console. start: of its text in the page."""
+
+    kind: str
+    text: str
+    start: int
+
+
+def marked() -> list[Path]:
+    """The README and the pages of docs/ whose examples are run."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in pages if f"{MARK}\n" in page.read_text("utf-8")]
+
+
+def examples(text: str) -> list[Example]:
+    """The blocks of a page that are run, in its order."""
+    return [
+        Example(found["kind"], found["text"], found.start("text"))
+        for found in _BLOCK.finditer(text)
+        if found["skip"] is None
+    ]
+
+
+def commands(block: str) -> list[tuple[str, str]]:
+    """The `harness` commands of a console block, and the lines shown under each."""
+    return [(found["command"], found["shown"]) for found in _COMMAND.finditer(block)]
+
+
+def answer(command: str) -> tuple[str, int]:
+    """What a command prints, to either stream, on the newest DuckDB; and its exit code. Runs in this process."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(shlex.split(command))
+    printed = "".join(stream.buffer.getvalue().decode("utf-8") for stream in (out, err))
+    return printed.replace(f"duckdb {duckdb.__version__},", "duckdb 2.0.0,"), code
+
+
+def expected_code(shown: str) -> int:
+    """The exit code that goes with a transcript: an error, a difference, or neither."""
+    return 2 if "error: " in shown else int("different: " in shown)
+
+
+def rewritten(text: str, answered: Answer) -> str:
+    """The page with what the commands of its console blocks print now."""
+    for example in reversed(examples(text)):
+        if example.kind == "console":
+            block = _COMMAND.sub(lambda at: f"$ harness {at['command']}\n{answered(at['command'])}", example.text)
+            text = text[: example.start] + block + text[example.start + len(example.text) :]
+    return text

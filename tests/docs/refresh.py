@@ -1,0 +1,35 @@
+"""`python tests/docs/refresh.py`: writes into the pages what the commands print, and which options they have, now.
+
+Look at the difference before you commit it: the pages are there to be right, and not only to agree with the code.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import pages
+import tables
+
+from harness.cli import main
+
+
+def refresh() -> None:
+    """Rewrite the README and the pages under docs/ in place."""
+    commands = pages.ROOT / "docs/reference/cli.md"
+    commands.write_text(tables.with_tables(commands.read_text("utf-8")), "utf-8")
+    with tempfile.TemporaryDirectory() as directory:
+        os.chdir(directory)
+        assert main(["demo", "--directory", "demo-tables"]) == 0
+        for page in pages.marked():
+            text = page.read_text("utf-8")
+            namespace: dict[str, object] = {}
+            for example in pages.examples(text):
+                if example.kind == "python":
+                    exec(compile(example.text, str(page), "exec"), namespace)
+            page.write_text(pages.rewritten(text, lambda command: pages.answer(command)[0]), "utf-8")
+        os.chdir(pages.ROOT)
+
+
+if __name__ == "__main__":
+    refresh()

@@ -1,0 +1,133 @@
+"""The reference says what there is: options, exit codes, JSON documents, errors; every page is in the navigation."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pages
+import pytest
+import tables
+import yaml
+
+import harness.errors
+from harness.cli import main
+
+DOCS = pages.ROOT / "docs"
+JSON_PAGE = (DOCS / "reference/json.md").read_text("utf-8")
+
+
+def test_the_page_of_commands_has_the_options_that_there_are():
+    page = (DOCS / "reference/cli.md").read_text("utf-8")
+    assert tables.with_tables(page) == page, "python tests/docs/refresh.py writes it"
+    assert re.findall(r"<!-- options of (\w+) -->", page) == list(tables.commands())
+    assert re.findall(r"^## (\w+)$", page, re.MULTILINE) == list(tables.commands())
+
+
+def test_every_error_is_on_its_page():
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", (DOCS / "reference/errors.md").read_text("utf-8"), re.MULTILINE)
+    classes = {
+        (name, value.__bases__[0].__name__)
+        for name, value in vars(harness.errors).items()
+        if isinstance(value, type) and issubclass(value, harness.HarnessError) and value is not harness.HarnessError
+    }
+    assert set(rows) == classes
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def keys_of(kind: str) -> set[str]:
+    """The keys in the first column of the table of a kind."""
+    section = re.search(rf"^## {kind}\n(.*?)(?=^## |\Z)", JSON_PAGE, re.MULTILINE | re.DOTALL).group(1)
+    rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
+    return {key for row in rows for key in re.findall(r"`(\w+)`", row)}
+
+
+@pytest.fixture(scope="module")
+def documents(demo) -> list[dict[str, object]]:
+    """A document of each kind; of a description one for each table format."""
+    with contextlib.chdir(demo):
+        printed = [
+            "info demo-tables/orders",
+            "info demo-tables/clicks",
+            "plan demo-tables/orders --where \"region = 'eu'\"",
+            "sql 'SELECT 1 AS x'",
+            "diff demo-tables/orders --engines duckdb",
+            "run --engine duckdb --scenario iceberg/deletes/null-keys",
+            "doctor",
+            "rule delta L1",
+        ]
+        found = [json.loads(pages.answer(f"{command} --format json")[0]) for command in printed]
+        assert main(shlex.split("build iceberg/deletes/null-keys scenarios")) == 0
+        place = Path("scenarios/iceberg/deletes/null-keys")
+        files = ["scenarios/index.json", place / "case.json", place / "expected/1.json"]
+        return [*found, *(json.loads(Path(file).read_text("utf-8")) for file in files)]
+
+
+def test_every_document_says_what_it_is_and_its_keys_are_on_the_page(documents):
+    for document in documents:
+        assert list(document)[:2] == ["format", "kind"]
+        assert document["format"] == 1
+        kind = document["kind"]
+        assert document.keys() - {"format", "kind"} <= keys_of(kind), kind
+
+
+def test_no_key_is_on_the_page_that_no_document_has(documents):
+    kinds = {document["kind"] for document in documents}
+    for kind in kinds:
+        assert keys_of(kind) <= {key for document in documents if document["kind"] == kind for key in document}, kind
+    assert set(re.findall(r"^## (\w+)$", JSON_PAGE, re.MULTILINE)) == {"Values", *kinds}
+
+
+# -- pages and links ---------------------------------------------------------------------------------------------------
+
+
+def navigation() -> set[str]:
+    """The pages that mkdocs.yml names."""
+
+    def leaves(node: object) -> list[str]:
+        match node:
+            case str():
+                return [node]
+            case dict():
+                return [leaf for value in node.values() for leaf in leaves(value)]
+            case list():
+                return [leaf for value in node for leaf in leaves(value)]
+        raise AssertionError(node)
+
+    return set(leaves(yaml.safe_load((pages.ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]))
+
+
+def test_every_page_is_in_the_navigation():
+    there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert there <= navigation()
+
+
+def test_what_pages_include_has_no_relative_links():  # the builder does not check them there
+    included = {
+        found
+        for page in DOCS.rglob("*.md")
+        for found in re.findall(r'^--8<-- "([^":]+)', page.read_text("utf-8"), re.M)
+    }
+    assert {"SECURITY.md", "CHANGELOG.md", "fixtures/README.md"} <= included
+    texts = {name: (pages.ROOT / name).read_text("utf-8") for name in included}
+    links = re.compile(r"\]\((?!https?://)[^)]*\)")
+    assert [(name, link) for name, text in texts.items() for link in links.findall(text)] == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_into_the_repository_lead_somewhere(name):
+    text = (pages.ROOT / name).read_text("utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
+    assert [link for link in links if not os.path.exists(pages.ROOT / link)] == []
+
+
+def test_the_readme_has_the_last_line_of_the_matrix():
+    noxfile = pytest.importorskip("noxfile", reason="nox is not installed", exc_type=ImportError)
+    matrix = (DOCS / "matrix.md").read_text("utf-8")
+    assert noxfile.verified_reads(matrix) in (pages.ROOT / "README.md").read_text("utf-8")
