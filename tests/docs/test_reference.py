@@ -108,6 +108,18 @@ def test_every_page_is_in_the_navigation():
     assert there <= navigation()
 
 
+def test_files_that_pages_name_are_there():
+    files = [*pages.ROOT.glob("*.py"), *pages.ROOT.glob("[ht]*/**/*.py")]
+    there = [f"/{path.relative_to(pages.ROOT).as_posix()}" for path in files]
+    named = {
+        (page.relative_to(DOCS).as_posix(), name)
+        for page in [*DOCS.glob("how-to/*.md"), *DOCS.glob("architecture/*.md"), *DOCS.glob("decisions/*.md")]
+        for name in re.findall(r"`((?:\w+/)*\w+\.py)`", page.read_text("utf-8"))
+    }
+    lost = {(page, name) for page, name in named if not any(path.endswith(f"/{name}") for path in there)}
+    assert lost == {("how-to/add-an-engine.md", "my_engine.py")}
+
+
 def test_what_pages_include_has_no_relative_links():  # the builder does not check them there
     included = {
         found
