@@ -12,10 +12,10 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A shared machine's pauses are no failures of a test. Where CI is set, Hypothesis loads a profile of its own.
-hypothesis.settings.register_profile("harness", deadline=None)
-if "CI" not in os.environ:
-    hypothesis.settings.load_profile("harness")
+# A shared machine's pauses are no failures of a test. What CI draws must not depend on the day; nightly runs draw more.
+_CI = {"derandomize": True, "database": None, "print_blob": True} if "CI" in os.environ else {}
+hypothesis.settings.register_profile("harness", deadline=None, max_examples=25, **_CI)
+hypothesis.settings.load_profile("harness")
 
 
 # pytest loads the plug-in by its entry point, which a checkout on the path alone does not have.
@@ -33,6 +33,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--harness-repro", metavar="DIR", help="where failures of property tests leave repro directories")
     parser.addoption("--harness-repro-values", action="store_true", help="keep drawn values in repro directories")
     parser.addoption("--on-oracle", action="store_true", help="read every table of the engine tests by the oracle too")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests on Spark go to one worker: a second JVM costs more than it wins."""
+    for item in items:
+        if item.get_closest_marker("harness_spark") is not None:
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

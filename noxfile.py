@@ -16,8 +16,12 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 
 
-_DEFAULT = "not corpus and not bench and not mutation and not reference and not cluster"
-"""The marks of the default tests, as in pyproject.toml."""
+_ELSEWHERE = "not corpus and not bench and not mutation and not reference and not cluster"
+"""The marks of tests that have sessions of their own; pyproject.toml leaves out most of those on Spark besides."""
+
+
+_ONE = ("--numprocesses=0",)
+"""One process: for a session of Spark that tests share, and for measurements."""
 
 
 def _pytest(session: nox.Session, *arguments: str) -> None:
@@ -31,11 +35,25 @@ def tests(session: nox.Session) -> None:
     _pytest(session)
 
 
+@nox.session(name="tests-spark")
+def tests_spark(session: nox.Session) -> None:
+    """The tests on Spark, all of them, in one process with one JVM."""
+    session.install("-e", ".[dev]")
+    _pytest(session, *_ONE, "-m", f"{_ELSEWHERE} and harness_spark")
+
+
+@nox.session(name="tests-without-spark")
+def tests_without_spark(session: nox.Session) -> None:
+    """The default tests but those on Spark: what runs wherever Python does."""
+    session.install("-e", ".[dev]")
+    _pytest(session, "-m", f"{_ELSEWHERE} and not harness_spark")
+
+
 @nox.session(name="tests-duckdb15")
 def tests_duckdb15(session: nox.Session) -> None:
     """The default tests but those on Spark, on the oldest DuckDB that is supported."""
     session.install("-e", ".[dev]", "duckdb==1.5.*")
-    _pytest(session, "-m", f"{_DEFAULT} and not harness_spark", "--ignore-glob=tests/engines/test_spark_*")
+    _pytest(session, "-m", f"{_ELSEWHERE} and not harness_spark", "--ignore-glob=tests/engines/test_spark_*")
 
 
 @nox.session
@@ -66,7 +84,7 @@ def corpus(session: nox.Session) -> None:
 def tests_on_spark(session: nox.Session) -> None:
     """Every table of the DuckDB engine's tests, read on Spark too: same rows and types, or the same error. Slow."""
     session.install("-e", ".[dev]")
-    _pytest(session, "--on-spark", "tests/engines", "-k", "duckdb")
+    _pytest(session, *_ONE, "--on-spark", "tests/engines", "-k", "duckdb")
 
 
 _REPORTS = {"text": "txt", "junit": "xml", "html": "html", "json": "json", "markdown": "md"}
@@ -138,7 +156,7 @@ def _between_marks(page: Path, name: str, text: str) -> None:
 def mutations(session: nox.Session) -> None:
     """Seeded faults in planning, lowering and queries, which scenarios, properties or a test must catch. Slow."""
     session.install("-e", ".[dev]")
-    _pytest(session, "-m", "mutation", "tests/mutations")
+    _pytest(session, *_ONE, "-m", "mutation", "tests/mutations")
 
 
 @nox.session
@@ -162,7 +180,7 @@ def reference(session: nox.Session, format: str) -> None:
     pinned = json.loads(Path("harness/conformance/readers/reference.json").read_text(encoding="utf-8"))[format]
     session.install("-e", ".[dev]", f"pyspark=={pinned['pyspark']}")
     files = sorted(map(str, Path("tests/reference").glob(f"test_{format}_*.py")))
-    _pytest(session, "-m", "reference", *files)
+    _pytest(session, *_ONE, "-m", "reference", *files)
 
 
 @nox.session(name="tests-spark40")
@@ -171,18 +189,20 @@ def tests_spark40(session: nox.Session) -> None:
     session.install("-e", ".[dev]", "pyspark==4.0.*")
     # pyspark 4.0 leaves the sockets of results to the garbage collector.
     quiet = ("-W", "ignore::ResourceWarning", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
-    _pytest(session, *quiet, "-k", "spark", "tests/engines", "tests/differ", "tests/test_sql_engines.py")
+    _pytest(session, *_ONE, *quiet, "-k", "spark", "tests/engines", "tests/differ", "tests/queries")
 
 
 @nox.session(name="tests-spark-cluster")
 def tests_spark_cluster(session: nox.Session) -> None:
     """Reads by Spark executors in processes of their own, and by a session of Spark Connect. Slow."""
     session.install("-e", ".[dev]")
-    _pytest(session, "-m", "cluster", "tests/engines/test_spark_cluster.py", "tests/engines/test_spark_connect.py")
+    _pytest(
+        session, *_ONE, "-m", "cluster", "tests/engines/test_spark_cluster.py", "tests/engines/test_spark_connect.py"
+    )
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measurements, printed as ratios and beside another reader's. Wants an idle machine."""
     session.install("-e", ".[dev]", "deltalake")
-    _pytest(session, "-m", "bench", "-s", "tests/benchmarks")
+    _pytest(session, *_ONE, "-m", "bench", "-s", "tests/benchmarks")

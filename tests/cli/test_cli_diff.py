@@ -308,6 +308,7 @@ def test_a_table_that_is_not_there(tmp_path, capfd):
     assert capfd.readouterr().err.startswith("error: ")
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("more", [[], ["--keys", "id"], ["--sql", "SELECT region, count(*) AS n FROM t GROUP BY ALL"]])
 def test_both_engines_agree(orders, capfd, more):

@@ -5,7 +5,7 @@ import pytest
 ORACLE_ROWS = 20_000
 
 
-@pytest.fixture(params=["duckdb", "spark", "oracle"])
+@pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark), "oracle"])
 def engine(request: pytest.FixtureRequest) -> str:
     """Every engine that reads the corpus."""
     if request.param == "spark":

@@ -77,6 +77,7 @@ def test_rows_of_sparks_types_hash_alike(spark) -> None:
     assert found.columns == tuple(SHARED)
 
 
+@pytest.mark.smoke
 def test_each_value_that_differs_is_found(spark) -> None:
     rows = spread(SHARED).slice(0, 10)
     rows = pa.concat_tables([rows] * 3).append_column("id", pa.array(range(30)))
@@ -158,6 +159,7 @@ def test_a_session_of_other_settings_gives_the_same(spark) -> None:
     assert zone == "America/New_York"
 
 
+@pytest.mark.smoke
 def test_a_failing_frame_is_an_outcome(spark) -> None:
     frame = spark.range(3).select(functions.expr("raise_error('no such luck')").cast("int").alias("id"))
     for few in (BY_HASHES, AS_THEY_ARE):

@@ -34,6 +34,7 @@ def agreed(snapshot: harness.Snapshot, spark: Any, **how: Any) -> pa.Table:
 
 
 @pytest.mark.parametrize("name", ["orders", "events", "clicks"])
+@pytest.mark.smoke
 def test_engines_agree_at_every_snapshot(name: str, demo: dict[str, str], spark: Any) -> None:
     table = harness.open_table(demo[name])
     counts = [agreed(table.snapshot(s["id"]), spark).num_rows for s in table.snapshots()]
@@ -146,6 +147,7 @@ def test_odd_names_in_paths(tmp_path: Path, spark: Any, name: str) -> None:
     assert agreed(snapshot_of(table), spark, columns=["a", "_file"]).column("a").to_pylist() == [1]
 
 
+@pytest.mark.smoke
 def test_the_users_session_stays_as_it_is(demo: dict[str, str], spark: Any) -> None:
     before = {row.key: row.value for row in spark.sql("SET").collect()}
     harness.open_table(demo["orders"]).snapshot().to_spark(spark).count()
@@ -153,6 +155,7 @@ def test_the_users_session_stays_as_it_is(demo: dict[str, str], spark: Any) -> N
     assert spark.catalog.listTables() == []
 
 
+@pytest.mark.smoke
 def test_missing_files_are_named(tmp_path: Path, spark: Any) -> None:
     table, handle = small(tmp_path)
     Path(table.file_of(handle.path)).unlink()

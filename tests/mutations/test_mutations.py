@@ -128,7 +128,8 @@ def property_that_catches(copy: Path) -> str | None:
 
 def failing_test(copy: Path, tests: str, *options: str) -> str | None:
     """The first test of a file or directory that fails on the copy's code; None: all pass."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-rf", "-p", "no:cacheprovider", *options, tests]
+    told = ["-n0", "-q", "-x", "--tb=no", "-rf", "-p", "no:cacheprovider", *options, tests]
+    command = [sys.executable, "-m", "pytest", *told]
     environment = _environment() | {"PYTHONPATH": str(copy)}
     ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode in (PASSED, TESTS_FAILED), ran.stdout + ran.stderr

@@ -88,7 +88,7 @@ class Loop:
 
 
 def _command(seed: int) -> list[str]:
-    options = ["-q", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
+    options = ["-n0", "-q", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
     return [sys.executable, "-m", "pytest", *options]
 
 

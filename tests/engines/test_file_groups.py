@@ -15,7 +15,7 @@ from harness.errors import HarnessWarning
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
-ENGINES = ["duckdb", "spark"]
+ENGINES = ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark)]
 
 
 def read(location: Path, engine: str, request: pytest.FixtureRequest, **how: Any) -> tuple[list[Any], list[str]]:
