@@ -222,7 +222,9 @@ def _transforms(type_: Type) -> tuple[str, ...]:
         case IntegerType() | StringType():
             return ("identity", "bucket[3]", "truncate[2]", "void")
         case DecimalType():
-            return ("identity", "bucket[3]", "truncate[50]")
+            # The least decimal of every precision is a multiple of 9; other widths would truncate it to one digit more
+            # than the type has, which no writer can store.
+            return ("identity", "bucket[3]", "truncate[9]")
         case DateType():
             return ("identity", "month", "day", "year", "bucket[3]")
         case TimestampType():
