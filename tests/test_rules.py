@@ -207,7 +207,9 @@ def shown() -> set[str]:
                     found.add(value)
                 case ast.Constant(value=str(value)):
                     found.update(re.findall(rf"\[({NAME.pattern})\]", value))
-                case ast.Call(func=ast.Name(id="corrupt"), args=[*_, ast.Constant(value=str(value))]):
+                case ast.Call(func=ast.Name(id="corrupt"), args=[*_, ast.Constant(value=str(value))]) if value[
+                    0
+                ].isdigit():
                     found.add(f"iceberg {value}")
     return found
 

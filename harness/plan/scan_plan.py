@@ -148,7 +148,7 @@ class ScanPlan:
     snapshot: the snapshot's id or version; None for a table without one.
     schema: the table's schema as of this read.
     columns: what the caller gets, in order: fields of `schema`, and metadata columns
-    (`harness.plan.projection.METADATA`). filter: what rows must satisfy; engines always apply all of it. None: every
+    (`harness.model.metadata_columns.METADATA`). filter: what rows must satisfy; engines always apply all of it. None: every
     row. files: `FILES`, one row per data file to read, in the format's order.
     partitions: partition tuples that `files` and `equality_deletes` point into.
     equality_deletes: every equality delete file that hits a planned file.

@@ -144,7 +144,7 @@ PAIRS = [(B, 7), (A, 3), (A, 1), (C, 9), (B, 0), (A, 3)]
     ],
 )
 def test_reads_unsorted_rows_of_several_data_files(tmp_path, file_format, content):
-    file = deletes(file_format=file_format)
+    file = deletes(file_format=file_format, count=len(PAIRS))
     found = load(tmp_path, {"d": content}, {0: hit(A, file), 1: hit(B, file)})
     assert found == {0: [1, 3], 1: [0, 7]}
 

@@ -31,7 +31,7 @@ def connect(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
     """
     connection = without_conversion(duckdb.connect())
     for setting in (*_SETTINGS, f"arrow_lossless_conversion = {lossless}"):
-        connection.execute(f"SET {setting}")
+        connection.execute(f"SET GLOBAL {setting}")  # a cursor has the settings of the instance, not of the connection
     return connection
 
 

@@ -20,7 +20,7 @@ CONVERSION = "enable_geoparquet_conversion"
 
 def without_conversion(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """The connection, which is harness's own, with the conversion turned off."""
-    connection.execute(f"SET {CONVERSION} = false")
+    connection.execute(f"SET GLOBAL {CONVERSION} = false")
     return connection
 
 

@@ -20,7 +20,7 @@ def metadata_reader(
         plan: what is read.
         ordinal: of the data file.
         entry: its row of `ScanPlan.files`.
-        column: one of `harness.plan.projection.METADATA`, but `_deleted`.
+        column: one of `harness.model.metadata_columns.METADATA`, but `_deleted`.
         columns: of the file.
     """
     first_row_id = entry["first_row_id"]
