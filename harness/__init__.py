@@ -14,21 +14,23 @@ The data's way, one direction, no way back:
 
 Where to look:
 
-    table       open_table → Table → Snapshot: what most callers need
-    plan        ScanPlan, the contract between formats and engines; the first file to read
-    schema      logical types and fields with ids; the internal form of values
-    predicate   filters that planning understands; `projection`: a file's columns onto a table's
-    storage     bytes by location, recorded and physical paths
-    errors      every refusal, one class per cause that a caller can act on
-    rules       what the numbered rules say that errors and docstrings cite; the text is in docs/rules
-    iceberg/    metadata file → manifests → ScanPlan
-    delta/      log segment → actions → state of a version → ScanPlan
-    files/      physical schemas and rows of data files
-    engines/    ScanPlan → rows: duckdb, spark, oracle (slow, plain Python); `engine`: how one is found by name
-    transpile/  queries and filters in DuckDB's dialect as Spark means them
-    differ/     rows of two sides → what differs, and why
-    testing/    tables for tests and for the demo
-    cli/        the `harness` command
+    table         open_table → Table → Snapshot: what most callers need; `query` for SQL, `opening` for the formats
+    errors        every refusal, one class per cause that a caller can act on; `rules` says what the cited rules say
+    storage/      bytes by location, recorded and physical paths, and the gate that every path passes
+    model/        logical types and fields with ids, internal values, what files hold, statistics
+    filters/      filters that planning understands, from SQL text
+    plan/         ScanPlan, the contract between formats and engines: `scan_plan` is the first file to read
+    files/        physical schemas and rows of data files: Parquet, Avro, ORC, roaring bitmaps, variants
+    iceberg/      metadata file → manifests → ScanPlan
+    delta/        log segment → actions → state of a version → ScanPlan
+    engines/      ScanPlan → rows: duckdb, spark and what they share; `registry`: how one is found by name
+    queries/      queries in DuckDB's dialect: which tables and conditions they have, and what Spark calls the rest
+    oracle/       a second planner and a second engine in plain Python: slow, and sharing nothing with what they judge
+    differ/       rows of two sides → what differs, and why
+    writing/      tables written to order, right and wrong
+    testing/      the pytest plug-in, models, properties, scenarios
+    conformance/  other readers, judged by the scenarios
+    cli/          the `harness` command
 
 Names are imported on first use, so `import harness` loads no engine.
 """

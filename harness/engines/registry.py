@@ -34,8 +34,7 @@ class Engine(Protocol):
         """The version of the library that runs the plans."""
 
     def to_arrow(self, plan: ScanPlan) -> pa.Table:
-        """All rows of a plan, in the exact Arrow types of its columns (`harness.model.schema.arrow_type`); order is
-        open.
+        """All rows of a plan, in the exact types of its columns (`harness.model.schema.arrow_type`); order is open.
 
         Raises:
             HarnessError: the plan cannot be run; an EngineError if it failed while it ran.

@@ -22,9 +22,12 @@ METADATA: dict[str, Field] = {
 CHANGES: dict[str, Field] = {
     f.name: f
     for f in (
-        Field(id=2147483545, name="_change_type", type=StringType()),
-        Field(id=2147483544, name="_commit_version", type=IntegerType(64)),
-        Field(id=2147483543, name="_commit_timestamp", type=TimestampType(utc=True)),
+        Field(id=2147483543, name="_change_type", type=StringType()),
+        Field(id=2147483537, name="_commit_version", type=IntegerType(64)),
+        Field(id=2147483536, name="_commit_timestamp", type=TimestampType(utc=True)),
     )
 }
-"""The columns that a Delta change data feed adds to those of the table, in order (delta C10)."""
+"""The columns that a Delta change data feed adds to those of the table, in order (delta C10).
+
+Iceberg reserves an id for the type of a change. The others have free ones: no delete file has a column of theirs.
+"""

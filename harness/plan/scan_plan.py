@@ -147,9 +147,9 @@ class ScanPlan:
     format: `iceberg` or `delta`.
     snapshot: the snapshot's id or version; None for a table without one.
     schema: the table's schema as of this read.
-    columns: what the caller gets, in order: fields of `schema`, and metadata columns
-    (`harness.model.metadata_columns.METADATA`). filter: what rows must satisfy; engines always apply all of it. None: every
-    row. files: `FILES`, one row per data file to read, in the format's order.
+    columns: what the caller gets, in order: fields of `schema`, and metadata columns (`model.metadata_columns`).
+    filter: what rows must satisfy; engines always apply all of it. None: every row.
+    files: `FILES`, one row per data file to read, in the format's order.
     partitions: partition tuples that `files` and `equality_deletes` point into.
     equality_deletes: every equality delete file that hits a planned file.
     delete_sets: the distinct sets of equality deletes that files have; each a tuple of indexes into

@@ -54,8 +54,7 @@ def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *
 
 
 def to_arrow(plan: ScanPlan) -> pa.Table:
-    """All rows of a plan, in the exact Arrow types of its columns (`harness.model.schema.arrow_type`); row order is
-    open.
+    """All rows of a plan, in the exact types of its columns (`harness.model.schema.arrow_type`); row order is open.
 
     Raises:
         HarnessError: as for `relation`.

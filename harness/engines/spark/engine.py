@@ -45,8 +45,7 @@ def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
 
 
 def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
-    """All rows of a plan, in the exact Arrow types of its columns (`harness.model.schema.arrow_type`); row order is
-    open.
+    """All rows of a plan, in the exact types of its columns (`harness.model.schema.arrow_type`); row order is open.
 
     Raises:
         HarnessError: as for `dataframe`.
