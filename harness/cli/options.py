@@ -15,6 +15,7 @@ import typer
 
 import harness
 from harness.cli.storage_options import storage_options
+from harness.plan.pruning import Prune
 
 if TYPE_CHECKING:
     from harness.table import Snapshot, Table
@@ -34,14 +35,6 @@ class TableFormat(enum.Enum):
 
     ICEBERG = "iceberg"
     DELTA = "delta"
-
-
-class Prune(enum.Enum):
-    """What planning may skip."""
-
-    OFF = "off"
-    FILES = "files"
-    ALL = "all"
 
 
 Location: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="Table directory or metadata file.")]

@@ -16,7 +16,7 @@ from harness.delta.deletion_vectors import DeletedFile, make_loader, vector_path
 from harness.delta.planned_files import SkippedFiles, planned_files
 from harness.delta.protocol import is_enabled
 from harness.delta.skipping import KEPT, Verdicts, skip_files
-from harness.delta.source import DeltaSnapshot, DeltaSource, Prune
+from harness.delta.source import DeltaSnapshot, DeltaSource
 from harness.delta.statistics import record_counts
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
 from harness.filters.column_binding import bind_columns
@@ -24,6 +24,7 @@ from harness.filters.parse import parse_filter
 from harness.filters.predicate import Filter
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, StructType, UnknownType
+from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, Partition, PositionDelete, ScanPlan
 
 _STATISTICS = ("stats", "stats_parsed")

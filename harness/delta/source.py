@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,14 +10,8 @@ from harness.delta.partition_tuples import PartitionTuples, partition_tuples
 from harness.delta.paths import TableRoot
 from harness.delta.protocol import feature_warnings
 from harness.delta.types import DeltaSchema
+from harness.plan.pruning import Prune
 from harness.storage.stores import PathMap, Storage
-
-
-class Prune(enum.Enum):
-    """What planning may skip: nothing but empty files, or files that cannot hold a wanted row."""
-
-    OFF = "off"
-    FILES = "files"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,11 +21,12 @@ from harness.delta.redirect import redirect_warnings
 from harness.delta.replay import load_state
 from harness.delta.scan import plan_scan
 from harness.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
-from harness.delta.source import DeltaSnapshot, DeltaSource, Prune
+from harness.delta.source import DeltaSnapshot, DeltaSource
 from harness.delta.types import table_schema
 from harness.errors import HarnessError, MissingFileError, RequestError
 from harness.model.schema import Field, Schema, children
 from harness.model.times import timestamp_ms
+from harness.plan.pruning import Prune
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.stores import PathMap, Storage
 

@@ -16,8 +16,9 @@ from harness.iceberg.manifests import DataFile, ManifestEntry
 from harness.iceberg.partitions import Partitions
 from harness.iceberg.position_deletes import make_loader
 from harness.iceberg.pruning import metrics_filter, partition_filter
-from harness.iceberg.source import Prune, ScanSource
+from harness.iceberg.source import ScanSource
 from harness.model.schema import Field, Schema
+from harness.plan.pruning import Prune
 from harness.plan.scan_plan import FILES, EqualityDelete, Partition, PositionDelete, PositionLoader, SkippedFile
 
 _BOUND_CHECKS = 200_000

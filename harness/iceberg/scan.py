@@ -18,9 +18,10 @@ from harness.iceberg.name_mapping import table_name_mapping
 from harness.iceberg.partitions import all_partition_fields
 from harness.iceberg.pruning import manifest_filter, summary_check
 from harness.iceberg.snapshots import Selection
-from harness.iceberg.source import Prune, ScanSource
+from harness.iceberg.source import ScanSource
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, Schema, StructType, UnknownType
+from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, ScanPlan
 
 

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
 from harness.errors import HarnessError
 from harness.iceberg.metadata import TableMetadata
+from harness.plan.pruning import Prune
 from harness.storage.stores import PathMap, Storage
-
-
-class Prune(enum.Enum):
-    """What planning may skip (iceberg 3.9)."""
-
-    OFF = "off"
-    FILES = "files"
-    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

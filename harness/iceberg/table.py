@@ -12,9 +12,10 @@ from harness.iceberg.discovery import find_metadata
 from harness.iceberg.metadata import Snapshot, TableMetadata
 from harness.iceberg.scan import plan_scan
 from harness.iceberg.snapshots import Selection, select
-from harness.iceberg.source import Prune, ScanOptions, ScanSource
+from harness.iceberg.source import ScanOptions, ScanSource
 from harness.model.schema import Field, Schema, children
 from harness.model.times import timestamp_ms
+from harness.plan.pruning import Prune
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.stores import PathMap, Storage
 
