@@ -11,6 +11,7 @@ _UNCHECKED = {
     "deletes/nan-key": "takes keys of type double, which the format forbids; NaN equals NaN",
     "deletes/vector-beyond-the-file": "ignores a deleted position that the data file does not have",
     "deletes/vector-in-a-bare-file": "reads a vector by offset and length, whatever the Puffin file around it",
+    "manifests/record-count-of-zero-with-positions": "holds no position against the record count of its file",
     "deletes/vector-without-referenced-file": "leaves out a deletion vector that says no data file",
     "manifests/deletes-among-data": "looks at no content of the entries of a manifest of data",
     "manifests/file-listed-twice": "reads a data file as often as it is listed",
@@ -24,9 +25,14 @@ _UNCHECKED = {
 }
 """Damage and forgeries that harness refuses and Iceberg does not look for."""
 
+_COLUMNLESS = "fails on Parquet files without columns: IndexOutOfBoundsException"
+
 _STRICT = {
     "deletes/key-dropped#1": "fails where a dropped key's name was taken again: 'multiple fields for name id'",
+    "deletes/no-columns-in-parquet": _COLUMNLESS,
+    "deletes/unknown-key#2": _COLUMNLESS,
     "files/codec-brotli": "has no Brotli: ClassNotFoundException of Hadoop's BrotliCodec",
+    "files/no-columns": _COLUMNLESS,
     "files/wrong-file-size": "trusts the manifest's file size, and cannot find the Parquet footer",
     "manifests/spec-in-the-header-alone": "fails where the metadata lacks a manifest's spec: NullPointerException",
     "manifests/wrong-lengths": "trusts the manifest list's lengths: 'Not an Avro data file'",
@@ -45,6 +51,7 @@ _STRICT = {
     "schema/types-of-v3": "has no timestamp of nanoseconds in Spark",
     "schema/unknown-column-in-a-file": "has no type for columns of type unknown in Spark",
     "time-travel/two-snapshots-of-one-time": "fails on a snapshot log that is out of order",
+    "types/geometry-in-one-form": "fails on geometries in Parquet that are plain bytes: ClassCastException",
     "types/texts": "fails on bytes that are not marked as text: 'UUID require 16 bytes' and a ClassCastException",
     "types/times": "has no type for times of day in Spark",
     "types/variants#2": "gives nulls in variants that pyarrow does not take: 'nulls in input cannot be viewed'",
@@ -66,6 +73,9 @@ _NAN = "takes NaN for no number when it skips by bounds, though it is above all 
 
 _OTHER_ROWS = {
     "deletes/cut-path-bounds": "takes equal bounds of paths for the path, though they may be cut",
+    "deletes/equality-delete-without-value-counts": (
+        "takes value counts of 0 for keys that are always null, so that the delete hits no row"
+    ),
     "deletes/extra-columns-in-equality-delete#2": (
         "skips delete files by bounds of columns that are no keys, which here are stale: a deleted row comes back; "
         "without these bounds it agrees"
@@ -75,7 +85,10 @@ _OTHER_ROWS = {
     ),
     "manifests/bounds-are-not-trusted-for-nan#1": _NAN,
     "manifests/counts-given-twice#2": "takes the last of two counts for one column: a row is missing",
+    "manifests/file-counts-of-zero": "opens no manifest whose counts of files in the manifest list are 0",
     "manifests/inverted-bounds": "trusts bounds whose lower is above the upper",
+    "manifests/record-count-of-zero#2": "skips a file whose record count is 0 where there is a filter",
+    "manifests/record-count-of-zero#3": "skips a file whose record count is 0 where there is a filter",
     "manifests/wrong-partition-summary": "trusts the manifest list's partition summaries",
     "partitions/nan-and-null#2": _NAN,
     "partitions/nan-and-null#3": "skips the partition of -0.0, though -0.0 = 0 in Spark's filters",

@@ -39,6 +39,8 @@ _KINDS: Final[tuple[Any, ...]] = (
     {"kind": "v2-parquet", "sidecars": 0},
     {"kind": "v2-json", "sidecars": 2, "hint": False},
 )
+_DAYS: Final = range(-719_162, 2_932_897)
+_MICROS: Final = range(-719_162 * 86_400_000_000, 2_932_897 * 86_400_000_000)
 _PARTITIONED: Final = (IntegerType, StringType, DateType, BooleanType, DecimalType, TimestampType)
 
 
@@ -167,7 +169,7 @@ def _data_files(draw: Draw, model: DeltaModel) -> list[File]:
         options["row-group-size"] = 1
     if draw(st.integers(0, 7)) == 7:
         options["statistics"] = "none"
-    return _grouped(model, draw(rows(model.columns)), options)
+    return _grouped(model, [_with_texts(model, row) for row in draw(rows(model.columns))], options)
 
 
 def _grouped(model: DeltaModel, content: Sequence[Any], options: Mapping[str, Any] | None = None) -> list[File]:
@@ -182,6 +184,15 @@ def _grouped(model: DeltaModel, content: Sequence[Any], options: Mapping[str, An
     ]
 
 
+def _with_texts(model: DeltaModel, row: list[Any]) -> list[Any]:
+    """The row with null in place of partition values of years that writers have no text for: all but 1 to 9999."""
+    limits = {DateType: _DAYS, TimestampType: _MICROS}
+    return [
+        None if isinstance(v, int) and f.id in model.partitions and v not in limits.get(type(f.type), (v,)) else v
+        for f, v in zip(model.columns, row, strict=True)
+    ]
+
+
 def _same_nulls(model: DeltaModel, group: list[Any]) -> list[Any]:
     """The rows with null in place of empty texts in partition columns."""
     at = [i for i, f in enumerate(model.columns) if f.id in model.partitions]
@@ -189,9 +200,19 @@ def _same_nulls(model: DeltaModel, group: list[Any]) -> list[Any]:
 
 
 def _marked(draw: Draw, model: DeltaModel) -> dict[str, list[int]]:
-    live = st.sampled_from(list(model.current.files.values()))
-    entries: list[LiveFile] = draw(st.lists(live, min_size=1, max_size=2, unique_by=id))
-    return {e.file.label: sorted(draw(st.sets(st.integers(0, len(e.file.rows) - 1), min_size=1))) for e in entries}
+    """Rows to delete by file, one at least that lives: the same vector again would add what it removes (delta L25)."""
+    chosen = st.sampled_from([e for e in model.current.files.values() if _alive(e)])
+    entries: list[LiveFile] = draw(st.lists(chosen, min_size=1, max_size=2, unique_by=id))
+    return {
+        e.file.label: sorted(
+            {draw(st.sampled_from(_alive(e))), *draw(st.sets(st.integers(0, len(e.file.rows) - 1), max_size=3))}
+        )
+        for e in entries
+    }
+
+
+def _alive(entry: LiveFile) -> list[int]:
+    return [i for i in range(len(entry.file.rows)) if i not in (entry.dead or ())]
 
 
 def _storage(draw: Draw) -> dict[str, Any]:
@@ -215,10 +236,14 @@ def _has_files(model: DeltaModel) -> bool:
     return bool(model.current.files)
 
 
+def _has_rows(model: DeltaModel) -> bool:
+    return any(map(_alive, model.current.files.values()))
+
+
 OPERATIONS: Final[Mapping[str, DeltaOperation]] = {
     "append": DeltaOperation(lambda model: True, append),
-    "delete-rows": DeltaOperation(_has_files, delete_rows),
-    "merge": DeltaOperation(_has_files, merge),
+    "delete-rows": DeltaOperation(_has_rows, delete_rows),
+    "merge": DeltaOperation(_has_rows, merge),
     "remove": DeltaOperation(_has_files, remove),
     "overwrite": DeltaOperation(_has_files, overwrite),
     "rewrite": DeltaOperation(_has_files, rewrite),
