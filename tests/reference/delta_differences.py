@@ -6,9 +6,20 @@ that agrees is reported as well.
 
 from __future__ import annotations
 
+_UNREAD = "leaves a vector unread that is said to delete no row"
+
 _LENIENT = {
+    "delta/change-feed/empty-vector#2": _UNREAD,
+    "delta/change-feed/vector-of-cardinality-zero-refused": _UNREAD,
+    "delta/change-feed/vector-of-wrong-counts#1": "holds no vector against the row count of its file",
+    "delta/checkpoints/actions-lost-refused": "passes over rows of a checkpoint without an action",
+    "delta/checkpoints/files-lost-refused": "does not hold a checkpoint against the counts of the hint",
     "delta/checkpoints/contradiction-refused": "reads a checkpoint that both adds and removes one file",
     "delta/checkpoints/own-commit-missing-refused": "asks for no commit at the checkpoint's own version",
+    "delta/deletion-vectors/as-many-as-recorded": "holds no vector against the row count of its file",
+    "delta/deletion-vectors/cardinality-of-zero-refused": _UNREAD,
+    "delta/deletion-vectors/cardinality-zero-is-checked": _UNREAD,
+    "delta/deletion-vectors/removed-descriptor-incomplete-refused": "looks at no vector of a remove",
     "delta/deletion-vectors/position-beyond-file-refused": "does not look whether the file has a deleted position",
     "delta/deletion-vectors/second-delete-without-old-vector-refused": (
         "reads a file that is live with two vectors twice, so that deleted rows come back"
@@ -17,10 +28,15 @@ _LENIENT = {
     "delta/log/not-parquet-refused": "gives rows whatever the provider of the format",
     "delta/log/same-file-twice-in-commit-refused": "takes one of two contradictory actions of a commit",
     "delta/partitions/bad-value-refused": "casts a partition text that is no value of its type",
+    "delta/protocol/redirect-ready-refused": "reads the rows that a redirected table left behind, where its path is given",
+    "delta/protocol/redirect-unknown-refused": "passes over a redirection in a state that it does not know",
+    "delta/protocol/redirect-unparsable-refused": "passes over a redirection that it cannot parse",
     "delta/schema/legacy-calendar#2": "shifts dates of the old calendar, from before 1582",
     "delta/schema/unknown-type-refused": "reads a column of type interval, where there is no row",
 }
 """Tables that a reader may refuse, and Delta Lake reads: what it does. Harness refuses rather than guess."""
+
+_WIDENED = "asks for ten digits before the point where a byte or a short becomes a decimal; fewer hold all of them"
 
 _STRICT = {
     "delta/change-feed/bare-removal": (
@@ -30,6 +46,9 @@ _STRICT = {
     "delta/deletion-vectors/offset-absent": (
         "reads the vector from byte 0, which is the file's version, and fails on its length"
     ),
+    "delta/checkpoints/without-add-column-falls-back": "fails on a checkpoint without the column add: FIELD_NOT_FOUND",
+    "delta/log/compaction-damaged": "fails on a compacted file that is cut, though its commits are there",
+    "delta/log/compaction-with-two-protocols": "fails on a compacted file that contradicts itself",
     "delta/log/format-without-options": "fails with a NullPointerException",
     "delta/log/free-commit-info": (
         "fails to parse isBlindAppend; the protocol lets commitInfo hold any JSON and gives it no meaning"
@@ -38,14 +57,27 @@ _STRICT = {
     "delta/paths/hidden-file-names": "cannot open a name with a colon, which Hadoop takes for a scheme",
     "delta/paths/localhost-and-parents": "opens no path with a host: 'Wrong FS: file://localhost'",
     "delta/paths/remove-spelled-absolute": "fails on a recorded path that is not encoded: 'Illegal character in path'",
+    "delta/protocol/feature-among-readers-only": "refuses a feature that only the readers' list has",
     "delta/protocol/unknown-writer-feature": "fails on a protocol of writer version 99, a writer's concern",
+    **{f"delta/schema/no-columns-in-a-file#{n}": "fails on Parquet files without columns" for n in (2, 3, 5, 6)},
     "delta/schema/columns-named-like-an-engines": "confuses a column that is called `_metadata` with its own",
+    "delta/type-widening/byte-and-short-to-decimal": _WIDENED,
+    "delta/type-widening/old-struct-statistics": _WIDENED,
 }
 """Tables that Delta Lake fails to read."""
 
 _NAN = "skips files by bounds that leave NaN out, though it is above all numbers in Spark's filters"
 
 _OTHER_ROWS = {
+    "delta/checkpoints/files-lost-falls-back": "believes a checkpoint that lost files, against the counts of the hint",
+    "delta/deletion-vectors/feature-missing": "applies no vector of a table without the feature: a deleted row comes back",
+    "delta/log/compaction-against-checksum": "believes a compacted file that lost actions, against the version's checksum",
+    "delta/log/compaction-not-reconciled": "takes one of two contradictory actions of a compacted file",
+    **{
+        f"delta/skipping/decimals-through-a-double#{n}": "trusts bounds of decimals that went through a double"
+        for n in range(1, 7)
+    },
+    "delta/skipping/num-records-of-zero#2": "skips a file whose numRecords is 0 where there is a filter",
     "delta/column-mapping/inert-annotations": (
         "follows the property and the annotations although the protocol action does not allow column mapping, and "
         "gives nulls"
