@@ -28,7 +28,7 @@ _LENIENT = {
     "delta/log/not-parquet-refused": "gives rows whatever the provider of the format",
     "delta/log/same-file-twice-in-commit-refused": "takes one of two contradictory actions of a commit",
     "delta/partitions/bad-value-refused": "casts a partition text that is no value of its type",
-    "delta/protocol/redirect-ready-refused": "reads the rows that a redirected table left behind, where its path is given",
+    "delta/protocol/redirect-ready-refused": "reads what a redirected table left behind, where its path is given",
     "delta/protocol/redirect-unknown-refused": "passes over a redirection in a state that it does not know",
     "delta/protocol/redirect-unparsable-refused": "passes over a redirection that it cannot parse",
     "delta/schema/legacy-calendar#2": "shifts dates of the old calendar, from before 1582",
@@ -70,8 +70,8 @@ _NAN = "skips files by bounds that leave NaN out, though it is above all numbers
 
 _OTHER_ROWS = {
     "delta/checkpoints/files-lost-falls-back": "believes a checkpoint that lost files, against the counts of the hint",
-    "delta/deletion-vectors/feature-missing": "applies no vector of a table without the feature: a deleted row comes back",
-    "delta/log/compaction-against-checksum": "believes a compacted file that lost actions, against the version's checksum",
+    "delta/deletion-vectors/feature-missing": "applies no vector without the feature: a deleted row comes back",
+    "delta/log/compaction-against-checksum": "believes a compacted file that lost actions, against the checksum",
     "delta/log/compaction-not-reconciled": "takes one of two contradictory actions of a compacted file",
     **{
         f"delta/skipping/decimals-through-a-double#{n}": "trusts bounds of decimals that went through a double"
