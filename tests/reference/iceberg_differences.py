@@ -32,7 +32,7 @@ _STRICT = {
     "deletes/no-columns-in-parquet": _COLUMNLESS,
     "deletes/unknown-key#2": _COLUMNLESS,
     "files/codec-brotli": "has no Brotli: ClassNotFoundException of Hadoop's BrotliCodec",
-    "files/no-columns": _COLUMNLESS,
+    **{f"files/no-columns#{n}": _COLUMNLESS for n in range(1, 6)},
     "files/wrong-file-size": "trusts the manifest's file size, and cannot find the Parquet footer",
     "manifests/spec-in-the-header-alone": "fails where the metadata lacks a manifest's spec: NullPointerException",
     "manifests/wrong-lengths": "trusts the manifest list's lengths: 'Not an Avro data file'",

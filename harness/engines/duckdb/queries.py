@@ -59,5 +59,5 @@ def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str
     try:
         result = connection.sql(text)
     except duckdb.BinderException as error:
-        raise better_told(error, text, plans, connection) from None
+        raise better_told(error, text, plans, cursor()) from None
     return tuple(zip(result.columns, map(str, result.types), strict=True))
