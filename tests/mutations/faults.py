@@ -511,8 +511,8 @@ FAULTS = (
     Fault(
         "booleans of results are numbers in Arrow",
         "engines/duckdb/queries.py",
-        "own = connect(lossless=False) if connection is None else connection",
-        "own = connect() if connection is None else connection",
+        "own = cursor(lossless=False) if connection is None else connection",
+        "own = cursor() if connection is None else connection",
         test="tests/test_result_types.py",
     ),
     Fault(
@@ -525,8 +525,8 @@ FAULTS = (
     Fault(
         "booleans of tables are numbers in Arrow",
         "engines/duckdb/engine.py",
-        "own = connect(lossless=False) if connection is None else connection",
-        "own = connect() if connection is None else connection",
+        "own = cursor(lossless=False) if connection is None else connection",
+        "own = cursor() if connection is None else connection",
         test="tests/test_result_types.py",
     ),
     Fault(
@@ -590,8 +590,8 @@ FAULTS = (
     Fault(
         "a Parquet file without columns has no rows",
         "engines/shared/footers.py",
-        "{path: Footer((), rows, path) for path, rows in bare.items()}",
-        "{path: Footer((), 0, path) for path in bare}",
+        "{path: Footer((), rows) for path, rows in bare.items()}",
+        "{path: Footer((), 0) for path in bare}",
     ),
     Fault(
         "the count of a file without columns is not held against the metadata",

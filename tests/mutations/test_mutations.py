@@ -39,13 +39,13 @@ TOPICS = {
     "engines/duckdb/union_arm.py": ["row-"],
     "engines/duckdb/columns.py": ["iceberg/schema", "iceberg/types"],
     "engines/duckdb/equality.py": ["deletes/stream", "deletes/null", "deletes/equality"],
-    "engines/footers.py": ["no-columns"],
-    "engines/geoparquet.py": ["geoparquet"],
-    "engines/file_groups.py": ["no-columns"],
+    "engines/shared/footers.py": ["no-columns"],
+    "engines/shared/geoparquet.py": ["geoparquet"],
+    "engines/shared/file_groups.py": ["no-columns"],
     "files/avro_codecs.py": ["avro", "checksum"],
     "files/avro_columns.py": ["avro"],
     "files/orc.py": ["no-columns"],
-    "gate.py": ["directory"],
+    "storage/gate.py": ["directory"],
     "iceberg/file_list.py": ["iceberg/manifests"],
     "iceberg/manifest_entries.py": ["iceberg/manifests", "iceberg/metadata/row"],
     "iceberg/partition_predicates.py": ["iceberg/pruning"],
@@ -53,7 +53,7 @@ TOPICS = {
     "iceberg/scan.py": ["iceberg/manifests"],
     "iceberg/snapshots.py": ["iceberg/time-travel"],
     "iceberg/transforms.py": ["iceberg/pruning"],
-    "projection.py": ["iceberg/schema", "iceberg/partitions"],
+    "plan/projection.py": ["iceberg/schema", "iceberg/partitions"],
 }
 """Where the scenarios are that likely catch a fault of a file; of others: among those of deletes."""
 WITHOUT_SPARK = ("-m", "not harness_spark")
