@@ -304,7 +304,7 @@ expressions = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=expressions)
 def test_compound_filters_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, text: str) -> None:
     check(judge, text)
@@ -328,7 +328,7 @@ def stats_of(field: Field, rows: list[int], missing: frozenset[str]) -> ColumnSt
     return ColumnStats(**{k: None if k in missing else v for k, v in everything.items()})
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     text=expressions,
     rows=st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=4),

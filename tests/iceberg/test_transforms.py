@@ -285,7 +285,7 @@ def leaves(draw, field, value):
     return draw(st.one_of(choices))
 
 
-@settings(max_examples=1000)
+@settings(max_examples=200)
 @given(st.data())
 def test_projection_never_loses_a_row(data):
     type_, value, transform = data.draw(CASES)

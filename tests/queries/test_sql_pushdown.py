@@ -270,7 +270,7 @@ queries = st.one_of(
 from_first = st.builds(lambda query: query.replace("SELECT * FROM t", "FROM t"), queries)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(query=queries | from_first)
 def test_filtered_views_give_the_same_rows(judge: duckdb.DuckDBPyConnection, query: str) -> None:
     try:
