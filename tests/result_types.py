@@ -212,19 +212,15 @@ CASES: tuple[Case, ...] = (
         spark="bigint",
         on_spark="tm",
     ),
-    *(
-        Case(
-            type="TIME_NS",
-            sql="'12:30:00.000000001'::TIME_NS",
-            python="datetime.time(12, 30)",
-            json='"12:30:00.000000001"',
-            parquet=parquet,
-            arrow="time64[ns]",
-            pandas="object",
-            polars="Time",
-            only=version,
-        )
-        for version, parquet in ((1, "TIME"), (2, "TIME_NS"))
+    Case(
+        type="TIME_NS",
+        sql="'12:30:00.000000001'::TIME_NS",
+        python="datetime.time(12, 30)",
+        json='"12:30:00.000000001"',
+        parquet="TIME_NS",
+        arrow="time64[ns]",
+        pandas="object",
+        polars="Time",
     ),
     _text("TIME WITH TIME ZONE", "'12:30:00+01:30'::TIMETZ", "12:30:00+01:30"),
     Case(

@@ -137,7 +137,9 @@ def test_types_in_parquet(case, connection, tmp_path):
         return
     (tmp_path / "v.parquet").write_bytes(written(query(case), "parquet"))
     found = connection.sql(f"FROM read_parquet('{tmp_path / 'v.parquet'}')")
-    assert list(map(str, found.types)) == [case.parquet]
+    # DuckDB shows nanoseconds of a Parquet file as such from 1.5.6 on.
+    is_cut = case.parquet == "TIME_NS" and duckdb.__version__ in ("1.5.4", "1.5.5")
+    assert list(map(str, found.types)) == ["TIME" if is_cut else case.parquet]
     ((value,),) = found.fetchall()
     ((expected,),) = harness.sql(query(case), connection=connection).fetchall()
     assert plain(value) == plain(expected)
