@@ -13,9 +13,14 @@ from functools import cache
 
 import duckdb
 
-from harness.engines.shared.geoparquet import without_conversion
+from harness.engines.shared.geoparquet import CONVERSION
 
-_SETTINGS = ("TimeZone = 'UTC'", "preserve_insertion_order = false", "autoinstall_known_extensions = false")
+_SETTINGS = (
+    "TimeZone = 'UTC'",
+    "preserve_insertion_order = false",
+    "autoinstall_known_extensions = false",
+    f"{CONVERSION} = false",
+)
 
 
 def connect(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
@@ -29,7 +34,7 @@ def connect(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
         lossless: Arrow results keep UUIDs as UUIDs and JSON as JSON, but have bytes (`arrow.bool8`) for booleans, which
             Polars and Parquet take for numbers. Without, as is DuckDB's own default, both are text, and booleans are.
     """
-    connection = without_conversion(duckdb.connect())
+    connection = duckdb.connect()
     for setting in (*_SETTINGS, f"arrow_lossless_conversion = {lossless}"):
         connection.execute(f"SET GLOBAL {setting}")  # a cursor has the settings of the instance, not of the connection
     return connection

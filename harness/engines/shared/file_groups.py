@@ -28,6 +28,7 @@ from harness.plan.projection import (
     shares_columns,
 )
 from harness.plan.scan_plan import Partition, ScanPlan
+from harness.rule_numbers import in_format
 
 Split: TypeAlias = tuple[Hashable, bool]
 """What decides the group of a file beside its schema: its equality deletes, and whether positions are deleted."""
@@ -239,7 +240,7 @@ class Inspector:
             others = f", and those of {len(wrong) - 1} more files" if len(wrong) > 1 else ""
             warn(
                 f"Recorded row counts of table {self.plan.table} are wrong: {file.name} has {rows} rows, the metadata "
-                f"says {file.recorded_rows}{others} [{'delta E9' if self.plan.lookup.is_delta else 'iceberg 7.2'}]"
+                f"says {file.recorded_rows}{others} [{in_format('iceberg 7.2', self.plan.format)}]"
             )
 
     def _warn_of_strangers(

@@ -8,20 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import duckdb
-
 from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.shared.footers import Footer
 from harness.model.schema import BinaryType
 
 CONVERSION = "enable_geoparquet_conversion"
 """DuckDB's setting; it has no say on columns that Parquet itself annotates as geometries."""
-
-
-def without_conversion(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """The connection, which is harness's own, with the conversion turned off."""
-    connection.execute(f"SET GLOBAL {CONVERSION} = false")
-    return connection
 
 
 def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozenset[str]:

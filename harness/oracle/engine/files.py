@@ -21,6 +21,20 @@ def shown(path: str, physical: str) -> str:
     return path if path == physical else f"{path} ({physical})"
 
 
+def wrong_count(
+    file: str, rows: int, recorded: int | None, *, table: str | None = None, field: str | None = None
+) -> CorruptFileError:
+    """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
+    return CorruptFileError(
+        f"Cannot read file: it has {rows} rows, the metadata says {recorded}; restore the file",
+        cause="CorruptDataFile",
+        table=table,
+        file=file,
+        field=field,
+        rule="iceberg 7.2",
+    )
+
+
 def check_whole(file_format: str | None, recorded: int | None, rows: int, *, table: str, file: str) -> None:
     """Refuses a delete file in Avro without all its rows: cut between two blocks it looks whole (iceberg 7.2).
 
@@ -30,14 +44,7 @@ def check_whole(file_format: str | None, recorded: int | None, rows: int, *, tab
         CorruptFileError: as said.
     """
     if file_format == "avro" and recorded not in (None, rows):
-        raise CorruptFileError(
-            f"Cannot read file: it has {rows} rows, the metadata says {recorded}; restore the file",
-            cause="CorruptDataFile",
-            table=table,
-            file=file,
-            field="record_count",
-            rule="iceberg 7.2",
-        )
+        raise wrong_count(file, rows, recorded, table=table, field="record_count")
 
 
 def open_file(path: str, physical: str, file_format: str, storage: Storage, *, table: str) -> StoredFile:

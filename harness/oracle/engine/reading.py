@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.errors import CorruptFileError, EngineError, HarnessError, SchemaMismatchError
+from harness.errors import EngineError, HarnessError, SchemaMismatchError
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, StructType, walk
 from harness.oracle.engine.columns import FileColumns, refuse_opaque
 from harness.oracle.engine.conflicts import PartitionCheck
 from harness.oracle.engine.equality import EqualityDeletes, Key, RowKey, key_reader
-from harness.oracle.engine.files import open_file, shown
+from harness.oracle.engine.files import open_file, shown, wrong_count
 from harness.oracle.engine.filters import Condition, compile_filter
 from harness.oracle.engine.metadata import metadata_reader
 from harness.oracle.engine.positions import deleted_positions
@@ -159,12 +159,7 @@ class _File:
             raise
         self.check.finish()
         if self.exact_rows is not None and self.exact_rows != count:
-            raise CorruptFileError(
-                f"Cannot read file: it has {count} rows, the metadata says {self.exact_rows}; restore the file",
-                cause="CorruptDataFile",
-                file=file,
-                rule="iceberg 7.2",
-            )
+            raise wrong_count(file, count, self.exact_rows)
 
 
 def _value_of(plan: ScanPlan, ordinal: int, entry: Mapping[str, Any], column: Field, found: FileColumns) -> ValueOf:
