@@ -196,6 +196,7 @@ LAST_MICRO_OF_1969 = -1
         ("bucket[100]", UuidType(), None, None),
         ("truncate[10]", IntegerType(32), -1, -10),
         ("truncate[10]", DecimalType(9, 2), Decimal("-0.05"), Decimal("-0.10")),
+        ("truncate[9]", DecimalType(38, 10), Decimal("9" * 28 + "." + "9" * 10), Decimal("9" * 28 + "." + "9" * 10)),
         ("truncate[2]", StringType(), "\U0001f600ab", "\U0001f600a"),
         ("year", DateType(), -1, -1),
         ("month", DateType(), 59, 2),

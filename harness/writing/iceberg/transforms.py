@@ -21,7 +21,7 @@ from harness.model.schema import (
     Type,
     UuidType,
 )
-from harness.writing.iceberg.types import minimal_bytes, unscaled
+from harness.writing.iceberg.types import from_unscaled, minimal_bytes, unscaled
 
 _MASK = 0xFFFFFFFF
 _DAY_US = 86_400_000_000
@@ -56,7 +56,7 @@ def transform_value(transform: str, source: Type, value: Any) -> Any:
             return (murmur3(_hashed(source, value)) & 0x7FFFFFFF) % argument
         case "truncate", DecimalType(scale=scale):
             number = unscaled(value, scale)
-            return type(value)(number - number % argument).scaleb(-scale)
+            return from_unscaled(number - number % argument, scale)
         case "truncate", IntegerType():
             return value - value % argument
         case "truncate", StringType() | BinaryType():

@@ -223,6 +223,11 @@ def bound_bytes(type_: Type, value: Any) -> bytes | None:
             return None
 
 
+def from_unscaled(number: int, scale: int) -> decimal.Decimal:
+    """The decimal with these digits, of which `scale` are the fraction; exact, whatever the process's precision."""
+    return decimal.Decimal(number).scaleb(-scale, _EXACT)
+
+
 def unscaled(value: decimal.Decimal, scale: int) -> int:
     """The integer whose `scale` last digits are the fraction of `value`."""
     return int(value.scaleb(scale, _EXACT))

@@ -16,8 +16,9 @@ Operation: TypeAlias = dict[str, Any]
 
 
 def fresh(taken: Collection[str], prefix: str) -> str:
-    """A label that is not taken; a set is told that it now is."""
-    label = next(f"{prefix}{n}" for n in range(1, len(taken) + 2) if f"{prefix}{n}" not in taken)
+    """A label that is not taken; a set is told that it now is. Vectors written together take `d1.f1` for `d1`."""
+    stems = {label.partition(".")[0] for label in taken}
+    label = next(f"{prefix}{n}" for n in range(1, len(stems) + 2) if f"{prefix}{n}" not in stems)
     if isinstance(taken, set):
         taken.add(label)
     return label
