@@ -13,6 +13,7 @@ import uuid
 import pyarrow as pa
 
 from harness.differ.schemas import is_list, normal_type
+from harness.model.arrow_rebuild import children_of, elements_of, nested_type, with_children
 
 
 def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
@@ -34,31 +35,19 @@ def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     kind, type_ = pa.types, array.type
     if isinstance(wanted, pa.UuidType) and kind.is_string(normal_type(type_)):
         return _uuids(array, wanted)
-    if kind.is_map(wanted) and kind.is_map(type_):
-        plain = _plain(array, type_)
-        changed = _map(plain, plain.keys, plain.items, wanted)
-        return array if changed is plain else changed
-    if kind.is_map(wanted) and is_list(type_) and _is_entry(type_.value_type):
-        plain = _list(array)
-        return _map(plain, plain.values.field(0), plain.values.field(1), wanted)
+    if kind.is_map(wanted) and (kind.is_map(type_) or _holds_entries(type_)):
+        return _map(array, wanted)
     if kind.is_struct(wanted) and kind.is_struct(type_):
         return _struct(array, wanted)
     if is_list(wanted) and is_list(type_):
-        plain = _list(array)
-        values = _array(plain.values, wanted.value_type)
-        return array if values is plain.values else pa.ListArray.from_arrays(plain.offsets, values, mask=_nulls(plain))
+        elements = _array(_shown(elements_of(array)), wanted.value_type)
+        return with_children(array, [elements], pa.list_(elements.type))
     return array
 
 
-def _list(array: pa.Array) -> pa.ListArray:
-    """A list of any layout in the plain one, without an offset and without values that no row shows."""
-    return _plain(array, pa.list_(array.type.value_field))
-
-
-def _plain(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """The same rows in a type, but views, without an offset and without entries that no row shows."""
-    plain = array.cast(_without_views(type_))  # Arrow cannot take views
-    return plain.take(pa.array(range(len(plain)), pa.int64()))
+def _shown(array: pa.Array) -> pa.Array:
+    """The same values, but without views."""
+    return array.cast(_without_views(array.type))
 
 
 def _without_views(type_: pa.DataType) -> pa.DataType:
@@ -85,28 +74,25 @@ def _uuids(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     return pa.ExtensionArray.from_storage(wanted, pa.array(values, pa.binary(16)))
 
 
-def _is_entry(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(type_)) and type_.num_fields == 2
+def _holds_entries(type_: pa.DataType) -> bool:
+    return is_list(type_) and bool(pa.types.is_struct(type_.value_type)) and type_.value_type.num_fields == 2
 
 
-def _map(array: pa.Array, keys: pa.Array, items: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _map(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    parts = children_of(array)
+    keys, items = map(_shown, parts if pa.types.is_map(array.type) else children_of(*parts))
     if keys.null_count:
         return array  # no map has such a key
-    keys, items = _array(keys, wanted.key_type), _array(items, wanted.item_type)
-    if pa.types.is_map(array.type) and array.type.key_type == keys.type and array.type.item_type == items.type:
+    changed = [_array(keys, wanted.key_type), _array(items, wanted.item_type)]
+    if pa.types.is_map(array.type) and [part.type for part in changed] == [keys.type, items.type]:
         return array
-    return pa.MapArray.from_arrays(array.offsets, keys, items, mask=_nulls(array))
+    return with_children(array, changed, pa.map_(*[part.type for part in changed]))
 
 
 def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    parts, fields = [], []
-    for field, part in zip(array.type, array.flatten(), strict=True):
-        place = wanted.get_field_index(field.name)
-        changed = part if place < 0 else _array(part, wanted.field(place).type)
-        parts.append(changed)
-        fields.append(field.with_type(changed.type))
-    return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
-
-
-def _nulls(array: pa.Array) -> pa.Array | None:
-    return array.is_null() if array.null_count else None
+    places = [wanted.get_field_index(field.name) for field in array.type]
+    parts = [
+        part if place < 0 else _array(part, wanted.field(place).type)
+        for part, place in zip(children_of(array), places, strict=True)
+    ]
+    return with_children(array, parts, nested_type(array.type, [part.type for part in parts]))

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.delta.partition_values import parse_partition_value
+from harness.model.arrow_rebuild import offsets_of
 from harness.model.schema import Field
 from harness.plan.column_mapping import stored_name
 
@@ -69,7 +70,7 @@ def partition_tuples(files: pa.Table, columns: Sequence[Field]) -> PartitionTupl
 def _texts(values: pa.ChunkedArray, columns: Sequence[Field]) -> Iterator[pa.Array]:
     """Per column, the text that each map gives it; null where it gives none."""
     maps = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-    offsets = maps.offsets.to_numpy(zero_copy_only=False) if len(maps) else np.zeros(1, dtype=np.int32)
+    offsets = offsets_of(maps).to_numpy(zero_copy_only=False)
     start, stop = int(offsets[0]), int(offsets[-1])
     keys, texts = maps.keys.slice(start, stop - start).dictionary_encode(), maps.items.slice(start, stop - start)
     names = keys.dictionary.to_pylist()

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from harness.delta.actions import FILES_STATE
+from harness.model.arrow_rebuild import children_of, with_children
 
 STATS_STRUCT = "stats_parsed"
 
@@ -66,9 +66,8 @@ def _conform(values: pa.Array, target: pa.DataType) -> pa.Array:
         return values
     if not pa.types.is_struct(target):
         return values.cast(target)
-    children = []
+    stored, children = children_of(values), []
     for child in target:
         index = values.type.get_field_index(child.name)
-        found = pa.nulls(len(values), child.type) if index < 0 else _conform(pc.struct_field(values, index), child.type)
-        children.append(found)
-    return pa.StructArray.from_arrays(children, fields=list(target), mask=pc.is_null(values))
+        children.append(pa.nulls(len(values), child.type) if index < 0 else _conform(stored[index], child.type))
+    return with_children(values, children, target)

@@ -29,8 +29,7 @@ import pyarrow.compute as pc
 
 from harness.differ.schemas import is_hugeint, is_list
 from harness.errors import UnsupportedError
-from harness.model.arrow_rebuild import offsets_of
-from harness.model.list_values import elements_of
+from harness.model.arrow_rebuild import elements_of, offsets_of
 
 SignedZeros: TypeAlias = Literal["distinct", "equal"]
 """Whether -0.0 differs from 0.0."""

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from harness.differ.forms import large
 from harness.differ.schemas import is_hugeint, is_list
-from harness.model.arrow_rebuild import offsets_of
-from harness.model.list_values import elements_of
+from harness.model.arrow_rebuild import children_of, is_rebuilt, with_children
 
 _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)
 
@@ -108,26 +107,6 @@ def _carried(array: pa.Array) -> pa.Array:
         return _carried(array.dictionary_decode())
     if kind.is_run_end_encoded(type_):
         return _carried(pc.run_end_decode(array))
-    if kind.is_struct(type_):
-        parts = [_carried(part) for part in array.flatten()]
-        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=_mask(array))
-    if kind.is_map(type_):
-        first, offsets = _offsets(array)
-        keys, items = (_carried(part.slice(first, offsets[-1].as_py())) for part in (array.keys, array.items))
-        return pa.MapArray.from_arrays(offsets, keys, items, type=wanted, mask=_mask(array))
-    if is_list(type_):
-        lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
-        offsets = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), lengths])).cast(pa.int32())
-        return pa.ListArray.from_arrays(offsets, _carried(elements_of(array)), type=wanted, mask=_mask(array))
+    if is_rebuilt(wanted):
+        return with_children(array, [_carried(child) for child in children_of(array)], wanted)
     return array.cast(wanted)
-
-
-def _offsets(array: pa.MapArray) -> tuple[int, pa.Array]:
-    """The first entry of a map array that may be a slice, and the offsets of its rows from there."""
-    offsets = offsets_of(array)
-    first = offsets[0].as_py()
-    return first, pc.subtract(offsets, first)
-
-
-def _mask(array: pa.Array) -> pa.Array | None:
-    return pc.is_null(array) if array.null_count else None

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from types import UnionType
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.engines.shared.data_files import FileName, check_file
@@ -15,7 +14,7 @@ from harness.files.avro import read_avro
 from harness.files.orc import read_orc
 from harness.files.variant import variant_to_json
 from harness.files.wkb import canonical_wkb
-from harness.model.arrow_rebuild import offsets_of
+from harness.model.arrow_rebuild import children_of, nested_type, with_children
 from harness.model.schema import Field, GeographyType, GeometryType, VariantType, children
 from harness.plan.projection import ColumnSource, PhysicalSchema, Stored
 from harness.storage.stores import Storage
@@ -140,15 +139,5 @@ def _mapped(
         return change(array)
     if not any(path[: len(place)] == place for path in chosen):
         return array
-
-    def part(inner: pa.Array, index: int) -> pa.Array:
-        return _mapped(inner, (*place, index), chosen, change)
-
-    if pa.types.is_struct(array.type):
-        arrays = [part(array.field(i), i) for i in range(array.type.num_fields)]
-        names = [array.type.field(i).name for i in range(array.type.num_fields)]
-        return pa.StructArray.from_arrays(arrays, names=names, mask=pc.is_null(array))
-    if pa.types.is_map(array.type):
-        keys, items = part(array.keys, 0), part(array.items, 1)
-        return pa.MapArray.from_arrays(offsets_of(array), keys, items, mask=pc.is_null(array))
-    return pa.ListArray.from_arrays(offsets_of(array), part(array.values, 0), mask=pc.is_null(array))
+    parts = [_mapped(child, (*place, i), chosen, change) for i, child in enumerate(children_of(array))]
+    return with_children(array, parts, nested_type(array.type, [part.type for part in parts]))

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.model.arrow_rebuild import offsets_of
+from harness.model.arrow_rebuild import child_types, children_of, with_children
 from harness.plan.projection import ColumnSource, Stored
 
 Use: TypeAlias = "Mapping[int, Use] | None"
@@ -37,27 +37,16 @@ def reshaped(array: pa.Array, wanted: pa.DataType, use: Use) -> pa.Array:
         array = array.storage
     if not pa.types.is_nested(wanted):
         return _single(array, wanted)
-    if array.offset != 0:
-        array = pa.concat_arrays([array, array.slice(0, 0)])  # copies, so that the buffers start with the first row
-    if pa.types.is_struct(wanted):
-        parts = [_part(array.field(i), wanted.field(i).type, use, i) for i in range(wanted.num_fields)]
-        return pa.Array.from_buffers(wanted, len(array), [_validity(array)], children=parts)
-    if pa.types.is_map(wanted):
-        keys = reshaped(array.keys, wanted.key_type, None if use is None else use.get(0))
-        items = _part(array.items, wanted.item_type, use, 1)
-        return pa.MapArray.from_arrays(offsets_of(array), keys, items, type=wanted, mask=pc.is_null(array))
-    values = _part(array.values, wanted.value_type, use, 0)
-    return pa.ListArray.from_arrays(offsets_of(array), values, type=wanted, mask=pc.is_null(array))
+    if pa.types.is_map(wanted) and use is not None:
+        use = {0: None, **use}  # no map is without its keys
+    pairs = zip(children_of(array), child_types(wanted), strict=True)
+    return with_children(array, [_part(child, type_, use, i) for i, (child, type_) in enumerate(pairs)], wanted)
 
 
 def _part(array: pa.Array, wanted: pa.DataType, use: Use, place: int) -> pa.Array:
     if use is None:
         return reshaped(array, wanted, None)
     return reshaped(array, wanted, use[place]) if place in use else pa.nulls(len(array), wanted)
-
-
-def _validity(array: pa.Array) -> pa.Buffer | None:
-    return pc.is_valid(array).buffers()[1] if array.null_count else None
 
 
 def _single(array: pa.Array, wanted: pa.DataType) -> pa.Array:

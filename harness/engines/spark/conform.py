@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import EngineError
-from harness.model.arrow_rebuild import offsets_of
+from harness.model.arrow_rebuild import child_types, children_of, is_rebuilt, nullable, with_children
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -21,7 +21,7 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     Raises:
         EngineError: a value does not fit, or text is no UTF-8 (iceberg 6.11), which Spark does not check.
     """
-    loose = pa.schema([f.with_type(_nullable(f.type)).with_nullable(True) for f in schema])
+    loose = pa.schema([f.with_type(nullable(f.type)).with_nullable(True) for f in schema])
     columns = [_column(column, f) for column, f in zip(rows.columns, loose, strict=True)]
     return pa.Table.from_arrays(columns, schema=loose)
 
@@ -45,28 +45,12 @@ def _has_text(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_))
 
 
-def _nullable(type_: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(type_):
-        return pa.struct([pa.field(f.name, _nullable(f.type)) for f in type_])
-    if pa.types.is_map(type_):
-        return pa.map_(_nullable(type_.key_type), _nullable(type_.item_type))
-    if pa.types.is_list(type_):
-        return pa.list_(pa.field("element", _nullable(type_.value_type)))
-    return type_
-
-
 def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if array.type.equals(wanted):
         return array
-    if pa.types.is_struct(wanted):
-        parts = [_conform(array.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
-        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=_mask(array))
-    if pa.types.is_map(wanted):
-        keys, items = _conform(array.keys, wanted.key_type), _conform(array.items, wanted.item_type)
-        return pa.MapArray.from_arrays(offsets_of(array), keys, items, type=wanted, mask=_mask(array))
-    if pa.types.is_list(wanted):
-        values = _conform(array.values, wanted.value_type)
-        return pa.ListArray.from_arrays(offsets_of(array), values, type=wanted, mask=_mask(array))
+    if is_rebuilt(wanted):
+        pairs = zip(children_of(array), child_types(wanted), strict=True)
+        return with_children(array, [_conform(child, type_) for child, type_ in pairs], wanted)
     if isinstance(wanted, pa.UuidType):
         return pa.ExtensionArray.from_storage(wanted, _uuid_bytes(array))
     if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(array.type):
@@ -89,7 +73,3 @@ def _uuid_bytes(array: pa.Array) -> pa.Array:
     packed = pa.py_buffer(bytes.fromhex("".join(digits.to_pylist())))
     validity = pc.is_valid(array).buffers()[1] if array.null_count else None
     return pa.Array.from_buffers(pa.binary(16), len(array), [validity, packed])
-
-
-def _mask(array: pa.Array) -> pa.Array | None:
-    return pc.is_null(array) if array.null_count else None

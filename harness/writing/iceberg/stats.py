@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.model.list_values import elements_of
+from harness.model.arrow_rebuild import elements_of
 from harness.model.schema import Field, FloatType, ListType, MapType, StringType, StructType, VariantType
 from harness.writing.iceberg.types import bound_bytes, stored
 
