@@ -7,7 +7,7 @@ import on_oracle
 import on_spark
 import pytest
 
-from harness.engines.duckdb.equality import EqualityLowering
+from harness.engines.shared import key_sets
 from harness.writing.iceberg.builder import IcebergTable
 
 
@@ -21,13 +21,5 @@ def _on_other_engines(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(params=["by scope", "by sequence number"])
 def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a table of a schema. Reads run under either lowering of equality deletes, whatever the table's size."""
-    by_scope = request.param == "by scope"
-    choose = EqualityLowering.of
-    monkeypatch.setattr(EqualityLowering, "of", lambda *args: forced(choose(*args), by_scope=by_scope))
+    monkeypatch.setattr(key_sets, "joins_by_set", lambda plan: request.param == "by scope")
     return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **more)
-
-
-def forced(lowering: EqualityLowering, *, by_scope: bool) -> EqualityLowering:
-    """The same deletes, lowered in that way."""
-    values = {name: getattr(lowering, name) for name in ("plan", "scanner", "register", "roots", "files")}
-    return EqualityLowering(**values, by_scope=by_scope)

@@ -8,15 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from harness.engines.shared.column_values import column_values
 from harness.engines.shared.data_files import FileName
 from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.shared.duckdb_instance import cursor
 from harness.engines.shared.footers import read_footers
-from harness.engines.spark.columns import column
+from harness.engines.spark.columns import FileConstants, Translation
 from harness.engines.spark.conform import conform
 from harness.engines.spark.gateway import Gateway, disk_files
 from harness.engines.spark.types import natural
@@ -57,10 +58,13 @@ def wanted_rows(
     fields: Sequence[Field],
     *,
     lookup: ColumnLookup = ColumnLookup.ICEBERG,
-    constants: Mapping[int, Column] | None = None,
-    **how: Any,
+    constants: Mapping[int, Any] | None = None,
+    legacy: frozenset[str] = frozenset(),
 ) -> pa.Table:
-    """The fields of a table as the file gives them, in the user's session, in exact Arrow types."""
+    """The fields of a table as the file gives them, in the user's session, in exact Arrow types.
+
+    constants: partition values of the file by field id.
+    """
     constants = constants or {}
     sources: tuple[ColumnSource, ...] = resolve(
         tuple(fields),
@@ -71,10 +75,9 @@ def wanted_rows(
         table="t",
         lookup=lookup,
     )
-    columns = [
-        column(f, source, lambda place: F.col(f"p{place}"), constants, **how).alias(f"c{i}")
-        for i, (f, source) in enumerate(zip(fields, sources, strict=True))
-    ]
+    translation = Translation(lambda place: F.col(f"p{place}"), FileConstants(1), legacy)
+    values = column_values(fields, sources, [constants])
+    columns = [translation.expression(value).alias(f"c{i}") for i, value in enumerate(values)]
     frame = Gateway.of(spark).expose(stored_frame(spark, path).select(*columns))
     return conform(frame.toArrow(), pa.schema([arrow_field(f) for f in fields]))
 

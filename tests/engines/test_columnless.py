@@ -11,7 +11,7 @@ import pytest
 from reading import snapshot_arrow
 
 import harness
-from harness.engines.duckdb.arrow_relations import counted
+from harness.engines.duckdb.scans import counted
 from harness.engines.registry import find_engine
 from harness.engines.shared.duckdb_instance import cursor
 from harness.writing.columnless_files import group_sizes

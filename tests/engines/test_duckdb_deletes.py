@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from agreeing import in_order, rows
 
-from harness.engines.duckdb import union_arm
+from harness.engines.duckdb import lowering
 from harness.engines.shared.duckdb_instance import connect
 from harness.errors import HarnessError, RequestError
 from harness.table import open_table
@@ -310,7 +310,7 @@ def test_a_damaged_delete_file_is_refused(
 
 def test_files_too_long_for_a_bitmap(tmp_path: Path, way: tuple[Delete, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of more rows than a bitmap can index lose positions one by one; here already those of more than 5."""
-    monkeypatch.setattr(union_arm, "_BITMAP_ROWS", 5)
+    monkeypatch.setattr(lowering, "_BITMAP_ROWS", 5)
     delete, version = way
     t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
     a, b, c = (

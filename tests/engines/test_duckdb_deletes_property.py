@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from harness.engines.duckdb import engine
 from harness.engines.duckdb.engine import Use
-from harness.engines.duckdb.equality import EqualityLowering
+from harness.engines.shared import key_sets
 from harness.engines.shared.duckdb_instance import cursor
 from harness.table import open_table
 from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
@@ -232,12 +232,6 @@ def test_rows_are_those_of_the_model(model: Model, asked: list[tuple[list[str], 
 def read(plan: Any, *, pooled: bool = False) -> list[tuple[Any, ...]]:
     with pytest.MonkeyPatch.context() as patch:
         if pooled:
-            choose = EqualityLowering.of
-            patch.setattr(EqualityLowering, "of", lambda *args: by_sequence(choose(*args)))
+            patch.setattr(key_sets, "joins_by_set", lambda plan: False)
         arrow = engine.to_arrow(plan)
     return sorted(zip(*[c.to_pylist() for c in arrow.columns], strict=True), key=repr)
-
-
-def by_sequence(lowering: EqualityLowering) -> EqualityLowering:
-    values = {name: getattr(lowering, name) for name in ("plan", "scanner", "register", "roots", "files")}
-    return EqualityLowering(**values, by_scope=False)

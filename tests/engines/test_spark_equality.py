@@ -16,7 +16,8 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from harness.engines.shared.key_sets import KeySet
+from harness.engines.shared.file_groups import Pooled
+from harness.engines.shared.key_sets import KeySet, key_roots
 from harness.engines.spark.equality import EqualityLowering, key_columns
 from harness.model.schema import Field, FloatType, IntegerType, Schema, StringType, StructType, Type
 from harness.plan.scan_plan import FILES, Counts, EqualityDelete, ScanPlan
@@ -94,14 +95,14 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return str(request.param)
 
 
-def alive(lowering: EqualityLowering, frame: DataFrame, split: Any, mode: str) -> list[int]:
+def alive(lowering: EqualityLowering, frame: DataFrame, scope: int | Pooled, mode: str) -> list[int]:
     """The column `i` of the rows that live, sorted; a row that came out twice is there twice."""
-    labels = {f: f"e{i}" for i, f in enumerate(lowering.roots)}
+    labels = {f: f"e{i}" for i, f in enumerate(key_roots(lowering.plan))}
     if mode.startswith("dropped"):
-        kept = lowering.without_deleted(frame, split, labels)
+        kept = lowering.without_deleted(frame, scope, labels)
         assert kept.columns == frame.columns
         return sorted(row.i for row in kept.collect())
-    flagged, hit = lowering.flagged(frame, split, labels)
+    flagged, hit = lowering.flagged(frame, scope, labels)
     rows = flagged.select("i", hit.alias("hit")).collect()
     assert sorted(row.i for row in rows) == list(range(len(rows)))
     assert len(rows) == frame.count()
@@ -142,12 +143,12 @@ BY_SEQUENCE = (
     "two keys, one null",
 )
 PARAMETERS = [
-    *(pytest.param(*case, True, id=name) for name, case in CASES.items()),
-    *(pytest.param(*CASES[name], False, id=f"{name}, by sequence number") for name in BY_SEQUENCE),
+    *(pytest.param(*case, 0, id=name) for name, case in CASES.items()),
+    *(pytest.param(*CASES[name], Pooled.ALL, id=f"{name}, by sequence number") for name in BY_SEQUENCE),
 ]
 
 
-@pytest.mark.parametrize(("types", "data", "files", "expected", "by_scope"), PARAMETERS)
+@pytest.mark.parametrize(("types", "data", "files", "expected", "scope"), PARAMETERS)
 def test_rows_that_equal_a_delete_in_all_keys_die(
     spark: SparkSession,
     mode: str,
@@ -155,41 +156,31 @@ def test_rows_that_equal_a_delete_in_all_keys_die(
     data: list[Row],
     files: list[list[Row]],
     expected: list[int],
-    by_scope: bool,
+    scope: int | Pooled,
 ) -> None:
     kinds = types.split(", ")
     deletes = [delete(*[root(i, KINDS.get(kind, LONG)) for i, kind in enumerate(kinds)]) for _ in files]
     keys = Joins(spark, types, files)
-    lowering = EqualityLowering.of(plan(deletes, [tuple(range(len(files)))]), keys.read_keys(deletes))
-    lowering = replace(lowering, by_scope=by_scope)
+    lowering = EqualityLowering(plan(deletes, [tuple(range(len(files)))]), keys.read_keys(deletes))
     labels = ", ".join(f"e{i} {kind}" for i, kind in enumerate(kinds))
     rows = [(i, *values, 1, 0) for i, values in enumerate(data)]
     frame = spark.createDataFrame(rows, f"i int, {labels}, sq bigint, sp bigint")
-    assert alive(lowering, frame, lowering.split(0), mode) == expected
-
-
-def test_files_without_equality_deletes_have_no_split(spark: SparkSession) -> None:
-    deletes = [delete(root(0))]
-    lowering = EqualityLowering.of(plan(deletes, [(), (0,)]), Joins(spark, "bigint", [[]]).read_keys(deletes))
-    assert lowering.split(0) is None
-    assert lowering.split(1) is not None
-    assert lowering.roots == (root(0),)
+    assert alive(lowering, frame, scope, mode) == expected
 
 
 def test_a_scope_sees_its_own_deletes_only(spark: SparkSession, mode: str) -> None:
     deletes = [delete(root(0)), delete(root(0))]
     joins = Joins(spark, "bigint", [[(1,)], [(2,)]])
-    lowering = EqualityLowering.of(plan(deletes, [(0,), (0, 1)]), joins.read_keys(deletes))
-    assert not lowering.compares_sequence_numbers
+    lowering = EqualityLowering(plan(deletes, [(0,), (0, 1)]), joins.read_keys(deletes))
     frame = spark.createDataFrame([(0, 1), (1, 2), (2, 3)], "i int, e0 bigint")
-    assert alive(lowering, frame, lowering.split(0), mode) == [1, 2]
-    assert alive(lowering, frame, lowering.split(1), mode) == [2]
+    assert alive(lowering, frame, 0, mode) == [1, 2]
+    assert alive(lowering, frame, 1, mode) == [2]
 
 
 def test_the_same_deletes_are_read_once_for_all_branches(spark: SparkSession) -> None:
     deletes = [delete(root(0))]
     joins = Joins(spark, "bigint", [[(1,)]])
-    lowering = EqualityLowering.of(plan(deletes, [(0,)]), joins.read_keys(deletes))
+    lowering = EqualityLowering(plan(deletes, [(0,)]), joins.read_keys(deletes))
     frame = spark.createDataFrame([(0, 1), (1, 2)], "i int, e0 bigint")
     assert [alive(lowering, frame, 0, "dropped") for _ in range(3)] == [[1]] * 3
     assert joins.reads == [(0,)]
@@ -205,9 +196,7 @@ def test_many_scopes_compare_sequence_numbers_and_partitions(spark: SparkSession
         delete(key, sequence_number=4),
     ]
     keys: list[list[Row]] = [[(1,), (None,)], [(1,), (2,)], [(1,), (2,), (None,)], [(7,), (None,)]]
-    lowering = EqualityLowering.of(plan(deletes, [(0, 1, 2, 3)]), Joins(spark, "bigint", keys).read_keys(deletes))
-    lowering = replace(lowering, by_scope=False)
-    assert lowering.compares_sequence_numbers
+    lowering = EqualityLowering(plan(deletes, [(0, 1, 2, 3)]), Joins(spark, "bigint", keys).read_keys(deletes))
     cases = [
         (0, 1, 2, 0, "dies"),  # key, sequence number, partition
         (1, 1, 3, 0, "lives"),
@@ -223,11 +212,11 @@ def test_many_scopes_compare_sequence_numbers_and_partitions(spark: SparkSession
         (11, None, 4, 1, "lives"),
     ]
     frame = spark.createDataFrame([case[:4] for case in cases], "i int, e0 bigint, sq bigint, sp bigint")
-    assert alive(lowering, frame, lowering.split(0), mode) == [case[0] for case in cases if case[4] == "lives"]
+    assert alive(lowering, frame, Pooled.ALL, mode) == [case[0] for case in cases if case[4] == "lives"]
 
 
-@pytest.mark.parametrize("by_scope", [True, False], ids=["by scope", "by sequence number"])
-def test_each_key_set_deletes_for_itself(spark: SparkSession, mode: str, by_scope: bool) -> None:
+@pytest.mark.parametrize("scope", [0, Pooled.ALL], ids=["by scope", "by sequence number"])
+def test_each_key_set_deletes_for_itself(spark: SparkSession, mode: str, scope: int | Pooled) -> None:
     deletes = [delete(root(0)), delete(root(1)), delete(root(0), root(1))]
     files: list[list[Row]] = [[(1,)], [(20,), (None,)], [(3, 30), (None, 40)]]
 
@@ -236,11 +225,11 @@ def test_each_key_set_deletes_for_itself(spark: SparkSession, mode: str, by_scop
         rows = [(*keys, 2, None) for m in members for keys in files[m]]
         return spark.createDataFrame(rows, f"{labels}, ks bigint, kp bigint")
 
-    lowering = replace(EqualityLowering.of(plan(deletes, [(0, 1, 2)]), read), by_scope=by_scope)
+    lowering = EqualityLowering(plan(deletes, [(0, 1, 2)]), read)
     data = [(1, 30), (2, 20), (3, 30), (3, 31), (2, None), (None, 40), (None, 41)]
     rows = [(i, *keys, 1, 0) for i, keys in enumerate(data)]
     frame = spark.createDataFrame(rows, "i int, e0 bigint, e1 bigint, sq bigint, sp bigint")
-    assert alive(lowering, frame, lowering.split(0), mode) == [3, 6]
+    assert alive(lowering, frame, scope, mode) == [3, 6]
 
 
 def test_a_key_below_a_null_struct_is_null(spark: SparkSession) -> None:
@@ -263,7 +252,7 @@ def test_text_is_compared_by_bytes_under_any_collation(spark: SparkSession, mode
         collated = functions.collate(functions.col("t"), "UTF8_LCASE")
         return rows.select(key_columns(key_set, [collated])[0].alias("k0"), "ks", "kp")
 
-    lowering = EqualityLowering.of(plan(deletes, [(0,)]), read)
+    lowering = EqualityLowering(plan(deletes, [(0,)]), read)
     data = spark.createDataFrame([(0, "a"), (1, "A"), (2, None)], "i int, t string")
     frame = data.select("i", functions.collate(functions.col("t"), "UTF8_LCASE").alias("e0"))
     assert alive(lowering, frame, 0, mode) == [1, 2]
@@ -284,7 +273,7 @@ def test_spark_broadcasts_unless_there_are_too_many_deletes(
     deletes = [delete(root(0), record_count=record_count)]
     spark.createDataFrame([(1, 2, None)], "k0 bigint, ks bigint, kp bigint").write.parquet(f"{tmp_path}/d")
     spark.createDataFrame([(0, 1), (1, 2)], "i int, e0 bigint").write.parquet(f"{tmp_path}/r")
-    lowering = EqualityLowering.of(plan(deletes, [(0,)]), lambda key_set, members: spark.read.parquet(f"{tmp_path}/d"))
+    lowering = EqualityLowering(plan(deletes, [(0,)]), lambda key_set, members: spark.read.parquet(f"{tmp_path}/d"))
     kept = lowering.without_deleted(spark.read.parquet(f"{tmp_path}/r"), 0, {root(0): "e0"})
     assert f"{join}" in physical(kept)
     assert [row.i for row in kept.collect()] == [1]
@@ -301,7 +290,7 @@ def test_few_rows_are_joined_once(spark: SparkSession, rows: list[int | None], j
     files = pa.Table.from_pylist(listed, schema=FILES)
     deletes = [delete(root(0))]
     read_keys = Joins(spark, "bigint", [[(None,), (1,)]]).read_keys(deletes)
-    lowering = EqualityLowering.of(replace(plan(deletes, [(0,)]), files=files), read_keys)
+    lowering = EqualityLowering(replace(plan(deletes, [(0,)]), files=files), read_keys)
     frame = spark.createDataFrame([(0, 1), (1, None), (2, 0)], "i int, e0 bigint")
     kept = lowering.without_deleted(frame, 0, {root(0): "e0"})
     analysed = str(kept._jdf.queryExecution().analyzed().toString())
@@ -313,7 +302,7 @@ def test_a_filter_on_a_key_reaches_the_delete_files(spark: SparkSession, tmp_pat
     deletes = [delete(root(0))]
     spark.createDataFrame([(7, 2, None)], "k0 bigint, ks bigint, kp bigint").write.parquet(f"{tmp_path}/d")
     spark.createDataFrame([(0, 7), (1, 8)], "i int, e0 bigint").write.parquet(f"{tmp_path}/r")
-    lowering = EqualityLowering.of(plan(deletes, [(0,)]), lambda key_set, members: spark.read.parquet(f"{tmp_path}/d"))
+    lowering = EqualityLowering(plan(deletes, [(0,)]), lambda key_set, members: spark.read.parquet(f"{tmp_path}/d"))
     kept = lowering.without_deleted(spark.read.parquet(f"{tmp_path}/r"), 0, {root(0): "e0"}).where("e0 = 7")
     assert "EqualTo(e0,7)" in physical(kept)
     assert "EqualTo(k0,7)" in physical(kept)

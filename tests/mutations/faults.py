@@ -187,20 +187,20 @@ FAULTS = (
     Fault(
         "a branch shares the deletes of the first scope",
         "engines/duckdb/equality.py",
-        "return self._by_scope(self.plan.delete_sets[int(str(split))], roots)",
+        "return self._by_scope(self.plan.delete_sets[scope], roots)",
         "return self._by_scope(self.plan.delete_sets[-1], roots)",
     ),
     Fault(
         "one join of many scopes takes deletes of all partitions",
         "engines/duckdb/equality.py",
-        'on.append(f"{data.partition()} = d.kp")',
-        'on.append(f"({data.partition()} = d.kp OR true)")',
+        'on.append("s.sp = d.kp")',
+        'on.append("(s.sp = d.kp OR true)")',
     ),
     Fault(
         "one join of many scopes takes deletes of the same commit",
         "engines/duckdb/equality.py",
-        'on.append(f"{data.sequence_number()} < d.ks")',
-        'on.append(f"{data.sequence_number()} <= d.ks")',
+        'on.append("s.sq < d.ks")',
+        'on.append("s.sq <= d.ks")',
     ),
     Fault(
         "a partition spec that the metadata lost gives no constants",
@@ -222,9 +222,9 @@ FAULTS = (
     ),
     Fault(
         "deletes are not loaded where a filter is given",
-        "engines/duckdb/lowering.py",
-        "loaded = self.plan.load_positions([i for i in files if files.has_positions[i]])",
-        "loaded = self.plan.load_positions([i for i in files if files.has_positions[i] and self.plan.filter is None])",
+        "engines/shared/union_arms.py",
+        "loaded = plan.load_positions([i for i in planned if planned.has_positions[i]])",
+        "loaded = plan.load_positions([i for i in planned if planned.has_positions[i] and plan.filter is None])",
     ),
     Fault(
         "the filter is not applied to rows, only to files",
@@ -234,9 +234,9 @@ FAULTS = (
     ),
     Fault(
         "row ids are positions",
-        "engines/duckdb/union_arm.py",
-        'return self._lineage(column, first, f"{first} + f.file_row_number")',
-        'return self._lineage(column, first, "f.file_row_number")',
+        "engines/shared/union_arms.py",
+        "return Lineage(first, self._stored_or(column, PositionFrom(first)))",
+        "return Lineage(first, self._stored_or(column, Position()))",
     ),
     # Delta.
     Fault(

@@ -1,4 +1,4 @@
-"""Lowers where a column comes from (`harness.plan.projection.Source`) to a DuckDB expression.
+"""Translates where a column's values come from (`harness.engines.shared.column_values`) to a DuckDB expression.
 
 Structs, lists and maps are rebuilt by position where the file's names, order or types differ from the table's, because
 DuckDB matches nested fields by name and would give NULL without a word after a rename. A NULL parent stays NULL.
@@ -6,19 +6,33 @@ DuckDB matches nested fields by name and would give NULL without a word after a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, assert_never
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
 
+import pyarrow as pa
+
+from harness.engines.duckdb.exposed import Exposed
 from harness.engines.shared import sqltext
+from harness.engines.shared.column_values import (
+    ColumnValue,
+    Constant,
+    ConstantStruct,
+    Lineage,
+    PerFile,
+    Position,
+    PositionFrom,
+    StoredColumn,
+    StoredOr,
+    Uniform,
+)
 from harness.engines.shared.sqltext import name
-from harness.errors import SchemaMismatchError
+from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
     DecimalType,
-    Field,
     FixedType,
     FloatType,
     GeographyType,
@@ -32,104 +46,139 @@ from harness.model.schema import (
     TimeType,
     Type,
     UuidType,
+    arrow_type,
     children,
 )
-from harness.plan.projection import ColumnSource, PartitionValue, Stored, Value, is_identity
+from harness.plan.projection import is_identity
 
 
 @dataclass(frozen=True, slots=True)
-class Exposed:
-    """A file's column as DuckDB shows it: its name (the second of `a`, `A` becomes `A_1`), type text and parts.
+class FileTable:
+    """A table with a row per file of a relation, which joins it on DuckDB's `file_index`.
 
-    oldest: SQL text of the least value that DuckDB reads right; older ones fail the query. None: all are right.
+    A join costs next to nothing per row, works alike on every DuckDB, and lets filters on the columns skip whole files.
+
+    size: how many files there are.
     """
 
-    name: str
-    type: str
-    parts: tuple[Exposed, ...] = ()
-    oldest: str | None = None
+    size: int
+    _columns: dict[str, pa.Array] = field(default_factory=dict)
+    _selected: dict[str, str] = field(default_factory=dict)
+
+    def column(self, values: pa.Array, *, convert: str | None = None) -> str:
+        """The expression of a column of ready values, one per file; `convert`: a type that Arrow cannot carry."""
+        label = f"v{len(self._columns)}"
+        self._columns[label] = values
+        self._selected[label] = label if convert is None else f"CAST({label} AS {convert}) AS {label}"
+        return f"g.{label}"
+
+    def join(self, register: Callable[[pa.Table], str]) -> str:
+        """The JOIN clause that the expressions need; empty if there are none."""
+        if not self._columns:
+            return ""
+        table = pa.table({"i": pa.array(range(self.size), pa.uint64()), **self._columns})
+        columns = ", ".join(["i", *self._selected.values()])
+        return f" JOIN (SELECT {columns} FROM {register(table)}) AS g ON g.i = f.file_index"
 
 
-def exposed(label: str, duckdb_type: Any) -> Exposed:
-    """The names under which DuckDB shows a column of `duckdb_type` (a DuckDBPyType) and its nested fields."""
-    match duckdb_type.id:
-        case "struct":
-            parts = tuple(exposed(part, type_) for part, type_ in duckdb_type.children)
-        case "list" | "array":
-            child = next(type_ for part, type_ in duckdb_type.children if part == "child" or not isinstance(type_, int))
-            parts = (exposed("element", child),)
-        case "map":
-            parts = tuple(exposed(part, type_) for part, type_ in duckdb_type.children)
-        case _:
-            parts = ()
-    return Exposed(label, str(duckdb_type), parts)
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """The expressions of values over one relation `f` and its file table `g`.
 
-
-def column(target: Field, source: ColumnSource, shown: Sequence[Exposed], constants: Mapping[int, str]) -> str:
-    """The expression for one top-level column.
-
-    Args:
-        target: the logical field.
-        source: where its values come from.
-        shown: how DuckDB shows the file's top-level columns, in the file's order.
-        constants: expression of the partition constant by source field id.
+    shown: how DuckDB shows the top-level columns of the files, in their order.
+    table: gets a column for what differs from file to file.
     """
-    match source:
-        case Stored(place=place):
-            root = shown[place]
-            return _value(target, source, root, f"f.{name(root.name)}", depth=0, constants=constants)
-        case _:
-            return _value(target, source, None, "", depth=0, constants=constants)
+
+    shown: Sequence[Exposed]
+    table: FileTable
+    _constants: dict[PerFile, str] = field(default_factory=dict)
+
+    def expression(self, value: ColumnValue) -> str:
+        """The expression of a value, in the type of its field.
+
+        Raises:
+            SchemaMismatchError: there is no exact conversion from the stored type.
+            UnsupportedError: a constant has a type that no file table can hold.
+        """
+        match value:
+            case Uniform(value=same, type=type_):
+                return sqltext.literal(same, type_)
+            case PerFile():
+                return self._per_file(value)
+            case ConstantStruct(fields=fields, parts=parts):
+                return sqltext.struct({f.name: self.expression(part) for f, part in zip(fields, parts, strict=True)})
+            case StoredColumn(source=source):
+                root = self.shown[source.place]
+                return self._stored(value, root, f"f.{name(root.name)}", 0)
+            case Position():
+                return "f.file_row_number"
+            case PositionFrom(first=first):
+                return f"{self.expression(first)} + f.file_row_number"
+            case StoredOr(stored=stored, inherited=inherited):
+                return f"coalesce({self.expression(stored)}, {self.expression(inherited)})"
+            case Lineage(first_row_id=first, value=inner):
+                return f"CASE WHEN {self.expression(first)} IS NULL THEN NULL ELSE {self.expression(inner)} END"
+            case _:
+                assert_never(value)
+
+    def _per_file(self, value: PerFile) -> str:
+        if value not in self._constants:
+            stored, shown = _storable(value.type)
+            self._constants[value] = cast(self.table.column(pa.array(value.values, stored)), shown, value.type)
+        return self._constants[value]
+
+    def _stored(self, value: StoredColumn, shown: Exposed, access: str, depth: int) -> str:
+        """`access`, which DuckDB shows as `shown`, as the wanted type. `depth`: how deep in lambdas it may stand."""
+        wanted = value.field.type
+        if not children(wanted):
+            return cast(_checked(access, shown), shown.type, wanted)
+        if is_identity(value.field, value.source) and _same_shape(wanted, shown):
+            return access
+
+        def part(index: int, inner: Callable[[Exposed], str]) -> str:
+            return self._part(value.parts[index], shown, inner, depth + 1)
+
+        item = f"x{depth}"
+        match wanted:
+            case StructType(fields=fields):
+                read = _field_of(access)
+                built = sqltext.struct({f.name: part(i, read) for i, f in enumerate(fields)})
+            case ListType():
+                built = f"list_transform({access}, lambda {item}: {part(0, lambda _: item)})"
+            case MapType():
+                entry = {"k": part(0, lambda _: f"{item}.key"), "v": part(1, lambda _: f"{item}.value")}
+                entries = f"list_transform(map_entries({access}), lambda {item}: {sqltext.struct(entry)})"
+                built = f"map_from_entries({entries})"
+            case other:
+                raise AssertionError(f"{other} is not nested")
+        return f"CASE WHEN {access} IS NULL THEN NULL ELSE {built} END"
+
+    def _part(
+        self, value: StoredColumn | Constant, parent: Exposed, access: Callable[[Exposed], str], depth: int
+    ) -> str:
+        if not isinstance(value, StoredColumn):
+            return self.expression(value)
+        shown = parent.parts[value.source.place]
+        return self._stored(value, shown, access(shown), depth)
 
 
-def _value(
-    target: Field, source: ColumnSource, shown: Exposed | None, access: str, *, depth: int, constants: Mapping[int, str]
-) -> str:
-    match source:
-        case Value(value=value):
-            return sqltext.literal(value, target.type)
-        case PartitionValue(field_id=field_id):
-            return constants[field_id]
-        case Stored(parts=parts):
-            if shown is None:
-                raise AssertionError("a stored field has a shown column")
-            if not children(target.type):
-                return cast(_checked(access, shown), shown.type, target.type)
-            if is_identity(target, source) and _same_shape(target.type, shown):
-                return access
-            return _nested(target, parts, shown, access, depth=depth, constants=constants)
-        case _:
-            assert_never(source)
+def _field_of(struct: str) -> Callable[[Exposed], str]:
+    return lambda shown: f"struct_extract({struct}, {sqltext.text(shown.name)})"
 
 
-def _nested(
-    target: Field,
-    parts: Sequence[ColumnSource],
-    shown: Exposed,
-    access: str,
-    *,
-    depth: int,
-    constants: Mapping[int, str],
-) -> str:
-    def part(field: Field, source: ColumnSource, accessor: str | None = None) -> str:
-        place = shown.parts[source.place] if isinstance(source, Stored) else None
-        if accessor is None:
-            accessor = "" if place is None else f"struct_extract({access}, {sqltext.text(place.name)})"
-        return _value(field, source, place, accessor, depth=depth + 1, constants=constants)
-
-    item = f"x{depth}"
-    match target.type:
-        case StructType(fields=fields):
-            built = sqltext.struct({f.name: part(f, s) for f, s in zip(fields, parts, strict=True)})
-        case ListType(element=element):
-            built = f"list_transform({access}, lambda {item}: {part(element, parts[0], item)})"
-        case MapType(key=key, value=value):
-            keys, values = part(key, parts[0], f"{item}.key"), part(value, parts[1], f"{item}.value")
-            entry = sqltext.struct({"k": keys, "v": values})
-            built = f"map_from_entries(list_transform(map_entries({access}), lambda {item}: {entry}))"
+def _storable(type_: Type) -> tuple[pa.DataType, str]:
+    """An Arrow type that holds internal values of a primitive type as they are, and how DuckDB shows it."""
+    match type_:
+        case BooleanType() | FloatType() | DecimalType() | IntegerType() | StringType():
+            return arrow_type(type_), sqltext.type_name(type_)
+        case DateType():
+            return pa.int32(), "INTEGER"
+        case TimeType() | TimestampType():
+            return pa.int64(), "BIGINT"
+        case _ if sqltext.type_name(type_) in ("BLOB", "UUID"):
+            return pa.binary(), "BLOB"
         case other:
-            raise AssertionError(f"{other} is not nested")
-    return f"CASE WHEN {access} IS NULL THEN NULL ELSE {built} END"
+            raise UnsupportedError(f"Cannot use {other} as a per-file constant", cause="UnsupportedType")
 
 
 def _checked(access: str, shown: Exposed) -> str:

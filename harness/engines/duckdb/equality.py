@@ -8,72 +8,56 @@ as columns (iceberg 4.6, 4.29): a scope per arm would read each delete file once
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import pyarrow as pa
 
-from harness.engines.duckdb.constants import FileTable
+from harness.engines.duckdb.columns import FileTable, Translation
 from harness.engines.duckdb.predicates import implied
 from harness.engines.duckdb.scans import Scanner
 from harness.engines.shared import sqltext
-from harness.engines.shared.file_groups import ScanFile, partition_fields
-from harness.engines.shared.key_sets import (
-    KeySet,
-    check_keys,
-    delete_constants,
-    delete_files,
-    key_roots,
-    key_sets,
-    lowers_by_scope,
-)
-from harness.model.schema import Field, IntegerType, StringType
+from harness.engines.shared.file_groups import Pooled, ScanFile, Scope
+from harness.engines.shared.key_sets import KeySet, delete_files, deleted_keys, key_sets
+from harness.model.schema import Field, StringType
 from harness.plan.scan_plan import ScanPlan
-
-_MANY = "many scopes"
-_LONG = IntegerType(64)
 
 
 @dataclass(frozen=True, slots=True)
 class EqualityLowering:
     """The equality deletes of one plan, on one connection.
 
-    roots: every column that holds a key, in the type in which keys are compared.
     files: every delete file.
     """
 
     plan: ScanPlan
     scanner: Scanner
     register: Callable[[pa.Table], str]
-    roots: tuple[Field, ...]
     files: tuple[ScanFile, ...]
-    by_scope: bool
 
     @staticmethod
     def of(plan: ScanPlan, scanner: Scanner, register: Callable[[pa.Table], str]) -> EqualityLowering:
         """What the plan's equality deletes need; reads nothing yet."""
-        files, by_scope = delete_files(plan), lowers_by_scope(plan)
-        return EqualityLowering(plan, scanner, register, key_roots(plan), files, by_scope)
+        return EqualityLowering(plan, scanner, register, delete_files(plan))
 
-    def split(self, scope: int) -> Hashable:
-        """What data files must have in common to share a arm; None for files without equality deletes."""
-        if not self.plan.delete_sets[scope]:
-            return None
-        return scope if self.by_scope else _MANY
-
-    def matches(self, split: Hashable, roots: Mapping[Field, str], data: DataColumns) -> list[Match]:
-        """The deletes that hit a arm, one match per anti join.
+    def matches(self, scope: Scope, roots: Mapping[Field, str]) -> list[Match]:
+        """The deletes that hit a arm, one match per anti join with its rows, `s`.
 
         Args:
-            split: the arm's `split`.
+            scope: the arm's. Where deletes are pooled, `s` has `sq` (the data sequence number of the row's file) and
+                `sp` (the index of its partition).
             roots: expression of each root column on the data side.
-            data: sequence numbers and partitions on the data side.
         """
-        if split is None:
-            return []
-        if self.by_scope:
-            return self._by_scope(self.plan.delete_sets[int(str(split))], roots)
-        return self._by_sequence(roots, data)
+        match scope:
+            case None:
+                return []
+            case Pooled.ALL:
+                return self._by_sequence(roots)
+            case int():
+                return self._by_scope(self.plan.delete_sets[scope], roots)
+            case _:
+                assert_never(scope)
 
     def _by_scope(self, scope: Sequence[int], roots: Mapping[Field, str]) -> list[Match]:
         matches = []
@@ -84,7 +68,7 @@ class EqualityLowering:
             matches.append(Match(relation, [_same(d, k) for d, k in zip(data, keys, strict=True)]))
         return matches
 
-    def _by_sequence(self, roots: Mapping[Field, str], data: DataColumns) -> list[Match]:
+    def _by_sequence(self, roots: Mapping[Field, str]) -> list[Match]:
         matches = []
         deletes = self.plan.equality_deletes
         for key_set, members in key_sets(self.plan, range(len(deletes))).items():
@@ -101,32 +85,24 @@ class EqualityLowering:
                     f"GROUP BY {', '.join([*keys, *scope])})"
                 )
                 on = [_same(d, k) for d, k in zip(columns, keys, strict=True)]
-                on.append(f"{data.sequence_number()} < d.ks")
+                on.append("s.sq < d.ks")
                 if not is_global:
-                    on.append(f"{data.partition()} = d.kp")
+                    on.append("s.sp = d.kp")
                 matches.append(Match(relation, on))
         return matches
 
     def _relation(self, key_set: KeySet, members: Sequence[int], extra: Sequence[str]) -> str:
         """All keys of some delete files, as columns `k0`, `k1`, …, with `ks` (sequence number) and `kp` (partition)."""
-        deletes = [self.plan.equality_deletes[m] for m in members]
-        selects = []
-        for scan in self.scanner.scans([self.files[m] for m in members], key_set.keys):
-            hits = [deletes[i] for i in scan.group.members]
-            check_keys(self.plan, key_set, scan.group, hits[0])
-            table = FileTable(len(hits))
-            facts: dict[str, list[int | None]] = {
-                "ks": [d.sequence_number for d in hits],
-                "kp": [d.partition for d in hits],
-            }
-            constants = {
-                field_id: table.constant([delete_constants(self.plan, d).get(field_id) for d in hits], type_)
-                for field_id, type_ in partition_fields(key_set.keys, scan.group.sources).items()
-            }
-            keys = _keys(key_set, scan.expressions(key_set.keys, constants))
+        files, selects = [self.files[m] for m in members], []
+        for group in self.scanner.inspector.groups(files, key_set.keys):
+            found = deleted_keys(self.plan, key_set, group, members)
+            scan = self.scanner.scan([files[i] for i in group.members], group, key_set.keys)
+            translation = Translation(scan.shown, FileTable(len(group.members)))
+            keys = _keys(key_set, [translation.expression(root) for root in found.roots])
+            facts = {"ks": found.sequence_number, "kp": found.partition}
             columns = [f"{key} AS k{i}" for i, key in enumerate(keys)]
-            columns += [f"{table.constant(facts[label], _LONG)} AS {label}" for label in extra]
-            source = f"{scan.relation} AS f{table.join(self.register)}"
+            columns += [f"{translation.expression(facts[label])} AS {label}" for label in extra]
+            source = f"{scan.relation} AS f{translation.table.join(self.register)}"
             selects.append(f"SELECT {', '.join(columns)} FROM {source}{self._where(key_set, keys)}")
         return f"({' UNION ALL '.join(selects)})"
 
@@ -149,14 +125,6 @@ class Match:
 
     relation: str
     on: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class DataColumns:
-    """Expressions on the data side, made only when a match needs them."""
-
-    sequence_number: Callable[[], str]
-    partition: Callable[[], str]
 
 
 def _keys(key_set: KeySet, roots: Sequence[str]) -> list[str]:

@@ -18,16 +18,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.engines.duckdb.equality import EqualityLowering
-from harness.engines.duckdb.scans import Scanner
-from harness.engines.duckdb.union_arm import UnionArm, is_metadata
+from harness.engines.duckdb.columns import FileTable, Translation
+from harness.engines.duckdb.equality import EqualityLowering, Match
+from harness.engines.duckdb.scans import GroupScan, Scanner
 from harness.engines.shared import sqltext
-from harness.engines.shared.file_groups import PlannedFiles
 from harness.engines.shared.names import columns_to_read
-from harness.model.metadata_columns import METADATA
+from harness.engines.shared.union_arms import DELETED, UnionArm, union_arms
+from harness.files.roaring import deleted_bits
 from harness.model.schema import Field
 from harness.plan.scan_plan import ScanPlan
 
@@ -35,6 +36,8 @@ _POSITIONAL_JOIN_VERSIONS = ("1.5.", "2.0.")
 """DuckDB versions on which the tests proved that no optimizer rule reaches below a positional join."""
 _POSITIONAL_JOIN_FILES = 64
 """Each file is a arm of its own; beyond this, planning the arms costs more than it wins."""
+_BITMAP_ROWS = 2**31 - 1
+"""The index of `get_bit` is an INTEGER; longer files lose positions by an anti join."""
 
 
 class Use(enum.Enum):
@@ -110,39 +113,108 @@ class _Lowering:
     columns: tuple[Field, ...]
 
     def arms(self) -> list[str]:
-        files = PlannedFiles.of(self.plan)
-        deleted, exact = self._deleted_positions(files), self._shows_row_ids()
         scanner = Scanner.over(self.plan, self.connection, self.register)
         equality = EqualityLowering.of(self.plan, scanner, self.register)
-        scan_files = [
-            files.scan_file(i, (equality.split(files.delete_set[i]), i in deleted), exact=i in deleted or exact)
-            for i in files
-        ]
-        scanner.inspector.prefetch([*scan_files, *equality.files])
-        fields = tuple(f for f in self.columns if not is_metadata(f)) + equality.roots
-        positional = self._joins_by_position(deleted)
-        arms = []
-        for scan in scanner.scans(scan_files, fields):
-            scanner.inspector.check_partition_values(scan_files[scan.group.members[0]], scan.group, fields)
-            arm = UnionArm(self.plan, self.columns, fields, files, scan, deleted, equality, scanner)
-            if positional and scan.parquet and arm.has_positions:
-                arms += arm.by_position()
+        arms = union_arms(self.plan, self.columns, scanner.inspector, equality.files)
+        positional = self._joins_by_position(arms)
+        queries = []
+        for arm in arms:
+            scan = scanner.scan(arm.files, arm.group, arm.fields)
+            lowered = _Arm(arm, scan, scanner, equality)
+            if positional and scan.parquet and arm.deleted is not None:
+                queries += lowered.by_position(arm.deleted)
             else:
-                arms.append(arm.by_bitmap())
-        return arms
+                queries.append(lowered.by_bitmap())
+        return queries
 
-    def _deleted_positions(self, files: PlannedFiles) -> dict[int, BitMap64]:
-        loaded = self.plan.load_positions([i for i in files if files.has_positions[i]])
-        return {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
-
-    def _shows_row_ids(self) -> bool:
-        return any(f.id == METADATA["_row_id"].id for f in self.columns)
-
-    def _joins_by_position(self, deleted: Mapping[int, BitMap64]) -> bool:
+    def _joins_by_position(self, arms: Sequence[UnionArm]) -> bool:
         return (
             self.use is Use.ONCE
             and self.plan.filter is None
-            and len(deleted) <= _POSITIONAL_JOIN_FILES
-            and not any(f.id == METADATA["_deleted"].id for f in self.columns)
+            and sum(len(arm.deleted or ()) for arm in arms) <= _POSITIONAL_JOIN_FILES
+            and not any(arm.flags_deleted for arm in arms)
             and duckdb.__version__.startswith(_POSITIONAL_JOIN_VERSIONS)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Arm:
+    """One arm of the query."""
+
+    arm: UnionArm
+    scan: GroupScan
+    scanner: Scanner
+    equality: EqualityLowering
+
+    def by_bitmap(self) -> str:
+        """The arm with deleted positions looked up in bitmaps."""
+        arm, rows = self.arm, self.scan.rows
+        translation = Translation(self.scan.shown, FileTable(len(rows)))
+        if arm.deleted is None:
+            return self._query(arm, self.scan.relation, translation, deleted=None)
+        if max(rows) > _BITMAP_ROWS:
+            return self._query(arm, self.scan.relation, translation, deleted=self._listed(arm.deleted))
+        masks = [deleted_bits(positions, count) for positions, count in zip(arm.deleted, rows, strict=True)]
+        bits = translation.table.column(pa.array(masks, pa.large_binary()), convert="BIT")
+        deleted = f"get_bit({bits}, CAST(f.file_row_number AS INTEGER)) = 1"
+        return self._query(arm, self.scan.relation, translation, deleted=deleted)
+
+    def by_position(self, deleted: Sequence[BitMap64]) -> list[str]:
+        """The arm as one query per file, each joined by position with a column of flags, one per physical row.
+
+        Flags are an Arrow table and never a DuckDB table: a table's row order is not promised.
+        """
+        flag = "deleted"
+        while flag in {shown.name.lower() for shown in self.scan.shown}:
+            flag += "_"
+        queries = []
+        for arm, positions, rows in zip(self.arm.file_by_file(), deleted, self.scan.rows, strict=True):
+            flags = self.scanner.register(pa.table({flag: _flags(positions, rows)}))
+            data = f"(SELECT *, file_row_number FROM {self.scanner.read_parquet((arm.files[0].name.physical,))})"
+            relation = f"(SELECT * FROM {data} POSITIONAL JOIN (SELECT {flag} FROM {flags}))"
+            translation = Translation(self.scan.shown, FileTable(1))
+            queries.append(self._query(arm, relation, translation, deleted=f"f.{flag}"))
+        return queries
+
+    def _listed(self, deleted: Sequence[BitMap64]) -> str:
+        """Whether a row is deleted, looked up among the listed positions of all files."""
+        listed = [np.array(positions, np.int64) for positions in deleted]
+        places = [np.full(len(positions), i, np.uint64) for i, positions in enumerate(listed)]
+        name = self.scanner.register(pa.table({"i": np.concatenate(places), "p": np.concatenate(listed)}))
+        return f"EXISTS (SELECT 1 FROM {name} AS l WHERE l.i = f.file_index AND l.p = f.file_row_number)"
+
+    def _query(self, arm: UnionArm, relation: str, translation: Translation, *, deleted: str | None) -> str:
+        """The rows of the files less the deleted ones, or all rows where `_deleted` is asked for.
+
+        deleted: when a row, `f`, is deleted by position; None: never.
+        """
+        inner = {label: translation.expression(value) for label, value in arm.values().items()}
+        if arm.flags_deleted:
+            inner["p"] = deleted or "false"
+        scan = f"SELECT {_labelled(inner)} FROM {relation} AS f{translation.table.join(self.scanner.register)}"
+        if deleted is not None and not arm.flags_deleted:
+            scan += f" WHERE NOT ({deleted})"
+        roots = {root: f"s.{label}" for root, label in arm.key_labels().items()}
+        matches = self.equality.matches(arm.scope, roots)
+        if arm.flags_deleted:
+            return _flagged(arm, scan, matches)
+        for match in matches:
+            scan = f"SELECT s.* FROM ({scan}) AS s ANTI JOIN {match.relation} AS d ON {' AND '.join(match.on)}"
+        outputs = ", ".join(f"c{i}" for i in range(len(arm.columns)))
+        return f"SELECT {outputs or 'NULL AS c0'} FROM ({scan})" if matches else scan
+
+
+def _flagged(arm: UnionArm, scan: str, matches: Sequence[Match]) -> str:
+    hits = [f"EXISTS (SELECT 1 FROM {m.relation} AS d WHERE {' AND '.join(m.on)})" for m in matches]
+    dead = " OR ".join(["s.p", *hits])
+    columns = [f"({dead}) AS c{i}" if f.id == DELETED else f"s.c{i}" for i, f in enumerate(arm.columns)]
+    return f"SELECT {', '.join(columns)} FROM ({scan}) AS s"
+
+
+def _labelled(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{expression} AS {label}" for label, expression in columns.items()) or "NULL AS c0"
+
+
+def _flags(deleted: BitMap64, rows: int) -> pa.BooleanArray:
+    bits = deleted_bits(deleted, rows, order="little")
+    return pa.BooleanArray.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(bits)])

@@ -1,64 +1,48 @@
 """The relations that file groups are read by.
 
 Parquet files are read by DuckDB itself. Avro and ORC files, and the few Parquet files that DuckDB would not read right
-(see `arrow_files.needs_arrow`), come in through Arrow with the same two columns beside the data: `file_index`, the
+(see `_needs_arrow`), come in through Arrow with the same two columns beside the data: `file_index`, the
 place of the file in its group, and `file_row_number`, the physical row from 0. Files without columns have but these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import duckdb
 import pyarrow as pa
 
-from harness.engines.duckdb.arrow_relations import counted, needs_arrow, stack
-from harness.engines.duckdb.columns import Exposed, column, exposed
-from harness.engines.duckdb.legacy_calendar import guarded
-from harness.engines.shared.arrow_files import load, load_parquet, with_canonical_geometries
+from harness.engines.duckdb.exposed import Exposed, exposed, guarded
+from harness.engines.shared.arrow_files import geometries, load, load_parquet, variants, with_canonical_geometries
 from harness.engines.shared.duckdb_files import DuckDBFiles, said
 from harness.engines.shared.file_groups import FileGroup, Inspector, Opened, ScanFile
 from harness.errors import CorruptFileError, SchemaMismatchError
-from harness.model.schema import Field
-from harness.plan.projection import PhysicalField, PhysicalSchema, find_named, find_stored
+from harness.model.schema import BinaryType, Field, TimestampType
+from harness.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
 from harness.plan.scan_plan import ScanPlan
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
 """No columns from paths (iceberg 7.1); row groups with NaN are not skipped by bounds that leave NaN out (delta F9)."""
+_VIRTUAL_COLUMNS = frozenset({"file_index", "file_row_number", "filename"})
+_LISTED_ROWS = 10_000
+_OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScan:
-    """A file group and the relation that reads it.
+    """The relation that reads a file group, whose members are in the order of their `file_index`.
 
-    group: its members, in the order of their `file_index`.
     rows: per member, the physical row count.
     relation: the FROM item, without alias.
     parquet: whether DuckDB reads the files itself.
     shown: how DuckDB shows the columns of the group's schema, by place.
     """
 
-    group: FileGroup
     rows: tuple[int, ...]
     relation: str
     parquet: bool
     shown: Sequence[Exposed]
-
-    def expressions(self, fields: Sequence[Field], constants: Mapping[int, str]) -> tuple[str, ...]:
-        """The SQL expression of each wanted field, in order. `constants`: partition constants by source field id."""
-        sources = zip(fields, self.group.sources, strict=True)
-        return tuple(column(f, source, self.shown, constants) for f, source in sources)
-
-    def stored(self, wanted: Field) -> str | None:
-        """The expression of a metadata column that the files hold themselves (row lineage), or None."""
-        source = find_stored(wanted.id, self.group.schema)
-        return None if source is None else column(wanted, source, self.shown, {})
-
-    def named(self, wanted: Field, name: str) -> str | None:
-        """The expression of a metadata column that the files hold as a column called `name`, or None (delta W2, W3)."""
-        source = find_named(name, self.group.schema)
-        return None if source is None else column(wanted, source, self.shown, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,40 +73,36 @@ class Scanner:
         access = DuckDBFiles(connection, plan.storage)
         return Scanner(access, plan, register, Inspector(access, plan, open_other), tables)
 
-    def scans(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[GroupScan]:
-        """The file groups of `files` with their relations.
+    def scan(self, files: Sequence[ScanFile], group: FileGroup, fields: tuple[Field, ...]) -> GroupScan:
+        """The relation that reads a group. `files`: its members. `fields`: what its sources are the sources of.
 
         Raises:
-            HarnessError: as for `Inspector.groups`.
+            CorruptFileError, SchemaMismatchError: DuckDB cannot open the files, or sees other columns than harness.
         """
-        return [self._scan(files, group, fields) for group in self.inspector.groups(files, fields)]
-
-    def read_parquet(self, physical: Sequence[str]) -> str:
-        """The FROM item that reads these files, in this order of `file_index`."""
-        return read_parquet(self.access.listed(physical))
-
-    def _scan(self, files: Sequence[ScanFile], group: FileGroup, fields: tuple[Field, ...]) -> GroupScan:
-        first, schema = files[group.members[0]], group.schema
+        first, schema = files[0], group.schema
         rows = tuple(count for count in group.rows if count is not None)
         if not schema:
             relation = counted(rows, self.register)
-            return GroupScan(group=group, rows=rows, relation=relation, parquet=False, shown=())
-        parquet = group.format == "parquet" and not needs_arrow(group, fields)
+            return GroupScan(rows=rows, relation=relation, parquet=False, shown=())
+        parquet = group.format == "parquet" and not _needs_arrow(group, fields)
         if parquet:
-            physical = tuple(files[i].name.physical for i in group.members)
+            physical = tuple(file.name.physical for file in files)
             relation, sample = self.read_parquet(physical), self.read_parquet(physical[:1])
         else:
-            tables = [self._rows(files[i], group, fields) for i in group.members]
+            tables = [self._rows(file, group, fields) for file in files]
             rows = tuple(table.num_rows for table in tables)
-            relation = sample = self.register(stack(tables))
+            relation = sample = self.register(_stacked(tables))
         shown = self._cached(sample, schema, first) if parquet else self._shown(sample, schema, first)
         return GroupScan(
-            group=group,
             rows=rows,
             relation=relation,
             parquet=parquet,
             shown=guarded(shown, schema, group.legacy) if group.legacy else shown,
         )
+
+    def read_parquet(self, physical: Sequence[str]) -> str:
+        """The FROM item that reads these files, in this order of `file_index`."""
+        return read_parquet(self.access.listed(physical))
 
     def _rows(self, file: ScanFile, group: FileGroup, fields: tuple[Field, ...]) -> pa.Table:
         plan, sources = self.plan, group.sources
@@ -166,6 +146,76 @@ class Scanner:
 def read_parquet(listed: str) -> str:
     """The FROM item that reads files, listed by `DuckDBFiles`, in their order of `file_index`."""
     return f"read_parquet({listed}, {SCAN_OPTIONS})"
+
+
+def counted(rows: Sequence[int], register: Callable[[pa.Table], str]) -> str:
+    """The FROM item of files without columns, that have so many rows: `file_index` and `file_row_number`.
+
+    Rows are made as they are read, since a small file may say that it has any number of them. A arm per file costs
+    planning (a second for 1,000), a list per file memory: files with many rows are arms.
+    """
+    few = [(i, count) for i, count in enumerate(rows) if count <= _LISTED_ROWS]
+    arms = [
+        f"SELECT CAST({i} AS UBIGINT) AS file_index, range AS file_row_number FROM range({count})"
+        for i, count in enumerate(rows)
+        if count > _LISTED_ROWS
+    ]
+    if few:
+        indexes, counts = zip(*few, strict=True)
+        name = register(pa.table({"i": pa.array(indexes, pa.uint64()), "n": pa.array(counts, pa.int64())}))
+        arms.append(f"SELECT i AS file_index, unnest(range(n)) AS file_row_number FROM {name}")
+    return f"({' UNION ALL '.join(arms)})"
+
+
+def _needs_arrow(group: FileGroup, fields: Sequence[Field]) -> bool:
+    """Whether DuckDB's own Parquet reader would give something else than the file's rows.
+
+    - A column named like one of the reader's virtual columns hides it, and with it positions (delta E2).
+    - A variant column is read as its encoded parts, and decoded by harness (iceberg 6.15).
+    - DuckDB before 2.0 reads instants in nanoseconds as micros, and lets bytes pass that are no WKB (frontier F1.7).
+    - On a user's connection, binary columns may be converted to geometries and back (frontier F0.2).
+    """
+    if any(f.name.lower() in _VIRTUAL_COLUMNS for f in group.schema):
+        return True
+    if any(variants(fields, group.sources)):
+        return True
+    if group.converted and any(BinaryType() == f.type for f in _used(group.sources)):
+        return True
+    if _OLD_DUCKDB and any(geometries(fields, group.sources)):
+        return True
+    return _OLD_DUCKDB and any(TimestampType("ns", utc=True) == f.type for f in _used(group.sources))
+
+
+def _stacked(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of all tables one after another, columns renamed by place, with `file_index` and `file_row_number`."""
+    stacked = []
+    for index, rows in enumerate(tables):
+        fields = [pa.field(f"p{i}", _without_zoned_nanos(f.type)) for i, f in enumerate(rows.schema)]
+        renamed = rows.rename_columns([f.name for f in fields]).cast(pa.schema(fields))
+        renamed = renamed.append_column("file_index", pa.array([index] * rows.num_rows, pa.uint64()))
+        stacked.append(renamed.append_column("file_row_number", pa.array(range(rows.num_rows), pa.int64())))
+    return pa.concat_tables(stacked)
+
+
+def _without_zoned_nanos(type_: pa.DataType) -> pa.DataType:
+    """The type with instants in nanoseconds as readings in UTC, which every DuckDB takes as they are."""
+    if pa.types.is_timestamp(type_) and type_.unit == "ns":
+        return pa.timestamp("ns")
+    if pa.types.is_struct(type_):
+        return pa.struct([f.with_type(_without_zoned_nanos(f.type)) for f in type_])
+    if pa.types.is_map(type_):
+        key, item = type_.key_field, type_.item_field
+        return pa.map_(*(f.with_type(_without_zoned_nanos(f.type)) for f in (key, item)))
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_without_zoned_nanos(type_.value_type)))
+    return type_
+
+
+def _used(sources: Iterable[ColumnSource]) -> Iterable[PhysicalField]:
+    for source in sources:
+        if isinstance(source, Stored):
+            yield source.physical
+            yield from _used(source.parts)
 
 
 def _same_shape(physical: PhysicalField, shown: Exposed) -> bool:

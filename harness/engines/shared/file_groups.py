@@ -6,78 +6,39 @@ alike that have the same physical schema and the same kinds of constants: one gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+import enum
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from harness.engines.shared.conflicts import check_partition_values
 from harness.engines.shared.data_files import FileName
 from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.footers import Footer, read_footers
-from harness.engines.shared.geoparquet import converted_files
+from harness.engines.shared.footers import Footer, converted_files, read_footers
 from harness.engines.shared.legacy_calendar import legacy_files
 from harness.errors import CorruptFileError, warn
-from harness.model.schema import Field, Type, children
+from harness.model.schema import Field
 from harness.plan.projection import (
     ColumnSource,
-    PartitionValue,
     PhysicalSchema,
-    Stored,
     is_positional,
     resolve,
     shares_columns,
 )
-from harness.plan.scan_plan import Partition, ScanPlan
+from harness.plan.scan_plan import ScanPlan
 from harness.rule_numbers import in_format
 
-Split: TypeAlias = tuple[Hashable, bool]
+
+class Pooled(enum.Enum):
+    """Equality deletes that are not sorted out by data file, see `harness.engines.shared.key_sets.scopes`."""
+
+    ALL = "all deletes of the plan, each with its sequence number and partition"
+
+
+Scope: TypeAlias = int | Pooled | None
+"""The equality deletes of a file: an index into `ScanPlan.delete_sets`, or all of the plan; None: no delete hits it."""
+Split: TypeAlias = tuple[Scope, bool]
 """What decides the group of a file beside its schema: its equality deletes, and whether positions are deleted."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedFiles:
-    """The columns of `ScanPlan.files` as Python values, by ordinal."""
-
-    path: list[str]
-    physical: list[str]
-    format: list[str]
-    record_count: list[int | None]
-    spec_id: list[int]
-    partition_index: list[int]
-    sequence_number: list[int | None]
-    first_row_id: list[int | None]
-    delete_set: list[int]
-    has_positions: list[bool]
-    partitions: tuple[Partition, ...]
-
-    @staticmethod
-    def of(plan: ScanPlan) -> PlannedFiles:
-        """The files of a plan."""
-        columns = {label: plan.files.column(label).to_pylist() for label in plan.files.column_names if label != "size"}
-        return PlannedFiles(partition_index=columns.pop("partition"), partitions=plan.partitions, **columns)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self.path)))
-
-    def partition(self, ordinal: int) -> Partition:
-        """The partition tuple of a file."""
-        return self.partitions[self.partition_index[ordinal]]
-
-    def scan_file(self, ordinal: int, split: Split, *, exact: bool) -> ScanFile:
-        """The file, to be read. `exact`: its row count must be the recorded one.
-
-        A file cut between two Avro blocks looks whole, so files that are not Parquet must always have their count.
-        """
-        count = self.record_count[ordinal]
-        return ScanFile(
-            name=FileName(self.path[ordinal], self.physical[ordinal]),
-            format=self.format[ordinal],
-            constants=self.partition(ordinal).constants,
-            exact_rows=count if exact or self.format[ordinal] != "parquet" else None,
-            recorded_rows=count,
-            is_data=True,
-            split=split,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +72,7 @@ class FileGroup:
     schema: the physical schema of all members.
     sources: per wanted field, where its values come from.
     legacy: what the files hold in the old calendar, see `harness.engines.shared.legacy_calendar`.
-    converted: whether DuckDB would convert binary columns on the connection, see `harness.engines.shared.geoparquet`.
+    converted: whether DuckDB would convert binary columns on the connection, see `footers.converted_files`.
     split: as in `ScanFile`.
     """
 
@@ -280,20 +241,6 @@ class Inspector:
         expected = file.exact_rows if found.schema else file.recorded_rows
         if found.rows is not None and expected is not None and expected != found.rows:
             raise wrong_count(file, found.rows, expected, self.plan.table)
-
-
-def partition_fields(fields: Sequence[Field], sources: Sequence[ColumnSource]) -> dict[int, Type]:
-    """Ids and types of the fields, at any level, whose value is the file's partition constant."""
-    found: dict[int, Type] = {}
-    for target, source in zip(fields, sources, strict=True):
-        match source:
-            case PartitionValue(field_id=field_id):
-                found[field_id] = target.type
-            case Stored(parts=parts) if parts:
-                found |= partition_fields(children(target.type), parts)
-            case _:
-                pass
-    return found
 
 
 def wrong_count(file: ScanFile, rows: int, expected: int, table: str) -> CorruptFileError:

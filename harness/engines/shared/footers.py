@@ -6,7 +6,7 @@ with it the whole list; those files are looked for only then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -14,8 +14,10 @@ import duckdb
 from harness.engines.shared.columnless import columnless_rows
 from harness.engines.shared.data_files import FileName, check_file
 from harness.engines.shared.duckdb_files import DuckDBFiles, said
+from harness.engines.shared.duckdb_instance import GEOMETRY_CONVERSION
 from harness.errors import CorruptFileError, HarnessError
 from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
+from harness.model.schema import BinaryType
 from harness.plan.projection import PhysicalSchema
 
 
@@ -65,6 +67,25 @@ def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) 
         raise CorruptFileError(
             f"Cannot read Parquet footers: {_told(error)}", cause="CorruptDataFile", table=table
         ) from error
+
+
+def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozenset[str]:
+    """The physical paths of the files whose binary columns DuckDB parses as geometries and writes anew (frontier F0.2).
+
+    GeoPandas writes the metadata that makes it do so, and so does DuckDB's own COPY. Connections of harness's own have
+    the conversion turned off. On a user's connection no setting is changed: there, such files come in through Arrow.
+
+    files: opens them. footers: of the files to look at, by physical path.
+    """
+    ((converts,),) = files.connection.execute(f"SELECT current_setting('{GEOMETRY_CONVERSION}')").fetchall()
+    if not converts:
+        return frozenset()
+    binary = [path for path, footer in footers.items() if any(isinstance(f.type, BinaryType) for f in footer.schema)]
+    if not binary:
+        return frozenset()
+    paths = {files.name(path): path for path in binary}
+    query = f"SELECT file_name FROM parquet_kv_metadata({files.listed(binary)}) WHERE key = 'geo'::BLOB"
+    return frozenset(paths[name] for (name,) in files.connection.execute(query).fetchall())
 
 
 def _read(files: DuckDBFiles, physical: tuple[str, ...]) -> dict[str, Footer]:

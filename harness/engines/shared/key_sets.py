@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.engines.shared.column_values import ColumnValue, Constant, column_values, constant
 from harness.engines.shared.data_files import FileName
-from harness.engines.shared.file_groups import FileGroup, ScanFile
+from harness.engines.shared.file_groups import FileGroup, Pooled, ScanFile, Scope
 from harness.errors import CorruptDeleteError
-from harness.model.schema import Field, Type, UnknownType, children
+from harness.model.schema import Field, IntegerType, Type, UnknownType, children
 from harness.plan.projection import ColumnSource, PartitionValue, Stored, Value
 from harness.plan.scan_plan import EqualityDelete, ScanPlan
+
+_LONG = IntegerType(64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def delete_files(plan: ScanPlan) -> tuple[ScanFile, ...]:
         ScanFile(
             name=FileName(d.path, d.physical),
             format=d.format,
-            constants=delete_constants(plan, d),
+            constants=_constants(plan, d),
             # An Avro file cut between two blocks looks whole, and would lose deletes.
             exact_rows=d.record_count if d.format != "parquet" else None,
             recorded_rows=d.record_count,
@@ -67,31 +70,61 @@ def delete_files(plan: ScanPlan) -> tuple[ScanFile, ...]:
     )
 
 
-def delete_constants(plan: ScanPlan, delete: EqualityDelete) -> Mapping[int, Any]:
-    """What the delete file's partition tuple says about columns that the file lacks (iceberg 4.25, 5.2)."""
-    return {} if delete.partition is None else plan.partitions[delete.partition].constants
+def scopes(plan: ScanPlan) -> list[Scope]:
+    """By delete set, the equality deletes that its data files are joined with."""
+    by_set = joins_by_set(plan)
+    return [None if not members else i if by_set else Pooled.ALL for i, members in enumerate(plan.delete_sets)]
 
 
-def lowers_by_scope(plan: ScanPlan) -> bool:
-    """Whether each scope gets a join of its own, or all data files share one that compares sequence numbers.
+def joins_by_set(plan: ScanPlan) -> bool:
+    """Whether each delete set gets a join of its own, or all data files share one that compares sequence numbers.
 
-    A join per scope sees exactly the deletes that hit it. With many scopes (a stream that commits deletes every minute)
-    it would read each delete file once per scope.
+    A join per set sees exactly the deletes that hit its files. With many sets (a stream that commits deletes every
+    minute) it would read each delete file once per set.
     """
     work = sum(map(len, plan.delete_sets))
     return len(plan.delete_sets) <= 64 and work <= 2 * len(plan.equality_deletes) + 16
 
 
-def check_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, delete: EqualityDelete) -> None:
-    """Refuses delete files without a value for a key: taking it for null could delete or keep any row (iceberg 4.25).
+@dataclass(frozen=True, slots=True)
+class DeletedKeys:
+    """The rows of delete files that are read in one way.
+
+    roots: of each root column of the key set, where its values come from.
+    sequence_number: of the delete. partition: index of the partition that it hits; null: it hits all.
+    """
+
+    roots: tuple[ColumnValue, ...]
+    sequence_number: Constant
+    partition: Constant
+
+
+def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Sequence[int]) -> DeletedKeys:
+    """What delete files hold.
 
     Args:
-        group: delete files read alike, with the key set's roots resolved.
-        delete: the first of them.
+        group: the files, with the key set's roots resolved.
+        members: indexes into `plan.equality_deletes` of the files that were grouped.
 
     Raises:
-        CorruptDeleteError: they lack a key.
+        CorruptDeleteError: they have no value for a key; taking it for null could delete or keep any row
+            (iceberg 4.25).
     """
+    deletes = [plan.equality_deletes[members[i]] for i in group.members]
+    _check_keys(plan, key_set, group, deletes[0])
+    return DeletedKeys(
+        roots=column_values(key_set.keys, group.sources, [_constants(plan, d) for d in deletes]),
+        sequence_number=constant([d.sequence_number for d in deletes], _LONG),
+        partition=constant([d.partition for d in deletes], _LONG),
+    )
+
+
+def _constants(plan: ScanPlan, delete: EqualityDelete) -> Mapping[int, Any]:
+    """What the delete file's partition tuple says about columns that the file lacks (iceberg 4.25, 5.2)."""
+    return {} if delete.partition is None else plan.partitions[delete.partition].constants
+
+
+def _check_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, delete: EqualityDelete) -> None:
     for root, path, source in zip(key_set.keys, delete.key_paths, group.sources, strict=True):
         if not _has_value(root, source):
             raise CorruptDeleteError(

@@ -1,4 +1,4 @@
-"""Lowers where a column comes from (`harness.plan.projection.Source`) to a Spark column.
+"""Translates where a column's values come from (`harness.engines.shared.column_values`) to a Spark column.
 
 Structs, lists and maps are rebuilt by place where the file's names, order or types differ from the table's. A null
 parent stays null. No conversion rounds, depends on a session's time zone, or gives null for what does not fit: what
@@ -7,16 +7,29 @@ does not fit fails the query. Columns are to be analysed in the private session 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import assert_never
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
+from harness.engines.shared.column_values import (
+    ColumnValue,
+    Constant,
+    ConstantStruct,
+    Lineage,
+    PerFile,
+    Position,
+    PositionFrom,
+    StoredColumn,
+    StoredOr,
+    Uniform,
+)
 from harness.engines.shared.legacy_calendar import OLDEST_DAY, OLDEST_MICROS, is_legacy
-from harness.engines.spark.constants import from_micros, literal
+from harness.engines.spark.constants import from_micros, literal, storable
 from harness.engines.spark.types import natural, storage_type
 from harness.errors import SchemaMismatchError
 from harness.model.file_schema import PhysicalField, walk_stored
@@ -43,108 +56,134 @@ from harness.model.schema import (
     VariantType,
     children,
 )
-from harness.plan.projection import ColumnSource, PartitionValue, Stored, Value, is_identity
-
-
-def column(
-    wanted: Field,
-    source: ColumnSource,
-    stored: Callable[[int], Column],
-    constants: Mapping[int, Column],
-    *,
-    legacy: frozenset[str] = frozenset(),
-) -> Column:
-    """The expression of one top-level column, typed as `types.storage_type(wanted.type)`.
-
-    Args:
-        wanted: the logical field.
-        source: where its values come from.
-        stored: the file's top-level column at a place, typed as `types.natural` says; what the table reads as variant,
-            at any level, is JSON text instead.
-        constants: expression of the partition constant by source field id.
-        legacy: what the files hold in the old calendar, see `harness.engines.shared.legacy_calendar`.
-
-    Raises:
-        SchemaMismatchError: there is no exact conversion.
-    """
-    access = stored(source.place) if isinstance(source, Stored) else None
-    return _Lowering(constants, legacy).value(wanted, source, access)
+from harness.plan.projection import Stored, is_identity
 
 
 @dataclass(frozen=True, slots=True)
-class _Lowering:
-    """What stays the same while one column is lowered."""
+class FileConstants:
+    """What differs from file to file, as columns of the frame that reads the files.
 
-    constants: Mapping[int, Column]
-    legacy: frozenset[str]
+    size: how many files there are.
+    """
 
-    def value(self, wanted: Field, source: ColumnSource, access: Column | None) -> Column:
-        """`access`: the stored values; None if the file has none."""
-        match source:
-            case Value(value=value):
-                return literal(value, wanted.type)
-            case PartitionValue(field_id=field_id):
-                return self.constants[field_id]
-            case Stored(physical=physical, parts=parts):
-                if access is None:
-                    raise AssertionError("a stored field has a column")
-                if not children(wanted.type):
-                    return converted(self.checked(access, physical), physical, wanted)
-                return access if self.is_unchanged(wanted, source) else self.nested(wanted, parts, physical, access)
+    size: int
+    _columns: dict[str, pa.Array] = field(default_factory=dict)
+
+    def column(self, values: pa.Array) -> Column:
+        """The expression of a column of ready values, one per file."""
+        label = f"v{len(self._columns)}"
+        self._columns[label] = values
+        return F.col(label)
+
+    def table(self) -> pa.Table:
+        """One row per file, with the columns that the expressions need."""
+        return pa.table({**self._columns, "_": pa.nulls(self.size)}).drop(["_"])  # keeps the rows without columns
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """The expressions of values over the frame that reads some files.
+
+    place: the files' top-level column at a place, typed as `types.natural` says; what the table reads as variant, at
+        any level, is JSON text instead.
+    constants: gets a column for what differs from file to file.
+    legacy: what the files hold in the old calendar, see `harness.engines.shared.legacy_calendar`.
+    """
+
+    place: Callable[[int], Column]
+    constants: FileConstants
+    legacy: frozenset[str] = frozenset()
+    _constants: dict[PerFile, Column] = field(default_factory=dict)
+
+    def expression(self, value: ColumnValue) -> Column:
+        """The expression of a value, typed as `types.storage_type` of the type of its field.
+
+        Raises:
+            SchemaMismatchError: there is no exact conversion from the stored type.
+            UnsupportedError: a constant has a type that no frame can carry per file.
+        """
+        match value:
+            case Uniform(value=same, type=type_):
+                return literal(same, type_)
+            case PerFile():
+                return self._per_file(value)
+            case ConstantStruct(fields=fields, parts=parts):
+                return F.struct(*[self.expression(part).alias(f.name) for f, part in zip(fields, parts, strict=True)])
+            case StoredColumn(source=source):
+                return self._stored(value, self.place(source.place))
+            case Position():
+                return F.col("pos")
+            case PositionFrom(first=first):
+                return self.expression(first) + F.col("pos")
+            case StoredOr(stored=stored, inherited=inherited):
+                return F.coalesce(self.expression(stored), self.expression(inherited))
+            case Lineage(first_row_id=first, value=inner):
+                return F.when(self.expression(first).isNotNull(), self.expression(inner))
             case _:
-                assert_never(source)
+                assert_never(value)
 
-    def is_unchanged(self, wanted: Field, source: Stored) -> bool:
-        """Whether Spark shows the stored column with the very names and types of the table, at every level."""
-        physical = source.physical
-        if any(is_legacy(inner, self.legacy) for inner in walk_stored((physical,))) or _has_float_fields(physical):
-            return False
-        return is_identity(wanted, source) and natural(physical).dataType == storage_type(wanted.type)
+    def _per_file(self, value: PerFile) -> Column:
+        if value not in self._constants:
+            stored, show = storable(value.values, value.type)
+            self._constants[value] = show(self.constants.column(stored))
+        return self._constants[value]
 
-    def nested(self, wanted: Field, parts: Sequence[ColumnSource], physical: PhysicalField, access: Column) -> Column:
-        match wanted.type:
+    def _stored(self, value: StoredColumn, access: Column) -> Column:
+        """`access`, the stored values, as the wanted type."""
+        wanted, physical, parts = value.field.type, value.source.physical, value.parts
+        if not children(wanted):
+            return converted(self._checked(access, physical), physical, value.field)
+        if self._is_unchanged(value):
+            return access
+        match wanted:
             case StructType(fields=fields):
                 built = [
-                    self.part(f, part, physical, access).alias(f.name) for f, part in zip(fields, parts, strict=True)
+                    self._part(part, physical, access).alias(f.name) for f, part in zip(fields, parts, strict=True)
                 ]
                 return F.when(access.isNotNull(), F.struct(*built))
-            case ListType(element=element):
-                return F.transform(access, lambda item: self.value(element, parts[0], item))
-            case MapType(key=key, value=value):
-                return self.map(key, value, parts, physical, access)
+            case ListType():
+                return F.transform(access, lambda item: self._item(parts[0], item))
+            case MapType(key=key, value=item):
+                return self._map(key, item, value, access)
             case other:
                 raise AssertionError(f"{other} is not nested")
 
-    def part(self, wanted: Field, source: ColumnSource, physical: PhysicalField, access: Column) -> Column:
-        """A field of a struct."""
-        match source:
-            case Stored():
-                return self.value(wanted, source, _child(access, physical, source))
-            case _:  # never null; but toArrow of Spark 4.3 fails on a field that says so, in a struct that may be null
-                return F.when(access.isNotNull(), self.value(wanted, source, None))
+    def _is_unchanged(self, value: StoredColumn) -> bool:
+        """Whether Spark shows the stored column with the very names and types of the table, at every level."""
+        physical = value.source.physical
+        if any(is_legacy(inner, self.legacy) for inner in walk_stored((physical,))) or _has_float_fields(physical):
+            return False
+        return is_identity(value.field, value.source) and natural(physical).dataType == storage_type(value.field.type)
 
-    def map(
-        self, key: Field, value: Field, parts: Sequence[ColumnSource], physical: PhysicalField, access: Column
-    ) -> Column:
+    def _item(self, part: StoredColumn | Constant, item: Column) -> Column:
+        """An element, key or value."""
+        return self._stored(part, item) if isinstance(part, StoredColumn) else self.expression(part)
+
+    def _part(self, part: StoredColumn | Constant, physical: PhysicalField, access: Column) -> Column:
+        """A field of a struct."""
+        if isinstance(part, StoredColumn):
+            return self._stored(part, _child(access, physical, part.source))
+        # Never null; but toArrow of Spark 4.3 fails on a field that says so, in a struct that may be null.
+        return F.when(access.isNotNull(), self.expression(part))
+
+    def _map(self, key: Field, item: Field, value: StoredColumn, access: Column) -> Column:
         """The map with its entries in the file's order. Keys that become equal fail the query."""
-        is_key_unchanged, is_value_unchanged = (
-            isinstance(part, Stored) and self.is_unchanged(f, part) for f, part in zip((key, value), parts, strict=True)
-        )
-        if not is_value_unchanged:
-            access = F.transform_values(access, lambda _, item: self.value(value, parts[1], item))
-        if is_key_unchanged:
+        keys_of, items_of = value.parts
+        if not (isinstance(items_of, StoredColumn) and self._is_unchanged(items_of)):
+            access = F.transform_values(access, lambda _, stored: self._item(items_of, stored))
+        if isinstance(keys_of, StoredColumn) and self._is_unchanged(keys_of):
             return access
         if isinstance(
             key.type, FloatType
         ):  # building a map in Spark would turn a key of -0.0 into 0.0, a cast does not
-            return access.cast(spark.MapType(storage_type(key.type), storage_type(value.type)))
-        keys = F.transform(F.map_keys(access), lambda item: self.value(key, parts[0], item))
+            return access.cast(spark.MapType(storage_type(key.type), storage_type(item.type)))
+        keys = F.transform(F.map_keys(access), lambda stored: self._item(keys_of, stored))
         built = F.map_from_arrays(keys, F.map_values(access))
-        equal = f"Two keys of the map {physical.name} become equal as {key.type}"
+        equal = f"Two keys of the map {value.source.physical.name} become equal as {key.type}"
         # A user may have told Spark to let the last of equal keys win.
         return F.when(F.size(built) < F.size(access), F.raise_error(F.lit(equal))).otherwise(built)
 
-    def checked(self, access: Column, physical: PhysicalField) -> Column:
+    def _checked(self, access: Column, physical: PhysicalField) -> Column:
         """`access`, failing the query on a value in the calendar of an old writer (delta T20)."""
         if not is_legacy(physical, self.legacy):
             return access

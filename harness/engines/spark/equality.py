@@ -14,7 +14,7 @@ costs what it takes to start.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count
@@ -25,7 +25,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.functions import col, lit, when
 
-from harness.engines.shared.key_sets import KeySet, key_roots, key_sets, lowers_by_scope
+from harness.engines.shared.file_groups import Pooled
+from harness.engines.shared.key_sets import KeySet, key_sets
 from harness.model.schema import Field, StringType
 from harness.plan.scan_plan import ScanPlan
 
@@ -33,7 +34,6 @@ KeyReader: TypeAlias = Callable[[KeySet, Sequence[int]], DataFrame]
 """Key set and indexes into `ScanPlan.equality_deletes` to the rows of those files: the keys as `k0`, `k1`, …, then `ks`
 (the delete's sequence number, bigint) and `kp` (its partition's index, bigint; null: it hits all partitions)."""
 
-_MANY = "many scopes"
 _FEW_ROWS = 200_000
 _BROADCAST_ROWS = 4_000_000
 """A join with more deletes shuffles: Spark judges by the size of files, which well-compressed keys make small."""
@@ -56,78 +56,54 @@ class EqualityLowering:
     """The equality deletes of one plan.
 
     read_keys: reads delete files; called when a arm needs them, once per set of files.
-    roots: every column that holds a key, in the type in which keys are compared.
-    by_scope: whether each scope is a arm of its own.
     """
 
     plan: ScanPlan
     read_keys: KeyReader
-    roots: tuple[Field, ...]
-    by_scope: bool
     _read: dict[tuple[KeySet, tuple[int, ...]], DataFrame] = field(default_factory=dict)
 
-    @staticmethod
-    def of(plan: ScanPlan, read_keys: KeyReader) -> EqualityLowering:
-        """What the plan's equality deletes need; reads nothing yet."""
-        return EqualityLowering(plan, read_keys, key_roots(plan), lowers_by_scope(plan))
-
-    @property
-    def compares_sequence_numbers(self) -> bool:
-        """Whether frames with equality deletes must have the columns `sq` and `sp`, see `without_deleted`."""
-        return not self.by_scope
-
-    def split(self, scope: int) -> Hashable:
-        """What data files must have in common to share a arm; None for files without equality deletes."""
-        if not self.plan.delete_sets[scope]:
-            return None
-        return scope if self.by_scope else _MANY
-
-    def without_deleted(self, frame: DataFrame, split: Hashable, roots: Mapping[Field, str]) -> DataFrame:
+    def without_deleted(self, frame: DataFrame, scope: int | Pooled, roots: Mapping[Field, str]) -> DataFrame:
         """The rows of `frame` that no equality delete hits, with its columns.
 
         Args:
-            frame: with the columns of `roots`, and, where sequence numbers are compared, `sq` (the data sequence number
+            frame: with the columns of `roots`, and, where deletes are pooled, `sq` (the data sequence number
                 of the row's file) and `sp` (the index of its partition). No label may begin with `d` and a digit.
-            split: the arm's `split`, not None.
+            scope: the arm's.
             roots: the label in `frame` of each root column.
         """
-        for match in self._matches(split, roots):
+        for match in self._matches(scope, roots):
             frame = frame.join(match.deletes(), match.on(), "left_anti")
         return frame
 
-    def flagged(self, frame: DataFrame, split: Hashable, roots: Mapping[Field, str]) -> tuple[DataFrame, Column]:
+    def flagged(self, frame: DataFrame, scope: int | Pooled, roots: Mapping[Field, str]) -> tuple[DataFrame, Column]:
         """All rows of `frame`, with more columns, and whether an equality delete hits a row; never null.
 
         Args: as for `without_deleted`.
         """
         hits = []
-        for match in self._matches(split, roots):
+        for match in self._matches(scope, roots):
             flag = f"{match.prefix}hit"
             frame = frame.join(match.once().withColumn(flag, lit(True)), match.on(), "left")
             hits.append(col(flag).isNotNull())
         return frame, reduce(or_, hits)
 
-    def _matches(self, split: Hashable, roots: Mapping[Field, str]) -> Iterator[_Match]:
-        deletes = self.plan.equality_deletes
-        members = self.plan.delete_sets[int(str(split))] if self.by_scope else range(len(deletes))
+    def _matches(self, scope: int | Pooled, roots: Mapping[Field, str]) -> Iterator[_Match]:
+        members = self.plan.delete_sets[scope] if isinstance(scope, int) else range(len(self.plan.equality_deletes))
         numbers = count()
         for key_set, chosen in key_sets(self.plan, members).items():
             keys = key_columns(key_set, [col(roots[root]) for root in key_set.keys])
-            for pool in self._pools(chosen):
-                yield from self._joined(key_set, pool, keys, numbers)
+            for pool in [chosen] if isinstance(scope, int) else self._pools(chosen):
+                yield from self._joined(pool, self._rows(key_set, pool, scope), keys, numbers)
 
     def _pools(self, members: Sequence[int]) -> list[list[int]]:
         """The delete files that are compared in the same columns: those of all partitions apart from those of one."""
-        if self.by_scope:
-            return [list(members)]
         deletes = self.plan.equality_deletes
         everywhere = [m for m in members if deletes[m].partition is None]
         return [pool for pool in (everywhere, [m for m in members if deletes[m].partition is not None]) if pool]
 
     def _joined(
-        self, key_set: KeySet, pool: Sequence[int], keys: Sequence[Column], numbers: Iterator[int]
+        self, pool: Sequence[int], rows: DataFrame, keys: Sequence[Column], numbers: Iterator[int]
     ) -> Iterator[_Match]:
-        rows = self._rows(key_set, pool)
         known = self._count(pool)
         size = _Size.LARGE if known is not None and known > _BROADCAST_ROWS else _Size.ANY
         if len(keys) > 1 or self._has_few_rows():
@@ -139,7 +115,7 @@ class EqualityLowering:
         yield _Match(f"d{next(numbers)}", rows.where(col("k0").isNotNull()), keys, _Same.EQUAL, size)
         yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], _Same.EQUAL, _Size.TINY)
 
-    def _rows(self, key_set: KeySet, pool: Sequence[int]) -> DataFrame:
+    def _rows(self, key_set: KeySet, pool: Sequence[int], scope: int | Pooled) -> DataFrame:
         """The deletes of a pool: a row per row of its files, or, with `ks` and perhaps `kp`, the last of each key.
 
         The same pool is the same frame each time, which lets Spark broadcast it once for all arms.
@@ -149,11 +125,11 @@ class EqualityLowering:
             return found
         labels = [f"k{i}" for i in range(len(key_set.keys))]
         rows = self.read_keys(key_set, pool)
-        if self.by_scope:
+        if isinstance(scope, int):
             rows = rows.select(*labels)
         else:
-            scope = [] if self.plan.equality_deletes[pool[0]].partition is None else ["kp"]
-            rows = rows.groupBy(*labels, *scope).agg(functions.max("ks").alias("ks"))
+            partition = [] if self.plan.equality_deletes[pool[0]].partition is None else ["kp"]
+            rows = rows.groupBy(*labels, *partition).agg(functions.max("ks").alias("ks"))
         self._read[key_set, tuple(pool)] = rows
         return rows
 

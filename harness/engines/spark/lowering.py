@@ -12,26 +12,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyroaring import BitMap64
 from pyspark.sql import DataFrame, functions
 
 from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.shared.duckdb_instance import cursor
-from harness.engines.shared.file_groups import FileGroup, Inspector, Opened, PlannedFiles, ScanFile
-from harness.engines.shared.key_sets import KeySet, check_keys, delete_files, key_roots
+from harness.engines.shared.file_groups import Inspector, Opened, ScanFile
+from harness.engines.shared.key_sets import KeySet, delete_files, deleted_keys, key_roots
 from harness.engines.shared.names import columns_to_read
+from harness.engines.shared.union_arms import DELETED, UnionArm, union_arms
 from harness.engines.spark.arrow_heads import read_head
 from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.equality import EqualityLowering, key_columns
 from harness.engines.spark.filters import spark_condition
 from harness.engines.spark.scans import GroupScan
 from harness.engines.spark.types import storage_type
-from harness.engines.spark.union_arm import UnionArm, is_metadata
 from harness.model.metadata_columns import METADATA
-from harness.model.schema import Field, IntegerType
+from harness.model.schema import Field
 from harness.plan.scan_plan import ScanPlan
 
-_LONG = IntegerType(64)
 _BY_POSITION = frozenset(METADATA[name].id for name in ("_pos", "_row_id"))
 
 
@@ -77,58 +75,61 @@ class _Lowering:
         return _Lowering(plan, reader, columns, inspector, delete_files(plan))
 
     def arms(self) -> list[DataFrame]:
-        files = PlannedFiles.of(self.plan)
-        loaded = self.plan.load_positions([i for i in files if files.has_positions[i]])
-        deleted = {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
-        equality = EqualityLowering.of(self.plan, self._keys)
-        shows_ids = any(f.id == METADATA["_row_id"].id for f in self.columns)
-        scan_files = [
-            files.scan_file(i, (equality.split(files.delete_set[i]), i in deleted), exact=i in deleted or shows_ids)
-            for i in files
-        ]
-        self.inspector.prefetch([*scan_files, *self.deletes])
-        fields = tuple(f for f in self.columns if not is_metadata(f)) + equality.roots
+        equality = EqualityLowering(self.plan, self._keys)
+        by_position = any(f.id in _BY_POSITION for f in self.columns)
         frames = []
-        for group in self.inspector.groups(scan_files, fields):
-            self.inspector.check_partition_values(scan_files[group.members[0]], group, fields)
-            _, has_positions = group.split
-            bitmaps = [deleted[i] for i in group.members] if has_positions else None
-            scan = self._scan(scan_files, group, fields, bitmaps)
-            frames.append(UnionArm(self.plan, self.columns, files, group.members, scan, equality).frame())
+        for arm in union_arms(self.plan, self.columns, self.inspector, self.deletes):
+            scan = GroupScan(
+                reader=self.reader,
+                plan=self.plan,
+                group=arm.group,
+                files=arm.files,
+                values=arm.values(),
+                deleted=arm.deleted,
+                positions=by_position,
+            )
+            frames.append(_arm(arm, scan, equality))
         return frames
-
-    def _scan(
-        self,
-        files: Sequence[ScanFile],
-        group: FileGroup,
-        fields: tuple[Field, ...],
-        deleted: Sequence[BitMap64] | None = None,
-    ) -> GroupScan:
-        return GroupScan(
-            reader=self.reader,
-            plan=self.plan,
-            group=group,
-            files=tuple(files[i] for i in group.members),
-            fields=fields,
-            deleted=deleted,
-            positions=any(f.id in _BY_POSITION for f in self.columns),
-        )
 
     def _keys(self, key_set: KeySet, members: Sequence[int]) -> DataFrame:
         """All keys of some delete files, as columns `k0`, `k1`, …, with `ks` (sequence number) and `kp` (partition).
 
         members: indexes into `plan.equality_deletes`.
         """
-        deletes = [self.plan.equality_deletes[member] for member in members]
         files = [self.deletes[member] for member in members]
         frames = []
         for group in self.inspector.groups(files, key_set.keys):
-            hits = [deletes[i] for i in group.members]
-            check_keys(self.plan, key_set, group, hits[0])
-            scan = self._scan(files, group, key_set.keys)
-            keys = key_columns(key_set, scan.expressions())
-            numbers = scan.constants.constant([d.sequence_number for d in hits], _LONG)
-            partitions = scan.constants.constant([d.partition for d in hits], _LONG)
-            columns = [key.alias(f"k{i}") for i, key in enumerate(keys)]
-            frames.append(scan.frame().select(*columns, numbers.alias("ks"), partitions.alias("kp")))
+            found = deleted_keys(self.plan, key_set, group, members)
+            roots = {f"e{i}": root for i, root in enumerate(found.roots)}
+            scan = GroupScan(
+                reader=self.reader,
+                plan=self.plan,
+                group=group,
+                files=tuple(files[i] for i in group.members),
+                values={**roots, "ks": found.sequence_number, "kp": found.partition},
+            )
+            read = scan.expressions()
+            keys = key_columns(key_set, [read.pop(label) for label in roots])
+            columns = {f"k{i}": key for i, key in enumerate(keys)} | read
+            frames.append(scan.frame().select(*[column.alias(label) for label, column in columns.items()]))
         return reduce(DataFrame.union, frames)
+
+
+def _arm(arm: UnionArm, scan: GroupScan, equality: EqualityLowering) -> DataFrame:
+    """The rows of the arm's files less the deleted ones, or all rows where `_deleted` is asked for."""
+    selected = scan.expressions()
+    deleted = functions.col("deleted") if arm.deleted is not None else functions.lit(False)
+    if arm.flags_deleted:
+        selected["p"] = deleted
+    frame = scan.frame()
+    if arm.deleted is not None and not arm.flags_deleted:
+        frame = frame.where(~deleted)
+    frame = frame.select(*[expression.alias(label) for label, expression in selected.items()])
+    dead = functions.col("p")
+    if arm.scope is not None and arm.flags_deleted:
+        frame, hit = equality.flagged(frame, arm.scope, arm.key_labels())
+        dead = dead | hit
+    elif arm.scope is not None:
+        frame = equality.without_deleted(frame, arm.scope, arm.key_labels())
+    outputs = [dead if f.id == DELETED else functions.col(f"c{i}") for i, f in enumerate(arm.columns)]
+    return frame.select(*[output.alias(f"c{i}") for i, output in enumerate(outputs)])
