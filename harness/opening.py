@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -12,11 +10,17 @@ from harness.delta.change_range import ChangeRequest
 from harness.errors import AmbiguousTableError, RequestError, UnsupportedError
 from harness.iceberg import table as iceberg
 from harness.model.schema import Schema
+from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage, join
 
 _FORMATS = ("iceberg", "delta")
-_PRUNE = ("off", "files", "all")
+_FORMAT_OF_OPTION = {
+    "allow_version_guess": "iceberg",
+    "lenient_delete_partition": "iceberg",
+    "allow_duplicate_files": "iceberg",
+    "allow_checkpoint_only": "delta",
+}
 
 
 class Point(Protocol):
@@ -82,31 +86,7 @@ class OpenedTable(Protocol):
         """All that the metadata says, as plain values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How to open a table; see `harness.table.open_table`."""
-
-    path_map: Mapping[str, str] | None = None
-    prune: str = "files"
-    allow_version_guess: bool = False
-    lenient_delete_partition: bool = False
-    allow_duplicate_files: bool = False
-    allow_checkpoint_only: bool = False
-
-    def refuse(self, table_format: str, *names: str) -> None:
-        """Refuses options that another format has.
-
-        Raises:
-            RequestError: one of `names` is set.
-        """
-        for name in names:
-            if getattr(self, name):
-                other = next(f for f in _FORMATS if f != table_format)
-                reason = f"the table is {table_format}, the option is for {other} tables"
-                raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
-
-
-def load_table(location: str, storage: Storage, options: Options, *, format_hint: str | None) -> OpenedTable:
+def load_table(location: str, storage: Storage, options: ReadOptions, *, format_hint: str | None) -> OpenedTable:
     """The table at a location.
 
     Args:
@@ -116,35 +96,24 @@ def load_table(location: str, storage: Storage, options: Options, *, format_hint
         format_hint: the format; None: it is told by what is there.
 
     Raises:
-        RequestError: an option has no such value, or is not for the table's format.
+        RequestError: there is no such format, or an option is not for the table's.
         AmbiguousTableError: the metadata of both formats is there.
         HarnessError: as for `harness.iceberg.table.load` and `harness.delta.table.load`.
     """
-    if options.prune not in _PRUNE:
-        expected = f"expected one of {', '.join(_PRUNE)}"
-        raise RequestError(f"Invalid option prune={options.prune!r}: {expected}", options=("prune",))
     if format_hint is not None and format_hint not in _FORMATS:
         expected = f"expected one of {', '.join(_FORMATS)}"
         raise RequestError(f"Invalid option format_hint={format_hint!r}: {expected}", options=("format_hint",))
-    if (format_hint or detect(location, storage)) == "delta":
-        options.refuse("delta", "allow_version_guess", "lenient_delete_partition", "allow_duplicate_files")
-        return delta.load(
-            location,
-            storage,
-            path_map=options.path_map,
-            prune=options.prune,
-            allow_checkpoint_only=options.allow_checkpoint_only,
-        )
-    options.refuse("iceberg", "allow_checkpoint_only")
-    return iceberg.load(
-        location,
-        storage,
-        path_map=options.path_map,
-        allow_version_guess=options.allow_version_guess,
-        lenient_delete_partition=options.lenient_delete_partition,
-        allow_duplicate_files=options.allow_duplicate_files,
-        prune=options.prune,
-    )
+    table_format = format_hint or detect(location, storage)
+    _refuse_options_of_others(table_format, options)
+    load = delta.load if table_format == "delta" else iceberg.load
+    return load(location, storage, options)
+
+
+def _refuse_options_of_others(table_format: str, options: ReadOptions) -> None:
+    for name, other in _FORMAT_OF_OPTION.items():
+        if other != table_format and getattr(options, name):
+            reason = f"the table is {table_format}, the option is for {other} tables"
+            raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
 
 
 def plan_changes(table: OpenedTable, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:

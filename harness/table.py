@@ -23,10 +23,12 @@ from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import RequestError, UnknownColumnError
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
-from harness.opening import OpenedTable, Options, Point, Selection, load_table, plan_changes
+from harness.opening import OpenedTable, Point, Selection, load_table, plan_changes
 from harness.plan.file_index import FileIndex
+from harness.plan.pruning import parse_prune
+from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
-from harness.storage.stores import Storage, shown
+from harness.storage.stores import PathMap, Storage, shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,9 +73,9 @@ def open_table(
         AmbiguousTableError: the metadata of both formats is there.
         RequestError: an option has no such value, or is not for the table's format.
     """
-    options = Options(
-        path_map=path_map,
-        prune=prune,
+    options = ReadOptions(
+        path_map=PathMap(tuple((path_map or {}).items())),
+        prune=parse_prune(prune),
         allow_version_guess=allow_version_guess,
         lenient_delete_partition=lenient_delete_partition,
         allow_duplicate_files=allow_duplicate_files,

@@ -99,6 +99,15 @@ Ref: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What planning may skip and forgive, as given on the command line."""
+
+    prune: PruneLevel = None
+    lenient_delete_partition: LenientDeletePartition = False
+    allow_duplicate_files: AllowDuplicateFiles = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """How tables are opened, as given on the command line."""
 
@@ -109,39 +118,24 @@ class Opening:
     format_hint: FormatHint = None
 
     def open(self, location: str, reading: Reading | None = None) -> Table:
-        """The table at `location`.
+        """The table at `location`; `reading` is for commands that plan.
 
         Raises:
             typer.BadParameter: a pair is not of the form OLD=NEW.
             HarnessError: see `harness.open_table`.
         """
-        chosen: dict[str, Any] = {} if self.format_hint is None else {"format_hint": self.format_hint.value}
-        if self.allow_checkpoint_only:
-            chosen["allow_checkpoint_only"] = True
+        reading = reading or Reading()
         return harness.open_table(
             location,
             path_map=pairs(self.path_map, "--path-map") or None,
             storage_options=storage_options(self.storage_option) or None,
             allow_version_guess=self.allow_version_guess,
-            **chosen,
-            **({} if reading is None else reading.chosen()),
+            lenient_delete_partition=reading.lenient_delete_partition,
+            allow_duplicate_files=reading.allow_duplicate_files,
+            allow_checkpoint_only=self.allow_checkpoint_only,
+            prune=(reading.prune or Prune.FILES).value,
+            format_hint=None if self.format_hint is None else self.format_hint.value,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What planning may skip and forgive, as given on the command line."""
-
-    prune: PruneLevel = None
-    lenient_delete_partition: LenientDeletePartition = False
-    allow_duplicate_files: AllowDuplicateFiles = False
-
-    def chosen(self) -> dict[str, Any]:
-        """What the user gave, as arguments of `harness.open_table`."""
-        given: dict[str, Any] = {} if self.prune is None else {"prune": self.prune.value}
-        if self.lenient_delete_partition:
-            given["lenient_delete_partition"] = True
-        return given | ({"allow_duplicate_files": True} if self.allow_duplicate_files else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,9 +122,8 @@ class _Feed:
         return last
 
     def _state(self, version: int) -> State:
-        segment = choose_segment(
-            self.history.listing, version, allow_checkpoint_only=self.history.allow_checkpoint_only
-        )
+        allowed = self.source.options.allow_checkpoint_only
+        segment = choose_segment(self.history.listing, version, allow_checkpoint_only=allowed)
         root, path_map = self.source.root.path, self.source.path_map
         return load_state(segment, self.source.storage, root, statistics="none", path_map=path_map)
 

@@ -114,7 +114,7 @@ class _Scan:
         because a wrong count must not drop rows. This overrules delta F13, which lets such files be skipped.
         """
         files = self.snapshot.state.files
-        if condition is None or self.source.prune is Prune.OFF:
+        if condition is None or self.source.options.prune is Prune.OFF:
             return np.zeros(files.num_rows, dtype=np.int8)
         return skip_files(files, self.snapshot.partitions, self.snapshot.columns.schema, condition.predicate)
 

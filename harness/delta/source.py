@@ -10,7 +10,7 @@ from harness.delta.partition_tuples import PartitionTuples, partition_tuples
 from harness.delta.paths import TableRoot
 from harness.delta.protocol import feature_warnings
 from harness.delta.types import DeltaSchema
-from harness.plan.pruning import Prune
+from harness.plan.read_options import ReadOptions
 from harness.storage.stores import PathMap, Storage
 
 
@@ -24,8 +24,12 @@ class DeltaSource:
     location: str
     root: TableRoot
     storage: Storage
-    path_map: PathMap = field(default_factory=PathMap)
-    prune: Prune = Prune.FILES
+    options: ReadOptions
+
+    @property
+    def path_map(self) -> PathMap:
+        """From recorded paths to where the files are."""
+        return self.options.path_map
 
 
 @dataclass(frozen=True, kw_only=True)

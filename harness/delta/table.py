@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -27,8 +26,9 @@ from harness.errors import HarnessError, MissingFileError, RequestError
 from harness.model.schema import Field, Schema, children
 from harness.model.times import timestamp_ms
 from harness.plan.pruning import Prune
+from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
-from harness.storage.stores import PathMap, Storage
+from harness.storage.stores import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,6 @@ class DeltaTable:
     source: DeltaSource = field(repr=False)
     log: LogListing = field(repr=False)
     latest: DeltaSnapshot = field(repr=False)
-    allow_checkpoint_only: bool = False
     format: Literal["delta"] = field(default="delta", init=False)
 
     @property
@@ -147,7 +146,7 @@ class DeltaTable:
         }
 
     def _readable(self) -> tuple[range, ...]:
-        return readable_ranges(self.log, allow_checkpoint_only=self.allow_checkpoint_only)
+        return readable_ranges(self.log, allow_checkpoint_only=self.source.options.allow_checkpoint_only)
 
     def _version(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> int:
         if ref is not None:
@@ -169,13 +168,13 @@ class DeltaTable:
             listing=self.log,
             in_commit=in_commit_timestamps(self.latest.state.metadata.configuration),
             read_in_commit_timestamp=self._in_commit_timestamp,
-            allow_checkpoint_only=self.allow_checkpoint_only,
+            allow_checkpoint_only=self.source.options.allow_checkpoint_only,
         )
 
     def _snapshot(self, version: int) -> DeltaSnapshot:
         if version == self.latest.id:
             return self.latest
-        segment = choose_segment(self.log, version, allow_checkpoint_only=self.allow_checkpoint_only)
+        segment = choose_segment(self.log, version, allow_checkpoint_only=self.source.options.allow_checkpoint_only)
         return read_snapshot(self.source, segment)
 
     def _in_commit_timestamp(self, version: int) -> int | None:
@@ -195,38 +194,25 @@ class DeltaTable:
         }
 
 
-def load(
-    location: str,
-    storage: Storage,
-    *,
-    path_map: Mapping[str, str] | None = None,
-    prune: str = "files",
-    allow_checkpoint_only: bool = False,
-) -> DeltaTable:
+def load(location: str, storage: Storage, options: ReadOptions) -> DeltaTable:
     """The Delta table at a location, see `harness.table.open_table` for the options.
 
     Raises:
         TableNotFoundError: there is no log, or an empty one (delta L4).
         InvalidTableError, UnsupportedError: the latest version cannot be read.
     """
-    if prune == "all":
+    if options.prune is Prune.ALL:
         raise RequestError(
             "Invalid option prune='all': Delta tables have no manifests to skip; use 'files' or 'off'",
             options=("prune",),
         )
     root = TableRoot.of(location)
-    source = DeltaSource(
-        location=location,
-        root=root,
-        storage=storage,
-        path_map=PathMap(tuple((path_map or {}).items())),
-        prune=Prune(prune),
-    )
+    source = DeltaSource(location=location, root=root, storage=storage, options=options)
 
     def opened(listing: LogListing) -> DeltaTable:
         listing = replace(listing, hint=read_hint(storage, root.path))
-        segment = choose_segment(listing, allow_checkpoint_only=allow_checkpoint_only)
-        return DeltaTable(location, source, listing, read_snapshot(source, segment), allow_checkpoint_only)
+        segment = choose_segment(listing, allow_checkpoint_only=options.allow_checkpoint_only)
+        return DeltaTable(location, source, listing, read_snapshot(source, segment))
 
     try:
         return with_listing(storage, root.path, opened)

@@ -6,28 +6,23 @@ from dataclasses import dataclass
 
 from harness.errors import HarnessError
 from harness.iceberg.metadata import TableMetadata
-from harness.plan.pruning import Prune
+from harness.plan.read_options import ReadOptions
 from harness.storage.stores import PathMap, Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScanOptions:
-    """How to read a table; see `harness.table.open_table`."""
-
-    prune: Prune = Prune.FILES
-    lenient_delete_partition: bool = False
-    allow_duplicate_files: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScanSource:
-    """What a scan reads from: one version of a table's metadata, and where its files are."""
+    """What a scan reads from: one version of a table's metadata, where its files are, and how to read them."""
 
     location: str
     metadata: TableMetadata
     storage: Storage
-    path_map: PathMap
-    options: ScanOptions
+    options: ReadOptions
+
+    @property
+    def path_map(self) -> PathMap:
+        """From recorded paths to physical ones: the caller's, then those that follow from the table's own move."""
+        return self.options.path_map
 
     def read(self, recorded: str, what: str) -> bytes:
         """The bytes of a metadata file of the table, by its recorded path.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -12,12 +11,12 @@ from harness.iceberg.discovery import find_metadata
 from harness.iceberg.metadata import Snapshot, TableMetadata
 from harness.iceberg.scan import plan_scan
 from harness.iceberg.snapshots import Selection, select
-from harness.iceberg.source import ScanOptions, ScanSource
+from harness.iceberg.source import ScanSource
 from harness.model.schema import Field, Schema, children
 from harness.model.times import timestamp_ms
-from harness.plan.pruning import Prune
+from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
-from harness.storage.stores import PathMap, Storage
+from harness.storage.stores import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,30 +164,18 @@ class IcebergTable:
         }
 
 
-def load(
-    location: str,
-    storage: Storage,
-    *,
-    path_map: Mapping[str, str] | None = None,
-    allow_version_guess: bool = False,
-    lenient_delete_partition: bool = False,
-    allow_duplicate_files: bool = False,
-    prune: str = "files",
-) -> IcebergTable:
+def load(location: str, storage: Storage, options: ReadOptions) -> IcebergTable:
     """The Iceberg table at a location, see `harness.table.open_table` for the options.
 
     Raises:
         TableNotFoundError, InvalidTableError, UnsupportedError: as for `harness.iceberg.discovery.find_metadata`.
     """
-    prefixes = PathMap(tuple((path_map or {}).items()))
-    found = find_metadata(location, storage, allow_version_guess=allow_version_guess, path_map=prefixes)
-    options = ScanOptions(
-        prune=Prune(prune),
-        lenient_delete_partition=lenient_delete_partition,
-        allow_duplicate_files=allow_duplicate_files,
-    )
+    found = find_metadata(location, storage, allow_version_guess=options.allow_version_guess, path_map=options.path_map)
     source = ScanSource(
-        location=location, metadata=found.metadata, storage=storage, path_map=found.path_map, options=options
+        location=location,
+        metadata=found.metadata,
+        storage=storage,
+        options=replace(options, path_map=found.path_map),
     )
     return IcebergTable(location, found.path, source, found.warnings)
 

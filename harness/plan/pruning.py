@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 
+from harness.errors import RequestError
+
 
 class Prune(enum.Enum):
     """What planning may skip.
@@ -15,3 +17,16 @@ class Prune(enum.Enum):
     OFF = "off"
     FILES = "files"
     ALL = "all"
+
+
+def parse_prune(text: str) -> Prune:
+    """The level that a user calls by that name.
+
+    Raises:
+        RequestError: there is no such level.
+    """
+    try:
+        return Prune(text)
+    except ValueError:
+        expected = ", ".join(level.value for level in Prune)
+        raise RequestError(f"Invalid option prune={text!r}: expected one of {expected}", options=("prune",)) from None

@@ -76,7 +76,16 @@ def calls(monkeypatch) -> list:
     return made
 
 
-DEFAULT_OPEN = {"path_map": None, "storage_options": None, "allow_version_guess": False}
+DEFAULT_OPEN = {
+    "path_map": None,
+    "storage_options": None,
+    "allow_version_guess": False,
+    "lenient_delete_partition": False,
+    "allow_duplicate_files": False,
+    "allow_checkpoint_only": False,
+    "prune": "files",
+    "format_hint": None,
+}
 
 
 def test_info_as_text(calls, capfd):
@@ -143,11 +152,27 @@ def test_opening_options(calls):
         "open",
         "t",
         {
+            **DEFAULT_OPEN,
             "path_map": {"s3://b": "/x=y", "/old": "/new"},
             "storage_options": {"key": "v"},
             "allow_version_guess": True,
         },
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--prune", "off"], {"prune": "off"}),
+        (["--lenient-delete-partition"], {"lenient_delete_partition": True}),
+        (["--allow-duplicate-files"], {"allow_duplicate_files": True}),
+        (["--allow-checkpoint-only"], {"allow_checkpoint_only": True}),
+        (["--format-hint", "delta"], {"format_hint": "delta"}),
+    ],
+)
+def test_each_option_of_reading_reaches_the_table(calls, arguments, expected):
+    assert main(["plan", "t", *arguments]) == 0
+    assert calls[0] == ("open", "t", DEFAULT_OPEN | expected)
 
 
 @pytest.mark.parametrize(
