@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from harness.delta import table as delta
 from harness.delta.change_range import ChangeRequest
 from harness.errors import AmbiguousTableError, RequestError, UnsupportedError
+from harness.filters.predicate import Filter
 from harness.iceberg import table as iceberg
 from harness.model.schema import Schema
 from harness.plan.read_options import ReadOptions
@@ -73,7 +74,7 @@ class OpenedTable(Protocol):
     def select(self, point: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
         """The asked point of the history; the current one without a selector."""
 
-    def plan(self, selection: Any, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
+    def plan(self, selection: Any, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         """The plan of a read of what `select` gave."""
 
     def snapshots(self) -> list[dict[str, Any]]:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import RequestError
-from harness.filters.parse import parse_filter
 from harness.filters.predicate import is_decided
-from harness.model.schema import Schema
 from harness.plan.scan_plan import ScanPlan
 from harness.queries import transpile
 from harness.queries.rewrite import Rewritten, rewrite
@@ -115,7 +113,7 @@ def sql(
         rewritten = rewrite(query, schemas, dialect, prefix=prefix)
         return duckdb_engine().query(rewritten.sql, _plans(rewritten, snapshots), connection)
     if dialect == "spark":
-        rewritten = _certain(rewrite(query, schemas, dialect, into="spark", prefix=prefix), schemas)
+        rewritten = _certain(rewrite(query, schemas, dialect, into="spark", prefix=prefix))
         return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark)
     return _transpiled(rewrite(query, schemas, dialect, prefix=prefix), snapshots, spark)
 
@@ -156,14 +154,12 @@ def _plans(rewritten: Rewritten, snapshots: Mapping[str, Snapshot]) -> dict[str,
     }
 
 
-def _certain(rewritten: Rewritten, schemas: Mapping[str, Schema]) -> Rewritten:
+def _certain(rewritten: Rewritten) -> Rewritten:
     """The query with only those filters for planning that mean the same in both dialects."""
     return replace(
         rewritten,
         references=tuple(
-            r
-            if r.where is None or is_decided(parse_filter(r.where, schemas[r.table]).predicate)
-            else replace(r, where=None)
+            r if r.where is None or is_decided(r.where.predicate) else replace(r, where=None)
             for r in rewritten.references
         ),
     )

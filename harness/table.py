@@ -21,6 +21,7 @@ import pyarrow as pa
 from harness.delta.change_range import ChangeRequest
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import RequestError, UnknownColumnError
+from harness.filters.predicate import Filter
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
 from harness.opening import OpenedTable, Point, Selection, load_table, plan_changes
@@ -272,18 +273,19 @@ class Snapshot:
         """The schema of the rows."""
         return self.selection.schema
 
-    def plan(self, columns: Sequence[str] | None = None, where: str | None = None) -> ScanPlan:
+    def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> ScanPlan:
         """What a read must do: the files that may hold matching rows, and the deletes that hit them.
 
         Args:
             columns: names of top-level columns and metadata columns (`_file`, `_pos`, `_spec_id`, `_partition`,
                 `_deleted`, `_row_id`; Iceberg's `_last_updated_sequence_number`, Delta's `_row_commit_version`), in the
                 order wanted; None: all of the schema.
-            where: a boolean SQL expression in DuckDB's dialect.
+            where: a boolean SQL expression in DuckDB's dialect; or a filter that was parsed for this snapshot's schema,
+                as `harness.filters.parse.parse_filter` gives it, or `ScanPlan.filter` of another plan.
 
         Raises:
             UnknownColumnError: a name is not in the schema.
-            RequestError: `where` cannot be parsed.
+            RequestError: `where` cannot be parsed, or was parsed for a schema with other columns.
             InvalidTableError, MissingFileError, UnsupportedError: the table cannot be read; the message names the file.
         """
         plan = self.table.source.plan(self.selection, _names(columns, self.table.location), where)
@@ -303,7 +305,7 @@ class Snapshot:
         connection: duckdb.DuckDBPyConnection | None = None,
         *,
         columns: Sequence[str] | None = None,
-        where: str | None = None,
+        where: str | Filter | None = None,
         name: str | None = None,
     ) -> duckdb.DuckDBPyRelation:
         """The rows as a lazy DuckDB relation, filtered and projected natively as you go on.
@@ -323,7 +325,7 @@ class Snapshot:
         spark: SparkSession | None = None,
         *,
         columns: Sequence[str] | None = None,
-        where: str | None = None,
+        where: str | Filter | None = None,
     ) -> DataFrame:
         """The rows as a lazy Spark DataFrame over the planned files, filtered and projected natively as you go on.
 
@@ -342,7 +344,7 @@ class Snapshot:
 
         Args:
             spark: yours; None: `harness.spark_session()`.
-            columns, where: as for `plan`; `where` is in DuckDB's dialect, and skips files.
+            columns, where: as for `plan`; `where` skips files.
 
         Raises:
             RequestError: pyspark or Java is missing, or `spark` is no session, was stopped, or has such a setting.
@@ -352,7 +354,7 @@ class Snapshot:
         return spark_engine().dataframe(self.plan(columns, where), spark)
 
     def to_arrow(
-        self, *, columns: Sequence[str] | None = None, where: str | None = None, engine: str = "duckdb"
+        self, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, engine: str = "duckdb"
     ) -> pa.Table:
         """The rows as an Arrow table in exact types (`harness.model.schema.arrow_type`). Row order is open.
 

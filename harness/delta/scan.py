@@ -20,7 +20,7 @@ from harness.delta.source import DeltaSnapshot, DeltaSource
 from harness.delta.statistics import record_counts
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
 from harness.filters.column_binding import bind_columns
-from harness.filters.parse import parse_filter
+from harness.filters.parsed import filter_for
 from harness.filters.predicate import Filter
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, StructType, UnknownType
@@ -33,7 +33,7 @@ _ROW_TRACKING = {_ROW_ID: ("base_row_id", "baseRowId"), _ROW_COMMIT_VERSION: ("d
 
 
 def plan_scan(
-    source: DeltaSource, snapshot: DeltaSnapshot, *, columns: tuple[str, ...] | None, where: str | None
+    source: DeltaSource, snapshot: DeltaSnapshot, *, columns: tuple[str, ...] | None, where: str | Filter | None
 ) -> ScanPlan:
     """The plan of a read.
 
@@ -41,10 +41,10 @@ def plan_scan(
         source: the table.
         snapshot: its version.
         columns: names in the order wanted; None: all columns of the schema.
-        where: a boolean SQL expression, or None.
+        where: a boolean SQL expression, or a filter for the schema of the version; None: all rows.
 
     Raises:
-        RequestError: a column is unknown or not to be had, or `where` cannot be parsed.
+        RequestError: a column is unknown or not to be had, or `where` cannot be parsed or is for another schema.
         InvalidTableError, UnsupportedError: as the message says; it names the table, the version and the file.
     """
     try:
@@ -59,10 +59,10 @@ class _Scan:
     source: DeltaSource
     snapshot: DeltaSnapshot
 
-    def plan(self, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
+    def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         schema, state = self.snapshot.columns.schema, self.snapshot.state
         chosen = schema.fields if columns is None else bind_columns(columns, schema)
-        condition = None if where is None else parse_filter(where, schema)
+        condition = None if where is None else filter_for(where, schema)
         used = {f.name for f in (*chosen, *(condition.columns if condition is not None else ())) if _is_metadata(f)}
         self._check_metadata_columns(used)
         for text in self.snapshot.feature_warnings:

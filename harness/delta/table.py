@@ -23,6 +23,7 @@ from harness.delta.segment import LogSegment, choose_segment, readable_ranges, w
 from harness.delta.source import DeltaSnapshot, DeltaSource
 from harness.delta.types import table_schema
 from harness.errors import HarnessError, MissingFileError, RequestError
+from harness.filters.predicate import Filter
 from harness.model.schema import Field, Schema, children
 from harness.model.times import timestamp_ms
 from harness.plan.pruning import Prune
@@ -91,7 +92,7 @@ class DeltaTable:
         except HarnessError as error:
             raise error.within(table=self.location, format="delta") from error.__cause__
 
-    def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
+    def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         """The plan of a read, see `harness.delta.scan.plan_scan`."""
         return plan_scan(self.source, selection.snapshot, columns=columns, where=where)
 

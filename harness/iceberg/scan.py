@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from harness.errors import HarnessError
 from harness.filters.column_binding import bind_columns
-from harness.filters.parse import parse_filter
+from harness.filters.parsed import filter_for
 from harness.filters.predicate import Filter, fields_of
 from harness.iceberg.equality_keys import read_schema_first
 from harness.iceberg.file_list import list_files
@@ -26,7 +26,7 @@ from harness.plan.scan_plan import Counts, ScanPlan
 
 
 def plan_scan(
-    source: ScanSource, selection: Selection, *, columns: tuple[str, ...] | None, where: str | None
+    source: ScanSource, selection: Selection, *, columns: tuple[str, ...] | None, where: str | Filter | None
 ) -> ScanPlan:
     """The plan of a read.
 
@@ -34,10 +34,10 @@ def plan_scan(
         source: the table.
         selection: snapshot and schema.
         columns: names in the order wanted; None: all columns of the schema.
-        where: a boolean SQL expression, or None.
+        where: a boolean SQL expression, or a filter for the schema of `selection`; None: all rows.
 
     Raises:
-        RequestError: a column is unknown, or `where` cannot be parsed.
+        RequestError: a column is unknown, or `where` cannot be parsed or is for another schema.
         InvalidTableError, MissingFileError, UnsupportedError, EncryptedTableError: as the message says; it names the
             table, the snapshot and the file.
     """
@@ -83,7 +83,7 @@ class _Scan:
         snapshot: Snapshot | None,
         manifests: list[ManifestFile],
         columns: tuple[str, ...] | None,
-        where: str | None,
+        where: str | Filter | None,
     ) -> ScanPlan:
         metadata, options = self.source.metadata, self.source.options
         chosen = self.schema.fields if columns is None else bind_columns(columns, self.schema)
@@ -177,8 +177,8 @@ class _Scan:
     def _spec(self, manifest: ManifestFile) -> PartitionSpec | None:
         return None if manifest.spec_id is None else self.source.metadata.specs.get(manifest.spec_id)
 
-    def _condition(self, where: str) -> Filter:
-        parsed = parse_filter(where, self.schema)
+    def _condition(self, where: str | Filter) -> Filter:
+        parsed = filter_for(where, self.schema)
         return replace(parsed, columns=tuple(map(self._typed, parsed.columns)))
 
     def _typed(self, column: Field) -> Field:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from harness.errors import HarnessError
+from harness.filters.predicate import Filter
 from harness.iceberg.discovery import find_metadata
 from harness.iceberg.metadata import Snapshot, TableMetadata
 from harness.iceberg.scan import plan_scan
@@ -61,7 +62,7 @@ class IcebergTable:
         except HarnessError as error:
             raise error.within(table=self.location) from error.__cause__
 
-    def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
+    def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         """The plan of a read, see `harness.iceberg.scan.plan_scan`."""
         return plan_scan(self.source, selection, columns=columns, where=where)
 

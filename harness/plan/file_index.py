@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import RequestError
+from harness.errors import HarnessError, RequestError
 from harness.filters.parse import parse_filter
-from harness.filters.predicate import is_decided
+from harness.filters.parsed import all_of
+from harness.filters.predicate import Filter, is_decided
 from harness.model.schema import Field, Schema
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.stores import is_local
@@ -67,12 +68,12 @@ class FileIndex:
     root_paths: the table's location.
     """
 
-    plan_files: Callable[[Sequence[str] | None, str | None], ScanPlan] = field(repr=False)
+    plan_files: Callable[[Sequence[str] | None, Filter | None], ScanPlan] = field(repr=False)
     everything: ScanPlan = field(repr=False)
     root_paths: tuple[str, ...]
 
     @staticmethod
-    def of(plan_files: Callable[[Sequence[str] | None, str | None], ScanPlan], location: str) -> FileIndex:
+    def of(plan_files: Callable[[Sequence[str] | None, Filter | None], ScanPlan], location: str) -> FileIndex:
         """The index of the snapshot that `plan_files` plans."""
         return FileIndex(plan_files, plan_files(None, None), (location,))
 
@@ -109,22 +110,24 @@ class FileIndex:
         """
         if isinstance(partition_filters, str) or isinstance(data_filters, str):
             raise RequestError("Invalid filters: expected lists of conditions", table=self.everything.table)
-        self._check_partition_filters(partition_filters)
-        conditions = [f"({condition})" for condition in (*partition_filters, *data_filters)]
-        plan = self.everything if not conditions else self.plan_files(None, " AND ".join(conditions))
+        schema = self.everything.schema
+        try:
+            exact = [self._partition_filter(text) for text in partition_filters]
+            filters = [*exact, *(parse_filter(text, schema) for text in data_filters)]
+        except HarnessError as error:
+            raise error.within(table=self.everything.table, snapshot=self.everything.snapshot) from error.__cause__
+        plan = self.plan_files(None, all_of(filters, schema)) if filters else self.everything
         return tuple(_directories(plan, self.partition_schema.fields))
 
-    def _check_partition_filters(self, filters: Sequence[str]) -> None:
-        ids = {f.id for f in self.partition_schema.fields}
-        for text in filters:
-            condition = parse_filter(text, self.everything.schema)
-            if not is_decided(condition.predicate) or not {f.id for f in condition.columns} <= ids:
-                raise RequestError(
-                    f"Invalid partition filter {text!r}: expected conditions that planning can decide, on "
-                    f"{', '.join(f.name for f in self.partition_schema.fields) or 'no columns'}; "
-                    "give others as data filters",
-                    table=self.everything.table,
-                )
+    def _partition_filter(self, text: str) -> Filter:
+        condition = parse_filter(text, self.everything.schema)
+        columns = self.partition_schema.fields
+        if not is_decided(condition.predicate) or not {f.id for f in condition.columns} <= {f.id for f in columns}:
+            raise RequestError(
+                f"Invalid partition filter {text!r}: expected conditions that planning can decide, on "
+                f"{', '.join(f.name for f in columns) or 'no columns'}; give others as data filters"
+            )
+        return condition
 
 
 def file_uri(physical: str) -> str:

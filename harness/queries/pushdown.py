@@ -20,7 +20,8 @@ from sqlglot import exp
 
 from harness.errors import UnknownColumnError
 from harness.filters.parse import filter_of
-from harness.filters.predicate import And, Constant, Or, Predicate, Undecided
+from harness.filters.parsed import all_of
+from harness.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided
 from harness.model.schema import Schema
 
 
@@ -54,7 +55,7 @@ class Pushdown:
             str(t.alias_or_name).casefold() for t in statement.find_all(exp.Table, exp.Subquery, exp.Lateral)
         }
 
-    def where(self, table: exp.Table) -> str | None:
+    def where(self, table: exp.Table) -> Filter | None:
         """The conditions on `table`, as a filter; None if there are none."""
         select = _select_of(table)
         if select is None or table.alias_column_names or table.args.get("sample"):
@@ -68,10 +69,11 @@ class Pushdown:
         if [s.alias for s in sources].count(sources[position].alias) > 1:
             return None
         conditions = _conditions(select, sources, position)
-        filters = [self._filter(condition, select, sources, position) for condition in conditions]
-        return " AND ".join(f"({f})" for f in dict.fromkeys(filters) if f is not None) or None
+        found = (self._filter(condition, select, sources, position) for condition in conditions)
+        filters = [f for f in found if f is not None]
+        return all_of(filters, self._schemas[id(table)]) if filters else None
 
-    def _filter(self, condition: exp.Expr, select: exp.Select, sources: list[_Source], position: int) -> str | None:
+    def _filter(self, condition: exp.Expr, select: exp.Select, sources: list[_Source], position: int) -> Filter | None:
         """The condition as a filter, if it concerns that source alone and tells planning something."""
         if not all(_is_plain(node) for node in condition.walk()):
             return None
@@ -88,7 +90,7 @@ class Pushdown:
             filter_ = filter_of(condition, schema)
         except (UnknownColumnError, RecursionError):
             return None
-        return filter_.sql if _says_something(filter_.predicate) else None
+        return filter_ if _says_something(filter_.predicate) else None
 
     def _unqualified(
         self, names: list[str], select: exp.Select, sources: list[_Source], position: int

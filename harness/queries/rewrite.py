@@ -20,6 +20,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from harness.errors import RequestError
 from harness.filters.column_references import quoted
 from harness.filters.parse import reason
+from harness.filters.predicate import Filter
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
 from harness.queries.pushdown import Pushdown
@@ -31,13 +32,13 @@ class TableReference:
 
     view: the name that stands there in the rewritten query; a view of that name must be made before it runs.
     table: the name of the bound table.
-    where: a filter in DuckDB's dialect that the view may apply, as `parse_filter` reads it; None: there is none.
+    where: a filter that the view may apply, for the schema of the table; None: there is none.
     columns: columns of the table, and metadata columns, that the query may use; None: any. It may be empty.
     """
 
     view: str
     table: str
-    where: str | None
+    where: Filter | None
     columns: tuple[str, ...] | None
 
 

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import RequestError
+from harness.filters.parse import parse_filter
+from harness.filters.predicate import Filter
 from harness.model.schema import Field, IntegerType, Schema, StringType, StructType
 from harness.queries.rewrite import TableReference, rewrite
 
@@ -29,6 +31,14 @@ TABLES = {
         )
     ),
 }
+
+
+def of_t(sql: str) -> Filter:
+    return parse_filter(sql, TABLES["t"])
+
+
+def where(reference: TableReference) -> str | None:
+    return None if reference.where is None else reference.where.sql
 
 
 @pytest.mark.parametrize(
@@ -69,8 +79,8 @@ def test_tables_become_views(query: str, sql: str) -> None:
 def test_references_tell_table_filter_and_columns() -> None:
     rewritten = rewrite("SELECT count(*) FROM t a, t b WHERE a.id > 1 AND b.x = a.x AND (b.k = 2 AND b.k < 9)", TABLES)
     assert rewritten.references == (
-        TableReference(view="_harness_1_t", table="t", where='("id" > 1)', columns=("id", "x", "k")),
-        TableReference(view="_harness_2_t", table="t", where='("k" = 2) AND ("k" < 9)', columns=("id", "x", "k")),
+        TableReference(view="_harness_1_t", table="t", where=of_t('("id" > 1)'), columns=("id", "x", "k")),
+        TableReference(view="_harness_2_t", table="t", where=of_t('("k" = 2) AND ("k" < 9)'), columns=("id", "x", "k")),
     )
 
 
@@ -122,7 +132,7 @@ def test_references_tell_table_filter_and_columns() -> None:
     ],
 )
 def test_conditions_are_taken_only_where_sound(query: str, expected: list[str | None]) -> None:
-    assert [r.where for r in rewrite(query, TABLES).references] == expected
+    assert [where(r) for r in rewrite(query, TABLES).references] == expected
 
 
 @pytest.mark.parametrize(
@@ -147,10 +157,27 @@ def test_columns_are_all_that_may_be_used(query: str, columns: tuple[str, ...] |
     assert rewrite(query, TABLES).references[0].columns == columns
 
 
+@pytest.mark.parametrize(
+    ("table", "condition"),
+    [
+        pytest.param("t", "id = 1 AND x IN (2, 3) AND k IS NOT NULL", id="conjunction"),
+        pytest.param("t", "NOT (id = 1 OR x <> 2)", id="not"),
+        pytest.param("t", "id BETWEEN 1 AND 2 AND 3 > x", id="flipped"),
+        pytest.param("t", "id = 1 AND id = 1", id="twice"),
+        pytest.param("Odd name", "s.v = 1 AND s.v < 5 AND \"Na me\" LIKE 'a%'", id="struct"),
+    ],
+)
+def test_planning_concludes_from_a_query_what_it_concludes_from_a_filter(table: str, condition: str) -> None:
+    (reference,) = rewrite(f'FROM "{table}" WHERE {condition}', TABLES).references
+    expected = parse_filter(condition.replace("id = 1 AND id = 1", "id = 1"), TABLES[table])
+    assert reference.where is not None
+    assert (reference.where.predicate, reference.where.columns) == (expected.predicate, expected.columns)
+
+
 def test_other_dialects_are_translated() -> None:
     rewritten = rewrite("SELECT `x` FROM t WHERE x <=> 1", TABLES, "spark")
     assert rewritten.sql == 'SELECT "x" FROM "_harness_1_t" AS t WHERE x IS NOT DISTINCT FROM 1'
-    assert rewritten.references[0].where == '("x" IS NOT DISTINCT FROM 1)'
+    assert where(rewritten.references[0]) == '("x" IS NOT DISTINCT FROM 1)'
 
 
 @pytest.mark.parametrize(
@@ -279,10 +306,10 @@ def test_filtered_views_give_the_same_rows(judge: duckdb.DuckDBPyConnection, que
         return
     rewritten = rewrite(query, TABLES)
     for reference in rewritten.references:
-        where = "" if reference.where is None else f" WHERE {reference.where}"
+        condition = "" if reference.where is None else f" WHERE {where(reference)}"
         columns = "*" if reference.columns is None else ", ".join(reference.columns) or "1"
         judge.execute(
-            f'CREATE OR REPLACE TEMP VIEW "{reference.view}" AS SELECT {columns} FROM {reference.table}{where}'
+            f'CREATE OR REPLACE TEMP VIEW "{reference.view}" AS SELECT {columns} FROM {reference.table}{condition}'
         )
     actual = judge.execute(rewritten.sql).fetchall()
     assert Counter(map(repr, actual)) == Counter(map(repr, expected)), rewritten
