@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 
 from harness.delta.protocol import MappingMode
 from harness.errors import InvalidTableError
-from harness.model.schema import Field, Schema, children
-from harness.plan.column_mapping import ColumnLookup, stored_name
+from harness.plan.column_mapping import ColumnLookup
 
 ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -87,18 +86,6 @@ def ids_for(mode: MappingMode, schema: Any) -> Ids:
 def lookup_of(mode: MappingMode) -> ColumnLookup:
     """How the columns of data files are found in this mode (delta T10)."""
     return ColumnLookup.DELTA_ID if mode is MappingMode.ID else ColumnLookup.DELTA_NAME
-
-
-def physical_paths(schema: Schema) -> dict[int, tuple[str, ...]]:
-    """Path of physical names by field id, at every level: the keys of statistics and partition values (delta T12)."""
-    return dict(_physical_paths(schema.fields, ()))
-
-
-def _physical_paths(fields: tuple[Field, ...], prefix: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    for f in fields:
-        path = (*prefix, stored_name(f))
-        yield f.id, path
-        yield from _physical_paths(children(f.type), path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,24 +56,6 @@ def _count(value: Any) -> int | None:
     return int(value.text) if isinstance(value, _Number) and value.text.isdigit() else None
 
 
-def canonical_text(data: bytes) -> str:
-    """The text that the checksum of a JSON object is taken of (delta L7).
-
-    Raises:
-        ValueError: `data` is not JSON, or has a key twice.
-    """
-    return _canonical(_parse(data))
-
-
-def checksum(data: bytes) -> str:
-    """The MD5 of the canonical text of a JSON object, as hexadecimal digits (delta L7).
-
-    Raises:
-        ValueError: `data` is not JSON, or has a key twice.
-    """
-    return _digest(_parse(data))
-
-
 @dataclass(frozen=True, slots=True)
 class _Number:
     """A JSON number as it was written: the checksum is over its digits."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from harness.errors import TableNotFoundError
@@ -125,11 +125,6 @@ class LogListing:
         commit = max(self.commits, default=-1)
         checkpoint = max((c.version for c in self.checkpoints), default=-1)
         return max(commit, checkpoint, max((c.last for c in self.compactions), default=-1))
-
-    def without_multi_part(self) -> LogListing:
-        """This listing for a checkpoint whose protocol has the feature v2Checkpoint (delta L13)."""
-        kept = tuple(c for c in self.checkpoints if c.kind is not CheckpointKind.MULTI_PART)
-        return replace(self, checkpoints=kept)
 
 
 def list_log(storage: Storage, root: str) -> LogListing:

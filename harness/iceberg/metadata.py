@@ -69,7 +69,6 @@ __all__ = [
     "SortOrder",
     "StatisticsFile",
     "TableMetadata",
-    "check_same_table",
     "parse_metadata",
     "parse_metadata_document",
 ]
@@ -153,23 +152,6 @@ def parse_metadata_document(value: Any, *, file: str) -> TableMetadata:
         warnings=(),
     )
     return metadata.with_warnings((*warnings, *_consistency_warnings(metadata)))
-
-
-def check_same_table(loaded: TableMetadata, known: TableMetadata) -> None:
-    """Checks that metadata loaded again is of the table that was loaded before (iceberg 1.10).
-
-    Raises:
-        InvalidTableError: both have a UUID, and these differ.
-    """
-    if loaded.uuid is not None and known.uuid is not None and loaded.uuid.lower() != known.uuid.lower():
-        raise InvalidTableError(
-            f"Cannot reload table: its UUID is {loaded.uuid}, expected {known.uuid}; open it anew if it was replaced",
-            cause="DifferentTable",
-            table=known.location,
-            file=loaded.file,
-            field="/table-uuid",
-            rule="iceberg 1.10",
-        )
 
 
 def _refuse_constant(name: str) -> Any:

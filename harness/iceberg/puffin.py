@@ -1,21 +1,17 @@
-"""Puffin files: deletion vectors by offset, and the footer that lists every blob.
+"""Puffin files: their frame, and deletion vectors by offset.
 
 A deletion vector is found by the offset and size in its manifest entry, never by listing blobs: blobs of vectors that
-no longer count stay in their file (iceberg 4.17). The footer is for display, of statistics files too.
+no longer count stay in their file (iceberg 4.17). So the footer is not read.
 
 Spec: Puffin, "File structure" and "deletion-vector-v1".
 """
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-import pyarrow as pa
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
@@ -30,32 +26,6 @@ _TRAILER_BYTES = 12  # payload size, flags, magic
 _COMPRESSED_FOOTER = 1  # bit 0 of the flags
 _WHOLE_FILE_BYTES = 1 << 18  # smaller files are read at once: one request instead of one per part
 _MAX_FOOTER_BYTES = 1 << 26  # decompressed; a bound against footers that are made to fill memory
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blob:
-    """What a footer says about one blob.
-
-    fields: field ids that the blob is about. snapshot_id, sequence_number: -1 in deletion vectors.
-    offset, length: in bytes, as stored. codec: None if the blob is not compressed.
-    """
-
-    type: str
-    fields: tuple[int, ...]
-    snapshot_id: int
-    sequence_number: int
-    offset: int
-    length: int
-    codec: str | None
-    properties: Mapping[str, str] = field(hash=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Footer:
-    """All blobs of a file in stored order, live or not, and the file's own properties (such as `created-by`)."""
-
-    blobs: tuple[Blob, ...]
-    properties: Mapping[str, str] = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +53,8 @@ def open_puffin(storage: Storage, physical: str, *, file: str | None = None) -> 
 
     file: its name in messages; None for `physical`.
 
-    A bare vector without a Puffin frame is refused, although rule 4.22 would read it (old DuckDB wrote such files):
-    without the frame nothing tells a vector from the wrong part of a damaged file.
+    A bare vector without a Puffin frame (old DuckDB wrote such files) is refused: without the frame nothing tells a
+    vector from the wrong part of a damaged file.
 
     Raises:
         MissingFileError: there is no such file.
@@ -150,31 +120,6 @@ def decode_deletion_vector(blob: bytes) -> BitMap64:
     return roaring.decode_portable(memoryview(blob)[8:-4], rule="iceberg 4.18")
 
 
-def read_footer(puffin: PuffinFile) -> Footer:
-    """The list of blobs.
-
-    Raises:
-        CorruptFileError: the footer's frame or JSON is wrong, a blob is outside the file, or a deletion vector is
-            compressed (iceberg 4.22).
-    """
-    trailer = puffin.bytes_at(puffin.size - _TRAILER_BYTES, _TRAILER_BYTES)
-    size, flags = struct.unpack("<iI", trailer[:8])
-    start = puffin.size - _TRAILER_BYTES - size - len(_MAGIC)
-    if size < 0 or start < len(_MAGIC) or puffin.bytes_at(start, len(_MAGIC)) != _MAGIC:
-        raise _bad_footer(f"no magic before its payload of {size} bytes", puffin)
-    if flags & ~_COMPRESSED_FOOTER:
-        raise _bad_footer(f"its flags are {flags:#x}, expected 0 or 1", puffin)
-    payload = puffin.bytes_at(start + len(_MAGIC), size)
-    try:
-        document = json.loads(_decompressed(payload) if flags & _COMPRESSED_FOOTER else payload)
-        footer = Footer(tuple(_parse_blob(item) for item in document["blobs"]), dict(document.get("properties") or {}))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError) as error:
-        raise _bad_footer(f"{type(error).__name__}: {error}", puffin) from error
-    for blob in footer.blobs:
-        _check_blob(blob, start, puffin)
-    return footer
-
-
 def _blob(puffin: PuffinFile, entry: ManifestEntry) -> bytes:
     offset, size = entry.file.content_offset, entry.file.content_size
     if offset is None or size is None or offset < len(_MAGIC) or size < 0 or offset + size > puffin.size:
@@ -202,40 +147,6 @@ def _corrupt(reason: str, *, rule: str = "iceberg 4.18") -> CorruptDeleteError:
     return CorruptDeleteError(
         f"Cannot decode deletion vector: {reason}. Restore the file", cause="CorruptDeletionVector", rule=rule
     )
-
-
-def _bad_footer(reason: str, puffin: PuffinFile) -> CorruptFileError:
-    return CorruptFileError(f"Invalid Puffin footer: {reason}", file=puffin.file, rule="iceberg 4.22")
-
-
-def _parse_blob(item: Mapping[str, Any]) -> Blob:
-    codec = item.get("compression-codec")
-    return Blob(
-        type=str(item["type"]),
-        fields=tuple(int(id_) for id_ in item["fields"]),
-        snapshot_id=int(item["snapshot-id"]),
-        sequence_number=int(item["sequence-number"]),
-        offset=int(item["offset"]),
-        length=int(item["length"]),
-        codec=None if codec is None else str(codec),
-        properties=dict(item.get("properties") or {}),
-    )
-
-
-def _check_blob(blob: Blob, end: int, puffin: PuffinFile) -> None:
-    if blob.offset < len(_MAGIC) or blob.length < 0 or blob.offset + blob.length > end:
-        raise _bad_footer(f"blob of {blob.length} bytes at {blob.offset} is outside the file's blobs", puffin)
-    if blob.type == _VECTOR_TYPE and blob.codec is not None:
-        raise _bad_footer(f"deletion vector at {blob.offset} is compressed with {blob.codec}", puffin)
-
-
-def _decompressed(payload: bytes) -> bytes:
-    """The content of an LZ4 frame."""
-    with pa.CompressedInputStream(pa.BufferReader(payload), "lz4") as stream:
-        content = bytes(stream.read(_MAX_FOOTER_BYTES + 1))
-    if len(content) > _MAX_FOOTER_BYTES:
-        raise ValueError(f"more than {_MAX_FOOTER_BYTES} bytes after decompression")
-    return content
 
 
 def _hex(data: bytes) -> str:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.delta.column_mapping import lookup_of, materialized_columns, physical_paths
+from harness.delta.column_mapping import lookup_of, materialized_columns
 from harness.delta.protocol import MappingMode
 from harness.delta.types import parse_schema
 from harness.errors import InvalidTableError
@@ -61,21 +61,6 @@ def test_without_mapping_annotations_mean_nothing():
     schema = parse(*NESTED, mode=MappingMode.NONE).schema
     assert [f.id for _, f in schema.walk()] == list(range(1, 11))
     assert all(f.physical_name is None for _, f in schema.walk())
-
-
-def test_physical_paths_lead_into_statistics():
-    assert physical_paths(parse(*NESTED).schema) == {
-        7: ("p7",),
-        3: ("p7", "p3"),
-        4: ("p7", "p4"),
-        9: ("p9",),
-        10: ("p9", "element"),
-        1: ("p9", "element", "p1"),
-        2: ("p2",),
-        11: ("p2", "key"),
-        12: ("p2", "value"),
-        5: ("p2", "value", "p5"),
-    }
 
 
 def test_stored_name_is_the_logical_one_without_mapping():

@@ -1,62 +1,69 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
-from harness.delta.last_checkpoint import canonical_text, checksum, parse_hint, read_hint
+from harness.delta.last_checkpoint import parse_hint, read_hint
 from harness.delta.log_files import Hint
 from harness.storage.stores import Storage
 
-# The example of the protocol's section on JSON checksums.
-EXAMPLE = (
-    b'{"k0":"\'v 0\'", "checksum": "adsaskfljadfkjadfkj", "k1":{"k2": 2, "k3": ["v3", [1, 2], '
-    b'{"k4": "v4", "k5": ["v5", "v6", "v7"]}]}}'
-)
 
-
-def test_checksum_of_the_protocol_example() -> None:
-    assert canonical_text(EXAMPLE) == (
-        '"k0"="%27v%200%27","k1"+"k2"=2,"k1"+"k3"+0="v3","k1"+"k3"+1+0=1,"k1"+"k3"+1+1=2,"k1"+"k3"+2+"k4"="v4",'
-        '"k1"+"k3"+2+"k5"+0="v5","k1"+"k3"+2+"k5"+1="v6","k1"+"k3"+2+"k5"+2="v7"'
-    )
-    assert checksum(EXAMPLE) == "6a92d155a59bf2eecbd4b4ec7fd1f875"
+def sealed(document: str, text: str) -> bytes:
+    """A JSON object with its checksum, which is taken of the canonical text."""
+    digest = hashlib.md5(text.encode()).hexdigest()
+    return f'{document[:-1]},"checksum":"{digest}"}}'.encode()
 
 
 @pytest.mark.parametrize(
     ("document", "text"),
     [
         pytest.param(
-            '{"a":1.50,"b":1E+3,"c":-0,"d":12345678901234567890}',
-            '"a"=1.50,"b"=1E+3,"c"=-0,"d"=12345678901234567890',
+            # That of the protocol's section on JSON checksums, and a version.
+            """{"k0":"'v 0'", "k1":{"k2": 2, "k3": ["v3", [1, 2], {"k4": "v4", "k5": ["v5", "v6", "v7"]}]}, """
+            '"version":1}',
+            '"k0"="%27v%200%27","k1"+"k2"=2,"k1"+"k3"+0="v3","k1"+"k3"+1+0=1,"k1"+"k3"+1+1=2,"k1"+"k3"+2+"k4"="v4",'
+            '"k1"+"k3"+2+"k5"+0="v5","k1"+"k3"+2+"k5"+1="v6","k1"+"k3"+2+"k5"+2="v7","version"=1',
+            id="example of the protocol",
+        ),
+        pytest.param(
+            '{"a":1.50,"b":1E+3,"c":-0,"d":12345678901234567890,"version":1}',
+            '"a"=1.50,"b"=1E+3,"c"=-0,"d"=12345678901234567890,"version"=1',
             id="numbers as written",
         ),
-        pytest.param('{"b":true,"a":null,"c":false}', '"a"=null,"b"=true,"c"=false', id="sorted, words unquoted"),
-        pytest.param('{"k é":"A-z0.9_~/+%"}', '"k%20%C3%A9"="A-z0.9_~%2F%2B%25"', id="percent-encoding"),
         pytest.param(
-            '{"a":{"checksum":"x"},"checksum":"y"}', '"a"+"checksum"="x"', id="only the outer checksum is left out"
+            '{"version":1,"b":true,"a":null,"c":false}',
+            '"a"=null,"b"=true,"c"=false,"version"=1',
+            id="sorted, words unquoted",
         ),
-        pytest.param('{"a":[],"b":{},"c":""}', '"c"=""', id="nothing has no leaf"),
+        pytest.param(
+            '{"k é":"A-z0.9_~/+%","version":1}', '"k%20%C3%A9"="A-z0.9_~%2F%2B%25","version"=1', id="percent-encoding"
+        ),
+        pytest.param(
+            '{"a":{"checksum":"x"},"version":1}',
+            '"a"+"checksum"="x","version"=1',
+            id="only the outer checksum is left out",
+        ),
+        pytest.param('{"a":[],"b":{},"c":"","version":1}', '"c"="","version"=1', id="nothing has no leaf"),
     ],
 )
-def test_canonical_text(document: str, text: str) -> None:
-    assert canonical_text(document.encode()) == text
-
-
-def sealed(document: bytes) -> bytes:
-    return document[:-1] + b',"checksum":"' + checksum(document).encode() + b'"}'
+def test_the_checksum_is_of_the_canonical_text(document: str, text: str) -> None:
+    assert parse_hint(sealed(document, text)) == Hint(1)
+    assert parse_hint(sealed(document, text + " ")) is None
 
 
 GOOD = b'{"version":10,"size":3,"parts":2}'
+SEALED = sealed(GOOD.decode(), '"parts"=2,"size"=3,"version"=10')
 
 
 @pytest.mark.parametrize(
     ("data", "version"),
     [
         pytest.param(GOOD, 10, id="no checksum"),
-        pytest.param(sealed(GOOD), 10, id="right checksum"),
-        pytest.param(sealed(GOOD).replace(b"10", b"11"), None, id="wrong checksum"),
+        pytest.param(SEALED, 10, id="right checksum"),
+        pytest.param(SEALED.replace(b":10,", b":11,"), None, id="wrong checksum"),
         pytest.param(GOOD.replace(b"}", b',"checksum":5}'), None, id="checksum of another type"),
         pytest.param(b"", None, id="empty"),
         pytest.param(b"\xff\xfe", None, id="not UTF-8"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from harness.delta.log_files import Checkpoint, CheckpointKind, LogListing, arrange, list_log
+from harness.delta.log_files import Checkpoint, LogListing, arrange, list_log
 from harness.errors import TableNotFoundError
 from harness.storage.stores import Entry, Storage
 
@@ -127,12 +127,6 @@ def test_checkpoints_are_sorted_by_preference() -> None:
     names = [name for files in best_last for name in files]
     random.Random(2).shuffle(names)
     assert [[file.name for file in c.files] for c in listed(*names).checkpoints] == best_last
-
-
-def test_multi_part_checkpoints_can_be_left_out() -> None:
-    listing = listed(f"{v(5)}.checkpoint.parquet", part(6, 1, 1), f"{v(4)}.checkpoint.{UUID}.json")
-    kinds = [c.kind for c in listing.without_multi_part().checkpoints]
-    assert kinds == [CheckpointKind.UUID, CheckpointKind.CLASSIC]
 
 
 @pytest.mark.parametrize(

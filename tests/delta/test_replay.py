@@ -356,12 +356,6 @@ def test_parts_of_different_sets_are_not_mixed(log):
     assert log.state().warnings == ()
 
 
-def test_parts_are_not_used_with_v2_checkpoints(log):
-    log.commits([V2_PROTOCOL, METADATA, add("a")], [add("b")])
-    log.checkpoint(1, V2_PROTOCOL, METADATA, add("a"), part=".0000000001.0000000001")
-    assert sorted(log.live()) == ["a", "b"]
-
-
 def test_partitioned_table_needs_partition_values(log):
     partitioned = {"metaData": {**METADATA["metaData"], "partitionColumns": ["p"]}}
     log.commits([PROTOCOL, partitioned])
@@ -493,6 +487,42 @@ def test_sound_hint_with_other_counts_takes_the_next_base(log):
     listing = dataclasses.replace(list_log(storage, str(log.root)), hint=Hint(1, files=2))
     with pytest.raises(CorruptFileError, match="it holds 1 live files, _last_checkpoint says 2"):
         load_state(choose_segment(listing), storage, str(log.root))
+
+
+def in_parts(log, protocol):
+    """Version 1 as commits, and as a checkpoint in two parts, which has other files; and version 2."""
+    log.commits([protocol, METADATA, add("a")], [add("b")], [add("c")])
+    log.checkpoint(1, protocol, METADATA, add("p"), part=f".{1:010d}.{2:010d}")
+    log.checkpoint(1, add("q"), part=f".{2:010d}.{2:010d}")
+
+
+def test_a_checkpoint_in_parts_is_read_where_v2_checkpoints_are_not_enabled(log):
+    in_parts(log, PROTOCOL)
+    assert sorted(log.live()) == ["c", "p", "q"]
+
+
+def test_a_checkpoint_in_parts_of_a_table_with_v2_checkpoints_is_passed_over(log):
+    in_parts(log, V2_PROTOCOL)
+    state = log.state()
+    assert sorted(state.files.column("path").to_pylist()) == ["a", "b", "c"]
+    assert state.warnings == (
+        f"Cannot use checkpoint {1:020d}.checkpoint.{1:010d}.{2:010d}.parquet: version 2 is read from commit 0",
+    )
+
+
+def test_a_classic_checkpoint_is_taken_in_place_of_one_in_parts_that_is_passed_over(log):
+    in_parts(log, V2_PROTOCOL)
+    log.checkpoint(1, V2_PROTOCOL, METADATA, add("classic"))
+    assert sorted(log.live()) == ["c", "classic"]
+
+
+def test_a_checkpoint_in_parts_is_refused_where_nothing_else_gives_the_version(log):
+    in_parts(log, V2_PROTOCOL)
+    (log.directory / f"{0:020d}.json").unlink()
+    with pytest.raises(CorruptFileError, match="in parts: the table has the feature v2Checkpoint") as caught:
+        log.state()
+    assert caught.value.rule == "delta L13"
+    assert caught.value.file.endswith(f"{1:020d}.checkpoint.{1:010d}.{2:010d}.parquet")
 
 
 def test_many_actions_are_reconciled_in_pieces(log, monkeypatch):

@@ -34,7 +34,6 @@ from harness.iceberg.metadata import (
     SortOrder,
     StatisticsFile,
     TableMetadata,
-    check_same_table,
     parse_metadata,
     parse_metadata_document,
 )
@@ -635,14 +634,6 @@ def test_parse_header_spec_refuses_other_text_2_22(text: str) -> None:
 def test_unpartitioned_is_no_field_or_only_void_ones_4_2(transforms: list[str], expected: bool) -> None:
     fields = [{"name": t, "transform": t, "source-id": 1} for t in transforms]
     assert parse_header_spec(json.dumps(fields), 0, file="m.avro").is_unpartitioned is expected
-
-
-def test_check_same_table_compares_uuids_1_10() -> None:
-    known = parsed(V3)
-    check_same_table(parsed(edited(V3, table_uuid="9C12D441-03FE-4693-9A96-A0705DDF69C1")), known)
-    check_same_table(parsed(V1), known)
-    with pytest.raises(InvalidTableError, match="its UUID is 00000000-0000-0000-0000-000000000000, expected 9c12d441"):
-        check_same_table(parsed(edited(V3, table_uuid="00000000-0000-0000-0000-000000000000")), known)
 
 
 def test_string_columns_survive_an_opaque_neighbour_1_22() -> None:

@@ -1,4 +1,4 @@
-"""Puffin frames, footers and deletion vectors from bytes put together by hand."""
+"""Puffin frames and deletion vectors from bytes put together by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import struct
 import zlib
 
-import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
 
@@ -160,56 +159,3 @@ def test_bare_vector_error_says_what_to_do(tmp_path):
 def test_open_puffin_of_a_missing_file(tmp_path):
     with pytest.raises(MissingFileError):
         puffin.open_puffin(Storage(), str(tmp_path / "none.puffin"))
-
-
-def lz4(data):
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "lz4") as stream:
-        stream.write(data)
-    return sink.getvalue().to_pybytes()
-
-
-@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "lz4"])
-def test_read_footer_lists_blobs(tmp_path, compressed):
-    text = footer_json(
-        [
-            blob_json(4, len(vector())),
-            blob_json(50, 2, type="apache-datasketches-theta-v1", fields=[1, 2], **{"compression-codec": "zstd"})
-            | {"snapshot-id": 7, "sequence-number": 3},
-        ],
-        **{"created-by": "a writer"},
-    )
-    data = framed(vector(), b"xx", payload=lz4(text) if compressed else text, flags=int(compressed))
-    footer = puffin.read_footer(opened(tmp_path, data))
-    assert footer.properties == {"created-by": "a writer"}
-    assert [(b.type, b.fields, b.offset, b.length, b.codec) for b in footer.blobs] == [
-        ("deletion-vector-v1", (), 4, 46, None),
-        ("apache-datasketches-theta-v1", (1, 2), 50, 2, "zstd"),
-    ]
-    assert [(b.snapshot_id, b.sequence_number) for b in footer.blobs] == [(-1, -1), (7, 3)]
-    assert footer.blobs[0].properties == {"referenced-data-file": "a.parquet", "cardinality": "3"}
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(framed(vector(), size=3), id="size too small"),
-        pytest.param(framed(vector(), size=-1), id="negative size"),
-        pytest.param(framed(vector(), size=1 << 30), id="size beyond the file"),
-        pytest.param(framed(vector(), flags=2), id="unknown flag"),
-        pytest.param(framed(vector(), flags=1), id="flag says lz4, payload is plain"),
-        pytest.param(framed(vector(), payload=b"{"), id="no JSON"),
-        pytest.param(framed(vector(), payload=b"[]"), id="JSON of another shape"),
-        pytest.param(framed(vector(), payload=footer_json([{"type": "x"}])), id="blob without offset"),
-        pytest.param(framed(vector(), payload=footer_json([blob_json(4, 10_000)])), id="blob outside the file"),
-        pytest.param(
-            framed(vector(), payload=footer_json([blob_json(4, 42, **{"compression-codec": "lz4"})])),
-            id="compressed vector",
-        ),
-    ],
-)
-def test_read_footer_refuses(tmp_path, data):
-    with pytest.raises(CorruptFileError) as caught:
-        puffin.read_footer(opened(tmp_path, data))
-    assert caught.value.message.startswith("Invalid Puffin footer: ")
-    assert caught.value.rule == "iceberg 4.22"
