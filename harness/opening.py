@@ -21,6 +21,7 @@ _FORMAT_OF_OPTION = {
     "lenient_delete_partition": "iceberg",
     "allow_duplicate_files": "iceberg",
     "allow_checkpoint_only": "delta",
+    "enforce_retention": "delta",
 }
 
 

@@ -45,6 +45,7 @@ def open_table(
     lenient_delete_partition: bool = False,
     allow_duplicate_files: bool = False,
     allow_checkpoint_only: bool = False,
+    enforce_retention: bool = False,
     prune: str = "files",
     format_hint: str | None = None,
 ) -> Table:
@@ -61,6 +62,9 @@ def open_table(
         lenient_delete_partition: apply position delete files to data files of other partitions by path (iceberg 4.4).
         allow_duplicate_files: read a data file twice that is listed twice (iceberg 2.13).
         allow_checkpoint_only: read a Delta table whose newest checkpoint has no commit of its version (delta L23).
+        enforce_retention: refuse snapshots of a Delta table, but the latest, that are older than the table keeps
+            deleted files, as Spark does (delta L37); without it, they are read as long as their files are there.
+            Changes are not held against it.
         prune: `files` skips data files by partition and statistics; `all` also skips manifests by their summaries,
             which some writers get wrong (iceberg 3.9); `off` reads all files, and holds no delete back by statistics.
         format_hint: `iceberg` or `delta`; None: Delta where there is a `_delta_log`, else Iceberg.
@@ -81,6 +85,7 @@ def open_table(
         lenient_delete_partition=lenient_delete_partition,
         allow_duplicate_files=allow_duplicate_files,
         allow_checkpoint_only=allow_checkpoint_only,
+        enforce_retention=enforce_retention,
     )
     storage = Storage(dict(storage_options or {}))
     return Table(load_table(str(location), storage, options, format_hint=format_hint))
@@ -148,7 +153,8 @@ class Table:
 
         Raises:
             RequestError: more than one selector, one that the format does not have, or a text that is no time.
-            SnapshotNotFoundError: there is no such snapshot; the message says what there is.
+            SnapshotNotFoundError: there is no such snapshot, and the message says what there is; or it is older than
+                `enforce_retention` allows.
             EncryptedTableError: the snapshot is encrypted.
         """
         if version is not None:

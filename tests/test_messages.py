@@ -240,6 +240,13 @@ def test_a_checkpoint_alone_is_read_by_the_commands_option(delta, capfd) -> None
     assert main(["info", str(delta.directory), "--allow-checkpoint-only"]) == 0
 
 
+def test_an_old_version_is_read_without_the_commands_option(delta, capfd) -> None:
+    read = ["sql", "SELECT * FROM t", "--table", f"t={delta.directory}", "--snapshot", "0"]
+    assert main(read) == 0
+    assert main([*read, "--enforce-retention"]) == 2
+    assert "to read it all the same, leave --enforce-retention out [BeyondRetention; " in capfd.readouterr().err
+
+
 def test_a_side_that_failed_is_told_with_the_commands_options(delta, capfd) -> None:
     delta.live_files[0].file.unlink()
     assert main(["diff", str(delta.directory), "--engines", "duckdb"]) == 2

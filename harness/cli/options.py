@@ -72,6 +72,12 @@ AllowCheckpointOnly: TypeAlias = Annotated[
     bool,
     typer.Option("--allow-checkpoint-only", help="Read a Delta table whose newest checkpoint lacks its own commit."),
 ]
+EnforceRetention: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--enforce-retention", help="Refuse versions of a Delta table older than the table keeps deleted files."
+    ),
+]
 FormatHint: TypeAlias = Annotated[
     TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
 ]
@@ -100,11 +106,12 @@ Ref: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What planning may skip and forgive, as given on the command line."""
+    """What a read may skip, forgive and must refuse, as given on the command line."""
 
     prune: PruneLevel = None
     lenient_delete_partition: LenientDeletePartition = False
     allow_duplicate_files: AllowDuplicateFiles = False
+    enforce_retention: EnforceRetention = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +140,7 @@ class Opening:
             lenient_delete_partition=reading.lenient_delete_partition,
             allow_duplicate_files=reading.allow_duplicate_files,
             allow_checkpoint_only=self.allow_checkpoint_only,
+            enforce_retention=reading.enforce_retention,
             prune=(reading.prune or Prune.FILES).value,
             format_hint=None if self.format_hint is None else self.format_hint.value,
         )
@@ -196,7 +204,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 _RENAMED = {"snapshot_id": "--snapshot", "version": "--snapshot", "storage_options": "--storage-option"}
 _SAME = (
     *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),
-    *("prune", "lenient_delete_partition", "allow_duplicate_files"),
+    *("prune", "lenient_delete_partition", "allow_duplicate_files", "enforce_retention"),
     *("timestamp", "ref", "columns", "where", "dialect"),
 )
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | _RENAMED

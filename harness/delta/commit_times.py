@@ -206,19 +206,29 @@ class CommitHistory:
 def check_retention(time: CommitTime, listing: LogListing, configuration: Mapping[str, str], *, now_ms: int) -> None:
     """Refuse a version that is not the latest and older than the table keeps deleted files (delta L37).
 
-    Only for those who ask for it: such a version can be read as long as its files are there.
+    Only for those who ask for it (`enforce_retention`): such a version can be read as long as its files are there.
+
+    Args:
+        time: the version, and when it was committed.
+        listing: the log.
+        configuration: of the latest version.
+        now_ms: milliseconds since 1970-01-01 UTC.
 
     Raises:
         SnapshotNotFoundError: the version is too old.
         InvalidTableError: the retention is no interval of fixed length.
     """
-    kept_ms = retention_ms(configuration, table=listing.root)
-    if time.version != listing.latest and time.time_ms < now_ms - kept_ms:
+    if time.version == listing.latest:
+        return
+    if time.time_ms < now_ms - retention_ms(configuration, table=listing.root):
         message = (
             f"Cannot read version {time.version} of {show_ms(time.time_ms)}: it is older than "
-            f"{RETENTION} ({configuration.get(RETENTION, 'interval 1 week')}), so its files may have been deleted"
+            f"{RETENTION} ({configuration.get(RETENTION, 'interval 1 week')}), so its files may have been deleted; "
+            "to read it all the same, leave enforce_retention out"
         )
-        raise SnapshotNotFoundError(message, cause="BeyondRetention", table=listing.root, rule="delta L37")
+        raise SnapshotNotFoundError(
+            message, cause="BeyondRetention", table=listing.root, rule="delta L37", options=("enforce_retention",)
+        )
 
 
 def retention_ms(configuration: Mapping[str, str], *, table: str | None = None) -> int:

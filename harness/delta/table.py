@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 from harness.delta.change_range import ChangeRequest
 from harness.delta.changes import plan_changes
-from harness.delta.commit_times import CommitHistory, in_commit_timestamps
+from harness.delta.commit_times import CommitHistory, CommitTime, check_retention, in_commit_timestamps
 from harness.delta.commits import CommitReader
 from harness.delta.last_checkpoint import read_hint
 from harness.delta.log_files import LogListing
@@ -22,7 +23,7 @@ from harness.delta.scan import plan_scan
 from harness.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
 from harness.delta.source import DeltaSnapshot, DeltaSource
 from harness.delta.types import table_schema
-from harness.errors import HarnessError, MissingFileError, RequestError
+from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.filters.predicate import Filter
 from harness.model.schema import Field, Schema, children
 from harness.model.times import timestamp_ms
@@ -176,7 +177,21 @@ class DeltaTable:
         if version == self.latest.id:
             return self.latest
         segment = choose_segment(self.log, version, allow_checkpoint_only=self.source.options.allow_checkpoint_only)
+        if self.source.options.enforce_retention:
+            self._check_retention(version)
         return read_snapshot(self.source, segment)
+
+    def _check_retention(self, version: int) -> None:
+        if version not in self.log.commits:
+            raise UnsupportedError(
+                f"Cannot tell how old version {version} is: the log has its checkpoint but not its commit; "
+                "to read it all the same, leave enforce_retention out",
+                rule="delta L37",
+                options=("enforce_retention",),
+            )
+        committed = CommitTime(version, self._commit_history().times_of([version])[version])
+        configuration = self.latest.state.metadata.configuration
+        check_retention(committed, self.log, configuration, now_ms=time.time_ns() // 1_000_000)
 
     def _in_commit_timestamp(self, version: int) -> int | None:
         return in_commit_timestamp(self.source, self.log, version)

@@ -21,3 +21,4 @@ class ReadOptions:
     lenient_delete_partition: bool = False
     allow_duplicate_files: bool = False
     allow_checkpoint_only: bool = False
+    enforce_retention: bool = False

@@ -83,6 +83,7 @@ DEFAULT_OPEN = {
     "lenient_delete_partition": False,
     "allow_duplicate_files": False,
     "allow_checkpoint_only": False,
+    "enforce_retention": False,
     "prune": "files",
     "format_hint": None,
 }
@@ -167,6 +168,7 @@ def test_opening_options(calls):
         (["--lenient-delete-partition"], {"lenient_delete_partition": True}),
         (["--allow-duplicate-files"], {"allow_duplicate_files": True}),
         (["--allow-checkpoint-only"], {"allow_checkpoint_only": True}),
+        (["--enforce-retention"], {"enforce_retention": True}),
         (["--format-hint", "delta"], {"format_hint": "delta"}),
     ],
 )

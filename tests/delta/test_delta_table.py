@@ -134,6 +134,8 @@ def test_options_of_delta_are_refused_for_iceberg(tmp_path):
         RequestError, match="allow_checkpoint_only: the table is iceberg, the option is for delta tables"
     ):
         harness.open_table(location, allow_checkpoint_only=True)
+    with pytest.raises(RequestError, match="enforce_retention: the table is iceberg"):
+        harness.open_table(location, enforce_retention=True)
     with pytest.raises(RequestError, match="iceberg tables have snapshot ids"):
         harness.open_table(location).snapshot(version=1)
     with pytest.raises(UnknownColumnError, match="only Delta tables have it"):
@@ -218,6 +220,54 @@ def test_checkpoint_without_its_commit(table):
     assert ids(found.snapshot()) == [2]
     assert found.snapshot().timestamp_ms is None
     assert [(entry["id"], entry["operation"]) for entry in found.snapshots()] == [(4, None)]
+
+
+# -- versions older than the retention (delta L37)
+
+RETENTION = "delta.deletedFileRetentionDuration"
+
+
+@pytest.mark.parametrize("selector", [{"version": 2}, {"timestamp": 1_000_000_002_000}], ids=["version", "timestamp"])
+def test_old_versions_are_refused_where_retention_is_enforced(table, selector):
+    assert ids(opened(table).snapshot(**selector)) == [1, 2]
+    with pytest.raises(SnapshotNotFoundError) as caught:
+        opened(table, enforce_retention=True).snapshot(**selector)
+    assert str(caught.value) == (
+        f"Cannot read version 2 of 2001-09-09T01:46:42.000Z: it is older than {RETENTION} (interval 1 week), so its "
+        "files may have been deleted; to read it all the same, leave enforce_retention out "
+        f"[BeyondRetention; table {table.directory}, rule delta L37]"
+    )
+
+
+def test_the_latest_version_is_read_however_old(table):
+    table.set_configuration({RETENTION: "interval 1 month"})  # no fixed length, but nothing asks
+    found = opened(table, enforce_retention=True)
+    assert ids(found.snapshot()) == ids(found.snapshot(version=5)) == [2]
+
+
+def test_the_retention_is_the_latest_versions_own(table):
+    table.set_configuration({RETENTION: "interval 10000 weeks"})
+    assert ids(opened(table, enforce_retention=True).snapshot(version=2)) == [1, 2]
+    table.set_configuration({RETENTION: "interval 1 month"})
+    with pytest.raises(InvalidTableError, match="expected an interval such as 'interval 7 days'"):
+        opened(table, enforce_retention=True).snapshot(version=2)
+
+
+def test_a_version_that_is_not_there_is_said_to_be_so(table):
+    with pytest.raises(SnapshotNotFoundError, match="the log holds 0 to 4"):
+        opened(table, enforce_retention=True).snapshot(version=9)
+
+
+def test_the_age_of_a_checkpoint_without_its_commit_is_not_known(table):
+    table.checkpoint()
+    table.append(table.write_data([{"id": 9, "region": "eu"}]))
+    for version in range(5):
+        (table.directory / "_delta_log" / f"{version:020}.json").unlink()
+    found = opened(table, allow_checkpoint_only=True, enforce_retention=True)
+    assert ids(found.snapshot()) == [2, 9]
+    with pytest.raises(UnsupportedError, match="Cannot tell how old version 4 is") as caught:
+        found.snapshot(version=4)
+    assert caught.value.rule == "delta L37"
 
 
 # -- facts
