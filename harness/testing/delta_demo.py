@@ -18,10 +18,6 @@ SHOWS = (
     "deletion vectors in a shared file and inline, one of which replaces an older one; columns found by physical name: "
     "a renamed partition column, a column dropped and added again; a checkpoint with sidecars"
 )
-# By hand. 8 files of 300 rows; every 7th row of each is dead: 0, 7, ..., 294, which is 43 rows. Both files of "de" lose
-# the rows 100..149 too, 7 of which were dead already. The file of "fr" of the second day goes with its 257 live rows.
-# 2400 - 8 * 43 - 2 * 43 - 257 = 1713, and 400 later ones.
-CLICKS_COUNT = 2113
 
 
 def build_clicks(location: Path) -> tuple[Row, ...]:

@@ -22,12 +22,6 @@ REGIONS = ("eu", "us", "apac", None)
 FIRST_ORDERS = 3000
 LATER_ORDERS = 1000
 EVENTS = 2000
-# By hand. Orders: 3000 - 300 (every 10th row of each region's file of 750) - 90, + 1000 later ones that no delete hits.
-# The 90: "eu" has the ids 4p at the places p = 0..749, customer 4p % 25, so each customer has 30 rows, and those of 7,
-# 11 and 13 (stored as null) stand at p % 25 = 8, 9 and 22, never a multiple of 10, so none of them was dead already.
-ORDERS_COUNT = 3610
-# Events: 2000 - 102 of the first file - 100 of the second (32 squares and 70 places, 900 and 961 being both).
-EVENTS_COUNT = 1798
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
