@@ -230,7 +230,7 @@ class Inspector:
         ]
         if strangers:
             others = f", and {len(strangers) - 1} more files," if len(strangers) > 1 else ""
-            rule = "delta T10" if self.plan.lookup.is_delta else "iceberg 5.2"
+            rule = in_format("iceberg 5.2", self.plan.format)
             warn(
                 f"Data file {files[min(strangers)].name}{others} of table {self.plan.table} has no column of the "
                 "table's schema, so all its values are null, a default or a partition value; unless its columns were "
