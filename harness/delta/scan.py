@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from harness.delta.actions import DeletionVectorDescriptor
 from harness.delta.column_mapping import materialized_columns
 from harness.delta.deletion_vectors import DeletedFile, make_loader, vector_path
-from harness.delta.planned_files import SkippedFiles, planned_files
+from harness.delta.planned_files import described_files, planned_files
 from harness.delta.protocol import is_enabled
-from harness.delta.skipping import KEPT, Verdicts, skip_files
+from harness.delta.skipping import skip_files
 from harness.delta.source import DeltaSnapshot, DeltaSource
 from harness.delta.statistics import record_counts
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
@@ -26,6 +26,7 @@ from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, StructType, UnknownType
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, Partition, PositionDelete, ScanPlan
+from harness.plan.skipped_files import KEPT, SkippedFiles, Verdicts
 
 _STATISTICS = ("stats", "stats_parsed")
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
@@ -98,7 +99,7 @@ class _Scan:
                 table=self.source.location,
             ),
             name_mapping=None,
-            skipped=SkippedFiles(state.files, counts, left_out, verdicts[left_out]),
+            skipped=SkippedFiles(described_files(state.files, counts), left_out, verdicts[left_out]),
             counts=Counts(files=state.files.num_rows, files_skipped=len(left_out)),
             storage=self.source.storage,
             warnings=self.snapshot.feature_warnings,

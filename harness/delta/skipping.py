@@ -8,7 +8,7 @@ filter again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,7 @@ from harness.filters.predicate import (
     fields_of,
 )
 from harness.model.schema import Schema
-
-KEPT: Final = 0
-BY_PARTITION: Final = 1
-BY_STATISTICS: Final = 2
-"""Verdicts on a file."""
-
-Verdicts = npt.NDArray[np.int8]
+from harness.plan.skipped_files import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 
 
 def skip_files(

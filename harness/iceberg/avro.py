@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.files.ocf import Cause, Header, blocks, corrupt, read_header
-from harness.iceberg.avro_decoding import Wanted, decode_error, record_decoder, union_branches
+from harness.iceberg.avro_decoding import Wanted, decode_error, plain_decoder, record_decoder, union_branches
+from harness.iceberg.avro_numbers import Decoder
 
 __all__ = ["Container", "Wanted", "WriterField", "open_container"]
 
@@ -58,6 +59,17 @@ class Container:
                 return ()
             schema = _resolved(found[0], names)
         return tuple(_writer_field(f) for f in schema.get("fields", ()))
+
+    def decoder(self, *path: Wanted) -> Decoder:
+        """A decoder of the values of the field at `path` from the top; LookupError if there is no such field."""
+        names: dict[str, Any] = {}
+        type_: Any = self.header.schema
+        for step in path:
+            declared = _resolved(type_, names)
+            type_ = next((f["type"] for f in declared.get("fields", ()) if _is(f, step)), None)
+            if type_ is None:
+                raise LookupError(step.id)
+        return plain_decoder(self.header.schema, type_, file=self.file)
 
     def records(self, wanted: tuple[Wanted, ...]) -> Iterator[list[Any]]:
         """Every record of the file, in order, as the values of `wanted`.

@@ -103,10 +103,19 @@ def record_decoder(schema: Any, wanted: tuple[Wanted, ...], *, file: str) -> Dec
     Raises:
         CorruptFileError: the schema is not a record, or not Avro.
     """
+    return _compiled(schema, schema, Struct(wanted), file)
+
+
+def plain_decoder(schema: Any, type_: Any, *, file: str) -> Decoder:
+    """A decoder of the values of `type_`, which is a part of the file's schema, as they are; raises as above."""
+    return _compiled(schema, type_, Plain(), file)
+
+
+def _compiled(schema: Any, type_: Any, shape: Shape, file: str) -> Decoder:
     compiler = _Compiler()
     try:
         compiler.collect(schema, "")
-        return compiler.decoder(schema, Struct(wanted))
+        return compiler.decoder(type_, shape)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CorruptFileError(
             f"Invalid Avro schema: {reason(error)}", cause="CorruptManifest", file=file, field="avro.schema"

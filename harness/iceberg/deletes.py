@@ -87,8 +87,9 @@ class DeleteIndex:
             specs: the table's partition specs by id.
             partition_of: the partition tuple of a data or delete file.
             format_version: the table's.
-            live_paths: recorded paths of the snapshot's live data files, see `live_paths` below. A delete file on one
-                path that is not among them is read for its whole partition: slower, equally right (iceberg 4.14).
+            live_paths: recorded paths of the snapshot's live data files; those of `single_targets` are enough. A delete
+                file on one path that is not among them is read for its whole partition: slower, equally right
+                (iceberg 4.14).
             mismatched_partitions: `apply` lets position delete files hit files of any partition by path
                 (iceberg 4.4, the flag `lenient_delete_partition`).
 
@@ -142,6 +143,24 @@ class DeleteIndex:
             equality=equality,
         )
 
+    @property
+    def named_paths(self) -> frozenset[str]:
+        """The recorded paths that a deletion vector, or a position delete file of one data file, is for."""
+        return frozenset(self._vectors) | frozenset(self._targeted)
+
+    @property
+    def scoped_partitions(self) -> frozenset[Hashable]:
+        """The partitions, with their spec, that have position delete files for any of their data files."""
+        return frozenset(self._scoped)
+
+    def reaches(self, spec_id: int) -> bool:
+        """Whether position delete files of other partitions than its own may concern a data file of the spec."""
+        return any(other != spec_id or self._lenient for other in self._ranges)
+
+    def equality_of(self, partition: Hashable, sequence_number: int) -> tuple[int, ...]:
+        """The equality deletes that hit the data files of a partition, with its spec, and a sequence number."""
+        return self._equality.hitting(partition, sequence_number)
+
     def _check_vector(self, vector: ManifestEntry, data: ManifestEntry, partition: Hashable) -> None:
         if vector.sequence_number < data.sequence_number:
             raise CorruptDeleteError(
@@ -171,31 +190,10 @@ class DeleteIndex:
                     yield entry
 
 
-def live_paths(
-    entries: Iterable[ManifestEntry], *, duplicates: Literal["refuse", "allow"] = "refuse"
-) -> frozenset[str]:
-    """Recorded paths of the live data files among `entries`.
-
-    duplicates: `allow` accepts a file that is live twice; its rows are then read twice.
-
-    Raises:
-        InvalidTableError: a file is live twice (iceberg 2.13).
-    """
-    manifests: dict[str, str] = {}
-    for entry in entries:
-        if entry.status is Status.DELETED or entry.file.content is not Content.DATA:
-            continue
-        path = entry.file.path
-        if path in manifests and duplicates == "refuse":
-            raise InvalidTableError(
-                f"Data file is live twice, in manifests {manifests[path]} and {entry.manifest}, so its rows are"
-                " undefined. Rewrite the manifests, or allow duplicates to read its rows twice",
-                cause="DuplicateDataFile",
-                file=path,
-                rule="iceberg 2.13",
-            )
-        manifests[path] = entry.manifest
-    return frozenset(manifests)
+def single_targets(deletes: Iterable[ManifestEntry]) -> frozenset[str]:
+    """The paths that are the only one in the path bounds of a position delete file, if the files have them."""
+    bounds = (path_bounds(entry.file) for entry in deletes if entry.file.content is Content.POSITION_DELETES)
+    return frozenset(pair[0] for pair in bounds if pair is not None and pair[0] == pair[1])
 
 
 def partition_mismatch(delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> CorruptDeleteError:

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from harness.errors import InvalidTableError
 from harness.filters.predicate import Filter
-from harness.iceberg.deletes import DeleteIndex, FileDeletes, live_paths
+from harness.iceberg.columns.applied import PlannedFiles, equality_deletes, with_positions
+from harness.iceberg.columns.data_files import DataFiles
+from harness.iceberg.columns.skipping import skip_files
+from harness.iceberg.deletes import DeleteIndex, FileDeletes, single_targets
 from harness.iceberg.equality_bounds import may_hit
 from harness.iceberg.equality_keys import key_columns, read_schema_first
-from harness.iceberg.manifests import DataFile, ManifestEntry
+from harness.iceberg.manifests import ManifestEntry
 from harness.iceberg.partitions import Partitions
 from harness.iceberg.position_deletes import make_loader
-from harness.iceberg.pruning import metrics_filter, partition_filter
+from harness.iceberg.relocation import physical_paths
 from harness.iceberg.source import ScanSource
 from harness.model.schema import Field, Schema
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import FILES, EqualityDelete, Partition, PositionDelete, PositionLoader, SkippedFile
+from harness.plan.skipped_files import KEPT, SkippedFiles
 
 _BOUND_CHECKS = 200_000
 """Comparing key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
-
-Reason = Literal["partition", "statistics"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +42,11 @@ class FileList:
     delete_sets: tuple[tuple[int, ...], ...]
     position_deletes: tuple[PositionDelete, ...]
     load_positions: PositionLoader
-    skipped: tuple[SkippedFile, ...]
+    skipped: Sequence[SkippedFile]
 
 
 def list_files(
-    data: Iterable[ManifestEntry],
+    data: DataFiles,
     deletes: tuple[ManifestEntry, ...],
     *,
     source: ScanSource,
@@ -58,84 +63,77 @@ def list_files(
         condition: what files may be skipped by; None: skip none.
 
     Raises:
-        InvalidTableError, CorruptDeleteError, UnsupportedError: as for `DeleteIndex` and `key_columns`.
+        InvalidTableError, CorruptDeleteError, UnsupportedError: as for `DeleteIndex` and `key_columns`; a file is live
+            twice (iceberg 2.13).
     """
     metadata, options = source.metadata, source.options
+    if not options.allow_duplicate_files:
+        _refuse_duplicates(data)
     partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
-    entries = list(data)
     index = DeleteIndex.build(
         deletes,
         specs=metadata.specs,
         partition_of=partitions.key,
         format_version=metadata.format_version,
-        live_paths=live_paths(entries, duplicates="allow" if options.allow_duplicate_files else "refuse"),
+        live_paths=_live_among(single_targets(deletes), data),
         mismatched_partitions="apply" if options.lenient_delete_partition else "refuse",
     )
-    skips = _Skips(source, schema, condition, partitions)
-    kept: list[FileDeletes] = []
-    skipped: list[SkippedFile] = []
-    for entry in entries:
-        file = entry.file
-        reason = skips.reason(file)
-        if reason is None:
-            kept.append(index.for_data_file(entry))
-        else:
-            physical = source.path_map.physical(file.path)
-            skipped.append(
-                SkippedFile(
-                    path=file.path, reason=reason, record_count=file.record_count, size=file.size, physical=physical
-                )
-            )
+    verdicts = skip_files(data, metadata.specs, schema, condition)
+    left_out = np.flatnonzero(verdicts != KEPT)
+    kept = data.take(np.flatnonzero(verdicts == KEPT))
+    positions = with_positions(kept, index, partitions)
+    numbers = _partition_numbers(kept, partitions)
     scopes = _Scopes(_Keys.of(index, partitions), source, partitions)
-    numbers = [scopes.number(deletes) for deletes in kept]
+    delete_sets = scopes.number(kept, *equality_deletes(kept, index, partitions))
+    planned = PlannedFiles(kept, positions)
     return FileList(
-        files=_table(kept, numbers, source, partitions),
+        files=_table(kept, numbers, delete_sets, positions, source),
         equality_deletes=scopes.used(),
         delete_sets=scopes.all(),
         partitions=partitions.all(),
-        position_deletes=_position_deletes(kept, source),
-        load_positions=make_loader(
-            dict(enumerate(kept)), storage=source.storage, path_map=source.path_map, table=source.location
-        ),
-        skipped=tuple(skipped),
+        position_deletes=_position_deletes(positions, source),
+        load_positions=make_loader(planned, storage=source.storage, path_map=source.path_map, table=source.location),
+        skipped=_skipped(data, left_out, verdicts[left_out], source),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Skips:
-    """Decides which files cannot hold a matching row. Partition tuples are decided once each.
+def _refuse_duplicates(data: DataFiles) -> None:
+    """Raises InvalidTableError if a file is live twice (iceberg 2.13)."""
+    paths = data.table.column("path")
+    if not len(paths) or pc.count_distinct(paths).as_py() == len(paths):
+        return
+    counts = pc.value_counts(paths)
+    path = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0]
+    places = pc.indices_nonzero(pc.equal(paths, path)).to_pylist()
+    numbers = data.table.column("manifest").take(places[:2]).to_pylist()
+    first, second = (data.manifests[number] for number in numbers)
+    raise InvalidTableError(
+        f"Data file is live twice, in manifests {first} and {second}, so its rows are"
+        " undefined. Rewrite the manifests, or allow duplicates to read its rows twice",
+        cause="DuplicateDataFile",
+        file=path.as_py(),
+        rule="iceberg 2.13",
+    )
 
-    A record count of 0 decides nothing: counts are wrong in real tables, and opening an empty file costs little. This
-    overrules iceberg 2.21, which lets such files be skipped.
-    """
 
-    source: ScanSource
-    schema: Schema
-    condition: Filter | None
-    partitions: Partitions
-    _by_partition: dict[int, bool] = field(default_factory=dict)
-    _tests: dict[int | None, Callable[[DataFile], bool]] = field(default_factory=dict)
+def _live_among(paths: frozenset[str], data: DataFiles) -> frozenset[str]:
+    """Those of `paths` that live data files have."""
+    if not paths:
+        return frozenset()
+    known = pa.array(sorted(paths), pa.string())
+    return frozenset(known.filter(pc.is_in(known, value_set=data.table.column("path").combine_chunks())).to_pylist())
 
-    def reason(self, file: DataFile) -> Reason | None:
-        if self.condition is None:
-            return None
-        if not self._partition_may_match(file):
-            return "partition"
-        if None not in self._tests:
-            self._tests[None] = metrics_filter(self.condition.predicate, self.schema)
-        return None if self._tests[None](file) else "statistics"
 
-    def _partition_may_match(self, file: DataFile) -> bool:
-        spec = self.source.metadata.specs.get(file.spec_id)
-        if spec is None or self.condition is None or not spec.fields:
-            return True
-        index = self.partitions.index(file)
-        if index not in self._by_partition:
-            if spec.id not in self._tests:
-                test = partition_filter(self.condition.predicate, spec, self.schema)
-                self._tests[spec.id] = lambda f: test(f.partition)
-            self._by_partition[index] = self._tests[spec.id](file)
-        return self._by_partition[index]
+def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int32]:
+    """The number of each file's partition in the plan, in the order of the files."""
+    codes = files.table.column("tuple").to_numpy()
+    used, first = np.unique(codes, return_index=True)
+    specs = files.specs_of_tuples()
+    numbers = np.zeros(len(files.tuples), dtype=np.int32)
+    for code in used[np.argsort(first)].tolist():
+        numbers[code] = partitions.index_of(specs[code], files.tuples[code])
+    found: npt.NDArray[np.int32] = numbers[codes]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +166,23 @@ class _Scopes:
     partitions: Partitions
     _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
     _used: dict[int, int] = field(default_factory=dict)
-    _checks: list[int] = field(default_factory=lambda: [0])
 
-    def number(self, deletes: FileDeletes) -> int:
-        """The number of the scope of one data file."""
-        hits = self._hits(deletes)
-        scope = tuple(sorted(self._used.setdefault(place, len(self._used)) for place in hits))
-        return self._numbers.setdefault(scope, len(self._numbers))
+    def number(self, files: DataFiles, codes: npt.NDArray[np.int64], sets: Sequence[tuple[int, ...]]) -> pa.Array:
+        """The number of the set of equality deletes of each file.
+
+        codes, sets: the deletes in scope of each file, as `harness.iceberg.columns.applied.equality_deletes` says.
+        """
+        if not any(sets):
+            self._numbers.setdefault((), 0)
+            return pa.array(np.zeros(len(files), dtype=np.int32))
+        hits = [sets[code] for code in codes.tolist()]
+        for place, narrowed in self._narrowed(files, hits):
+            hits[place] = narrowed
+        known: dict[int, int] = {}  # by identity: files with the same deletes share one tuple, which may be long
+        for deletes in hits:
+            if id(deletes) not in known:
+                known[id(deletes)] = self._numbers.setdefault(self._renumbered(deletes), len(self._numbers))
+        return pa.array([known[id(deletes)] for deletes in hits], pa.int32())
 
     def all(self) -> tuple[tuple[int, ...], ...]:
         """Every scope, by number."""
@@ -184,17 +192,19 @@ class _Scopes:
         """Every delete in a scope, by the number that scopes call it."""
         return tuple(self._delete(place) for place in self._used)
 
-    def _hits(self, deletes: FileDeletes) -> tuple[int, ...]:
-        """The deletes in scope that may hit some row of the data file, by their key bounds (iceberg 4.9)."""
+    def _renumbered(self, hits: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(self._used.setdefault(place, len(self._used)) for place in hits))
+
+    def _narrowed(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The first files with the deletes that may hit some row of them, by their key bounds (iceberg 4.9)."""
         if self.source.options.prune is Prune.OFF:
-            return deletes.equality
-        self._checks[0] += len(deletes.equality)
-        if self._checks[0] > _BOUND_CHECKS:
-            return deletes.equality
-        entries = self.keys.deletes
-        return tuple(
-            place for place in deletes.equality if may_hit(entries[place], deletes.data, self.keys.top_level(place))
-        )
+            return
+        checks = np.cumsum([len(deletes) for deletes in hits])
+        places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]
+        keys = {delete: self.keys.top_level(delete) for delete in set().union(*(hits[i] for i in places))}
+        for place, entry in zip(places, files.entries(places), strict=True):
+            deletes = hits[place]
+            yield place, tuple(i for i in deletes if may_hit(self.keys.deletes[i], entry, keys[i]))
 
     def _delete(self, place: int) -> EqualityDelete:
         entry = self.keys.deletes[place]
@@ -211,29 +221,38 @@ class _Scopes:
         )
 
 
-def _table(kept: list[FileDeletes], scopes: list[int], source: ScanSource, partitions: Partitions) -> pa.Table:
-    entries = [deletes.data for deletes in kept]
-    files = [entry.file for entry in entries]
-    columns = {
-        "path": [f.path for f in files],
-        "physical": [source.path_map.physical(f.path) for f in files],
-        "format": [f.format for f in files],
-        "record_count": [f.record_count for f in files],
-        "size": [f.size for f in files],
-        "spec_id": [f.spec_id for f in files],
-        "partition": [partitions.index(f) for f in files],
-        "sequence_number": [entry.sequence_number for entry in entries],
-        "first_row_id": [f.first_row_id for f in files],
-        "delete_set": scopes,
-        "has_positions": [deletes.has_positions for deletes in kept],
+def _table(
+    kept: DataFiles,
+    partitions: npt.NDArray[np.int32],
+    delete_sets: pa.Array,
+    positions: Mapping[int, FileDeletes],
+    source: ScanSource,
+) -> pa.Table:
+    has_positions = np.zeros(len(kept), dtype=np.bool_)
+    has_positions[list(positions)] = True
+    columns = {name: kept.table.column(name) for name in FILES.names if name in kept.table.column_names}
+    columns |= {
+        "physical": physical_paths(source.path_map, kept.table.column("path")),
+        "partition": pa.array(partitions),
+        "delete_set": delete_sets,
+        "has_positions": pa.array(has_positions),
     }
-    return pa.table(columns, schema=FILES)
+    return pa.table([columns[name] for name in FILES.names], schema=FILES)
 
 
-def _position_deletes(kept: list[FileDeletes], source: ScanSource) -> tuple[PositionDelete, ...]:
+def _skipped(
+    data: DataFiles, places: npt.NDArray[np.int64], verdicts: npt.NDArray[np.int8], source: ScanSource
+) -> SkippedFiles:
+    files = data.table.select(["path", "record_count", "size"])
+    return SkippedFiles(
+        files.append_column("physical", physical_paths(source.path_map, files.column("path"))), places, verdicts
+    )
+
+
+def _position_deletes(positions: Mapping[int, FileDeletes], source: ScanSource) -> tuple[PositionDelete, ...]:
     """The sources of deleted positions with the data files that each may hit, in the order of those."""
     hits: dict[int, tuple[ManifestEntry, list[int]]] = {}
-    for ordinal, deletes in enumerate(kept):
+    for ordinal, deletes in positions.items():
         applied = [deletes.vector] if deletes.vector is not None else deletes.position_files
         for entry in applied:
             hits.setdefault(id(entry), (entry, []))[1].append(ordinal)

@@ -79,9 +79,11 @@ class ManifestEntry:
     manifest: str
 
 
+FILE_FORMATS = frozenset({"parquet", "avro", "orc", "puffin"})
+"""Formats of files that manifests list, lower-case; puffin for deletion vectors only (iceberg 2.20)."""
+
 _CONTENTS: dict[int | None, Content] = {None: Content.DATA, **{int(content): content for content in Content}}
 _STATUSES = {int(status): status for status in Status}
-_FORMATS = frozenset({"parquet", "avro", "orc", "puffin"})
 _NO_STATISTICS: list[Any] = [None] * 6
 
 
@@ -184,7 +186,7 @@ class EntryReader:
     def _check_format(self, content: Content, format_: str | None, path: str) -> None:
         if format_ is None:
             raise corrupt(self._path, "file_format", f"{path} has no file format", "2.7")
-        if format_ not in _FORMATS or (format_ == "puffin" and content is not Content.POSITION_DELETES):
+        if format_ not in FILE_FORMATS or (format_ == "puffin" and content is not Content.POSITION_DELETES):
             raise UnsupportedError(
                 f"Cannot read {path}: format {format_!r} is not supported for {content.name.lower().replace('_', ' ')}",
                 cause="UnsupportedFormat",

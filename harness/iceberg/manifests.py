@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from harness.errors import InvalidTableError
@@ -24,8 +24,10 @@ __all__ = [
     "FieldSummary",
     "ManifestEntry",
     "ManifestFile",
+    "ManifestReader",
     "Statistics",
     "Status",
+    "open_manifest",
     "parse_manifest",
     "parse_manifest_list",
     "partition_types",
@@ -59,13 +61,54 @@ def parse_manifest(
 
     Source: iceberg 2.4-2.22.
     """
+    yield from open_manifest(data, manifest, specs=specs, schemas=schemas).entries(statistics, live_only=live_only)
+
+
+def open_manifest(
+    data: bytes, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec], schemas: Sequence[Schema]
+) -> ManifestReader:
+    """The manifest in `data`, with its header read; arguments and errors as `parse_manifest`."""
     container = _open(data, manifest)
     if container.text("content") == "deletes" and not manifest.is_deletes:
         raise corrupt(manifest.path, "content", "it holds deletes, but the list calls it a data manifest", "2.4")
     spec = _spec(container, manifest, specs)
-    wanted = _wanted(_partition_converter(container, spec, schemas), statistics)
-    reader = EntryReader(manifest, spec, is_v1=container.text("format-version") == "1", live_only=live_only)
-    yield from filter(None, map(reader.entry, container.records(wanted)))
+    return ManifestReader(manifest, container, spec, _partition_converter(container, spec, schemas))
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestReader:
+    """A manifest whose header is read. spec: of its partition tuples."""
+
+    manifest: ManifestFile
+    container: Container
+    spec: PartitionSpec
+    _convert: Callable[[list[Any]], Mapping[int, Any]]
+
+    @property
+    def is_v1(self) -> bool:
+        """Whether the manifest's own header says format version 1."""
+        return self.container.text("format-version") == "1"
+
+    def entries(self, statistics: Statistics = None, *, live_only: bool = True) -> Iterator[ManifestEntry]:
+        """The entries one by one, as `parse_manifest`."""
+        reader = EntryReader(self.manifest, self.spec, is_v1=self.is_v1, live_only=live_only)
+        yield from filter(None, map(reader.entry, self.container.records(_wanted(self._convert, statistics))))
+
+    def partition_decoder(self) -> Callable[[bytes], Mapping[int, Any]]:
+        """A function from the bytes of a partition tuple to `DataFile.partition`; raises ValueError and such."""
+        decode = self.container.decoder(_DATA_FILE, _PARTITION)
+
+        def partition(encoded: bytes) -> Mapping[int, Any]:
+            value, end = decode(encoded, 0)
+            if end != len(encoded):
+                raise ValueError("a partition tuple has a rest")
+            return self._convert(value)
+
+        return partition
+
+    def no_partition(self) -> Mapping[int, Any]:
+        """The tuple of a file that has none."""
+        return {f.field_id: None for f in self.spec.fields}
 
 
 def spec_of(data: bytes, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec]) -> PartitionSpec:

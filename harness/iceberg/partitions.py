@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from harness.errors import UnsupportedError
 from harness.iceberg.manifests import DataFile, partition_types
@@ -29,16 +30,24 @@ class Partitions:
 
     def key(self, file: DataFile) -> Hashable:
         """Equal for files of one partition: same spec, equal tuple (iceberg 2.18, 4.1)."""
-        types = self._types_of(file.spec_id)
-        return partition_key(file.spec_id, file.partition, types) if types else file.spec_id
+        return self.key_of(file.spec_id, file.partition)
+
+    def key_of(self, spec_id: int, values: Mapping[int, Any]) -> Hashable:
+        """As `key`, for a tuple of a spec."""
+        types = self._types_of(spec_id)
+        return partition_key(spec_id, values, types) if types else spec_id
 
     def index(self, file: DataFile) -> int:
         """The number of a file's partition."""
-        key = self.key(file)
+        return self.index_of(file.spec_id, file.partition)
+
+    def index_of(self, spec_id: int, values: Mapping[int, Any]) -> int:
+        """As `index`, for a tuple of a spec."""
+        key = self.key_of(spec_id, values)
         found = self._indexes.get(key)
         if found is None:
             found = self._indexes[key] = len(self._tuples)
-            self._tuples.append(self._partition(file))
+            self._tuples.append(self._partition(spec_id, values))
         return found
 
     def all(self) -> tuple[Partition, ...]:
@@ -51,15 +60,15 @@ class Partitions:
             self._types[spec_id] = partition_types(PartitionSpec(spec_id, fields), self.schemas)
         return self._types[spec_id]
 
-    def _partition(self, file: DataFile) -> Partition:
-        spec = self.specs.get(file.spec_id)
+    def _partition(self, spec_id: int, values: Mapping[int, Any]) -> Partition:
+        spec = self.specs.get(spec_id)
         constants = {
-            part.source_id: file.partition.get(part.field_id)
+            part.source_id: values.get(part.field_id)
             for part in (spec.fields if spec is not None else ())
             if isinstance(part.transform, Identity) and part.source_id is not None
         }
         names = {part.field_id: part.name for part in (spec.fields if spec is not None else ())}
-        return Partition(spec_id=file.spec_id, values=dict(file.partition), constants=constants, names=names)
+        return Partition(spec_id=spec_id, values=dict(values), constants=constants, names=names)
 
 
 def all_partition_fields(metadata: TableMetadata, schemas: tuple[Schema, ...]) -> tuple[Field, ...]:

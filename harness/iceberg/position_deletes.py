@@ -16,7 +16,7 @@ Spec: Iceberg, "Position Delete Files" and "Deletion Vectors".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,11 +40,30 @@ POSITION_ID = 2147483545
 
 PositionsByPath: TypeAlias = Mapping[str, BitMap64]
 
+
+class PathSet(Protocol):
+    """Paths of data files."""
+
+    def __contains__(self, path: object) -> bool: ...
+
+
 _ENCRYPTED_PARQUET = b"PARE"
 
 
+class Targets(Protocol):
+    """The data files that delete files may name: by recorded path, and by ordinal those with deleted positions."""
+
+    @property
+    def with_positions(self) -> Mapping[int, FileDeletes]:
+        """Deletes by ordinal, of every file that may have deleted positions."""
+
+    def __contains__(self, path: object) -> bool: ...
+
+    def __getitem__(self, path: str) -> FileDeletes: ...
+
+
 def make_loader(
-    targets: Mapping[int, FileDeletes],
+    targets: Targets,
     *,
     storage: Storage,
     path_map: PathMap,
@@ -53,12 +72,11 @@ def make_loader(
     """A `PositionLoader`: from ordinals of data files to their deleted positions, reading delete files when called.
 
     Args:
-        targets: deletes by ordinal, of every planned file that has some; rows of delete files on other paths are
-            ignored.
+        targets: the planned files; rows of delete files on other paths are ignored.
         storage, path_map: where recorded paths are.
         table: the table's location, for messages.
 
-    The loader returns no entry for a file without deleted positions, and ignores ordinals that are not in `targets`. It
+    The loader returns no entry for a file without deleted positions, and ignores other ordinals. It
     reads each delete file once in its life, so calls after the first are cheap. Not thread-safe.
 
     The loader raises:
@@ -70,9 +88,7 @@ def make_loader(
     return _Loader(targets, storage, path_map, table).load
 
 
-def read_positions(
-    storage: Storage, physical: str, file: DataFile, *, wanted: Mapping[str, object] | frozenset[str]
-) -> PositionsByPath:
+def read_positions(storage: Storage, physical: str, file: DataFile, *, wanted: PathSet) -> PositionsByPath:
     """The positions in one position delete file, by recorded path of the data file, for the paths in `wanted` only.
 
     Raises:
@@ -91,11 +107,8 @@ def read_positions(
 class _Loader:
     """Deletes of the planned files, and what has been read of them so far."""
 
-    def __init__(
-        self, targets: Mapping[int, FileDeletes], storage: Storage, path_map: PathMap, table: str | None
-    ) -> None:
+    def __init__(self, targets: Targets, storage: Storage, path_map: PathMap, table: str | None) -> None:
         self._targets = targets
-        self._by_path: dict[str, FileDeletes] = {deletes.data.file.path: deletes for deletes in targets.values()}
         self._storage = storage
         self._path_map = path_map
         self._table = table
@@ -106,7 +119,8 @@ class _Loader:
 
     def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
         try:
-            found = {i: self._positions(self._targets[i]) for i in ordinals if i in self._targets}
+            deletes = self._targets.with_positions
+            found = {i: self._positions(deletes[i]) for i in ordinals if i in deletes}
         except HarnessError as error:
             error.within(table=self._table)
             raise
@@ -139,16 +153,16 @@ class _Loader:
         path = entry.file.path
         if path not in self._files:
             physical = self._path_map.physical(path)
-            positions = read_positions(self._storage, physical, entry.file, wanted=self._by_path)
+            positions = read_positions(self._storage, physical, entry.file, wanted=self._targets)
             for named in positions:
                 if path not in self._in_scope(named):
-                    _check_out_of_scope(entry, self._by_path[named])
+                    _check_out_of_scope(entry, self._targets[named])
             self._files[path] = positions
         return self._files[path]
 
     def _in_scope(self, data_path: str) -> frozenset[str]:
         if data_path not in self._scopes:
-            files = self._by_path[data_path].position_files
+            files = self._targets[data_path].position_files
             self._scopes[data_path] = frozenset(entry.file.path for entry in files)
         return self._scopes[data_path]
 
@@ -237,9 +251,7 @@ def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple
     return found[0], found[1]
 
 
-def _by_path(
-    paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: Mapping[str, object] | frozenset[str], file: str
-) -> PositionsByPath:
+def _by_path(paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: PathSet, file: str) -> PositionsByPath:
     _check_no_nulls(paths, "file_path", file)
     _check_no_nulls(positions, "pos", file)
     codes, names = _dictionary(paths, file)

@@ -7,7 +7,6 @@ part of the filter: engines apply it in full to what is left (iceberg 3.18).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
 from typing import Any, assert_never
 
 from harness.filters.predicate import (
@@ -27,7 +26,6 @@ from harness.filters.predicate import (
     fields_of,
     may_match,
 )
-from harness.iceberg.manifest_entries import DataFile
 from harness.iceberg.manifest_list import FieldSummary, ManifestFile
 from harness.iceberg.partition_predicates import project
 from harness.iceberg.specs import PartitionField, PartitionSpec
@@ -47,24 +45,6 @@ def partition_filter(predicate: Predicate, spec: PartitionSpec, schema: Schema) 
         known = evaluate(projected, lambda field: None) is True
         return lambda values: known
     return lambda values: evaluate(projected, lambda field: values.get(field.id)) is True
-
-
-def metrics_filter(predicate: Predicate, schema: Schema) -> Callable[[DataFile], bool]:
-    """A test of data files by their statistics. Source: iceberg 3.19-3.25.
-
-    Manifests must have been parsed with the statistics of `fields_of(predicate)`; what is missing is unknown.
-    """
-    prunable = _decidable(predicate, schema)
-    if not fields_of(prunable):
-        known = may_match(prunable, lambda field: None)
-        return lambda file: known
-    nested = frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
-
-    def may_hold(file: DataFile) -> bool:
-        # Writers that could not count rows could not count values either (iceberg 2.21).
-        return file.record_count is None or may_match(prunable, lambda field: _column_stats(file, field, nested))
-
-    return may_hold
 
 
 def manifest_filter(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Callable[[ManifestFile], bool]:
@@ -151,8 +131,11 @@ def _columns(fields: tuple[Field, ...]) -> list[Field]:
     return found
 
 
-def _decidable(predicate: Predicate, schema: Schema) -> Predicate:
-    """`predicate` without what column statistics cannot decide: parts on columns that are always null, too (5.14)."""
+def decidable(predicate: Predicate, schema: Schema) -> Predicate:
+    """`predicate` without what column statistics cannot decide: parts on columns that are always null, too (5.14).
+
+    Source: iceberg 3.19-3.25.
+    """
     opaque = (StructType, UnknownType)
     columns = frozenset(f.id for f in _columns(schema.fields) if not isinstance(f.type, opaque))
 
@@ -170,31 +153,9 @@ def _decidable(predicate: Predicate, schema: Schema) -> Predicate:
     return lower(predicate)
 
 
-def _column_stats(file: DataFile, field: Field, nested: AbstractSet[int]) -> ColumnStats | None:
-    """What the manifest knows of a column; None if it is in none of the maps, and so perhaps not in the file.
-
-    nested: ids of fields within structs. ORC does not count their values where the struct itself is null.
-    """
-    id_ = field.id
-    values = _of(file.value_counts, id_)
-    nulls = _of(file.null_value_counts, id_)
-    nans = _of(file.nan_value_counts, id_)
-    lower = _of(file.lower_bounds, id_)
-    upper = _of(file.upper_bounds, id_)
-    if values is None and nulls is None and nans is None and lower is None and upper is None:
-        return None
-    is_partial = id_ in nested and values != file.record_count
-    return ColumnStats(
-        lower=None if lower is None else decode_bound(field.type, lower),
-        upper=None if upper is None else decode_bound(field.type, upper),
-        null_count=None if is_partial else nulls,
-        nan_count=nans,
-        value_count=values,
-    )
-
-
-def _of(counts: Mapping[int, Any] | None, id_: int) -> Any:
-    return None if counts is None else counts.get(id_)
+def nested_columns(schema: Schema) -> frozenset[int]:
+    """Ids of fields within structs, whose values ORC does not count where the struct itself is null."""
+    return frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
 
 
 def _summary_stats(summary: FieldSummary, field: Field) -> ColumnStats:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import os
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from harness.iceberg.metadata import TableMetadata
-from harness.storage.stores import Storage, is_local, join, local_path
+from harness.storage.stores import PathMap, Storage, absolute, is_local, join, local_path
 
 METADATA_PATH_PROPERTY = "write.metadata.path"
 
@@ -71,3 +74,27 @@ def _opened_directory(path: str) -> str:
 def _directory(path: str) -> str:
     plain = local_path(path)
     return plain.rsplit("/", 1)[0] if "/" in plain else "."
+
+
+def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedArray:
+    """`PathMap.physical` of many paths at once."""
+    plain = pc.or_(pc.starts_with(recorded, "/"), pc.match_substring_regex(recorded, _URI))
+    plain = pc.and_not(plain, pc.match_substring_regex(recorded, "^[fF][iI][lL][eE]:"))
+    if pc.all(plain).as_py() is False or any(not new.rstrip("/") for _, new in path_map.prefixes):
+        return pa.chunked_array([pa.array([path_map.physical(p) for p in recorded.to_pylist()], pa.string())])
+    found, open_ = recorded, None
+    for old, new in path_map.prefixes:
+        prefix = local_path(old).rstrip("/")
+        if not prefix:
+            continue
+        hit = pc.or_(pc.equal(recorded, prefix), pc.starts_with(recorded, prefix + "/"))
+        hit = hit if open_ is None else pc.and_(hit, open_)
+        open_ = pc.invert(hit) if open_ is None else pc.and_not(open_, hit)
+        if pc.any(hit).as_py():
+            head = absolute(new.rstrip("/"), path_map.base)
+            moved = pc.binary_join_element_wise(head, pc.utf8_slice_codeunits(recorded, len(prefix)), "")
+            found = pc.if_else(hit, moved, found)
+    return found
+
+
+_URI = "^[A-Za-z][A-Za-z0-9+.-]*://"

@@ -9,10 +9,12 @@ from harness.errors import HarnessError
 from harness.filters.column_binding import bind_columns
 from harness.filters.parsed import filter_for
 from harness.filters.predicate import Filter, fields_of
+from harness.iceberg.columns.data_files import DataFiles
+from harness.iceberg.columns.reading import read_data_files
 from harness.iceberg.equality_keys import read_schema_first
 from harness.iceberg.file_list import list_files
 from harness.iceberg.manifest_list import ManifestFile, parse_manifest_list
-from harness.iceberg.manifests import ALL, ManifestEntry, Statistics, parse_manifest, spec_of
+from harness.iceberg.manifests import ALL, ManifestEntry, parse_manifest, spec_of
 from harness.iceberg.metadata import PartitionSpec, Snapshot
 from harness.iceberg.name_mapping import table_name_mapping
 from harness.iceberg.partitions import all_partition_fields
@@ -94,7 +96,7 @@ class _Scan:
         statistics = keys | (fields_of(condition.predicate) if condition is not None else frozenset())
         opened = self._open(data, condition, statistics)
         files = list_files(
-            opened.entries,
+            opened.files,
             deletes,
             source=self.source,
             schema=self.schema,
@@ -126,19 +128,19 @@ class _Scan:
 
     def _delete_entries(self, manifests: Iterable[ManifestFile]) -> tuple[ManifestEntry, ...]:
         """Every live delete file of the snapshot, with all its statistics."""
-        return tuple(entry for m in manifests for entry in self._entries(m, statistics=ALL))
+        return tuple(entry for m in manifests for entry in self._entries(m))
 
-    def _entries(self, manifest: ManifestFile, *, statistics: Statistics) -> Iterator[ManifestEntry]:
+    def _entries(self, manifest: ManifestFile) -> Iterator[ManifestEntry]:
         data = self.source.read(manifest.path, "manifest")
         return parse_manifest(
             data,
             manifest,
             specs=self.source.metadata.specs,
             schemas=read_schema_first(self.source.metadata.schemas, self.schema),
-            statistics=statistics,
+            statistics=ALL,
         )
 
-    def _open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: Statistics) -> _Opened:
+    def _open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
         """The live data files, without manifests whose partition summaries exclude the filter, if that is wanted.
 
         No manifest is left out because its counts say that all of its files are gone: a wrong count would drop rows, or
@@ -148,31 +150,37 @@ class _Scan:
         outside makes all manifests be read after all (iceberg 3.9).
         """
         if condition is None or self.source.options.prune is not Prune.ALL:
-            entries = (entry for m in manifests for entry in self._entries(m, statistics=statistics))
-            return _Opened(entries, len(manifests))
+            return _Opened(self._data_files(manifests, statistics), len(manifests))
         chosen = [m for m in manifests if self._summary_may_match(m, condition)]
-        found: list[ManifestEntry] = []
-        for manifest in chosen:
-            entries_of = list(self._entries(manifest, statistics=statistics))
-            if not self._within_summary(manifest, entries_of):
-                everything = (entry for m in manifests for entry in self._entries(m, statistics=statistics))
-                warning = (
-                    f"Partition summaries of manifest {manifest.path} are wrong: no manifest is skipped [iceberg 3.9]"
-                )
-                return _Opened(everything, len(manifests), (warning,))
-            found += entries_of
-        return _Opened(found, len(chosen))
+        files = self._data_files(chosen, statistics)
+        wrong = self._contradicted(chosen, files)
+        if wrong is None:
+            return _Opened(files, len(chosen))
+        warning = f"Partition summaries of manifest {wrong.path} are wrong: no manifest is skipped [iceberg 3.9]"
+        return _Opened(self._data_files(manifests, statistics), len(manifests), (warning,))
+
+    def _data_files(self, manifests: list[ManifestFile], statistics: frozenset[int]) -> DataFiles:
+        return read_data_files(
+            manifests,
+            read=lambda manifest: self.source.read(manifest.path, "manifest"),
+            specs=self.source.metadata.specs,
+            schemas=read_schema_first(self.source.metadata.schemas, self.schema),
+            statistics=statistics,
+        )
 
     def _summary_may_match(self, manifest: ManifestFile, condition: Filter) -> bool:
         spec = self._spec(manifest)
         return spec is None or manifest_filter(condition.predicate, spec, self.schema)(manifest)
 
-    def _within_summary(self, manifest: ManifestFile, entries: Iterable[ManifestEntry]) -> bool:
-        spec = self._spec(manifest)
-        if spec is None:
-            return True
-        tuples = {id(entry.file.partition): entry.file.partition for entry in entries}
-        return all(map(summary_check(manifest, spec, self.schema), tuples.values()))
+    def _contradicted(self, manifests: list[ManifestFile], files: DataFiles) -> ManifestFile | None:
+        """The first manifest with a partition tuple outside of its summaries."""
+        pairs = zip(*(files.table.column(name).to_numpy().tolist() for name in ("manifest", "tuple")), strict=True)
+        for number, tuple_ in dict.fromkeys(pairs):
+            manifest: ManifestFile = manifests[number]
+            spec = self._spec(manifest)
+            if spec is not None and not summary_check(manifest, spec, self.schema)(files.tuples[tuple_]):
+                return manifest
+        return None
 
     def _spec(self, manifest: ManifestFile) -> PartitionSpec | None:
         return None if manifest.spec_id is None else self.source.metadata.specs.get(manifest.spec_id)
@@ -192,8 +200,8 @@ class _Scan:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """The live entries of the data manifests that were not skipped, and how many manifests these are."""
+    """The live files of the data manifests that were not skipped, and how many manifests these are."""
 
-    entries: Iterable[ManifestEntry]
+    files: DataFiles
     manifests: int
     warnings: tuple[str, ...] = ()

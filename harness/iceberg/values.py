@@ -25,7 +25,7 @@ from harness.model.schema import (
     UuidType,
 )
 
-_PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000, "ms": 1_000, "us": 1_000_000, "ns": 10**9}
 
 
@@ -73,7 +73,7 @@ def _timestamp_bound(unit: str, data: bytes) -> int | None:
             return _integer(data)
         case 4:
             # Written while the column was a date (iceberg 3.23).
-            return _integer(data) * _PER_DAY[unit]
+            return _integer(data) * PER_DAY[unit]
         case _:
             return None
 
@@ -147,7 +147,7 @@ def _time_converter(unit: str, kind: str) -> Callable[[Any], Any]:
 def _timestamp_converter(unit: str, kind: str) -> Callable[[Any], Any]:
     if kind in ("int", "date"):
         # Days, written while the column was a date, as in bounds (iceberg 3.23).
-        return lambda value: _checked(value, int) * _PER_DAY[unit]
+        return lambda value: _checked(value, int) * PER_DAY[unit]
     return _time_converter(unit, kind)
 
 

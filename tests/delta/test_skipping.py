@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from harness.delta.actions import FILES_STATE
 from harness.delta.matching import Matching
 from harness.delta.partition_tuples import partition_tuples
-from harness.delta.skipping import BY_PARTITION, BY_STATISTICS, KEPT, bind, skip_files
+from harness.delta.skipping import bind, skip_files
 from harness.delta.statistics import Bounds, FileStats, leaves, read_statistics, record_counts
 from harness.errors import InvalidTableError
 from harness.filters.parse import parse_filter
@@ -34,6 +34,7 @@ from harness.model.schema import (
     StructType,
     TimestampType,
 )
+from harness.plan.skipped_files import BY_PARTITION, BY_STATISTICS, KEPT
 
 LONG = IntegerType(64)
 SCHEMA = Schema(

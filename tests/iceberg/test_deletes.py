@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
-from harness.iceberg.deletes import DeleteIndex, live_paths
+from harness.iceberg.deletes import DeleteIndex
 from harness.iceberg.equality_bounds import may_hit
 from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.iceberg.specs import PartitionField, PartitionSpec
@@ -320,18 +320,6 @@ def test_many_overlapping_ranges_find_only_those_that_cover():
     expected = {f"{low}-{high}" for low, high in ranges if low <= "04" <= high}
     assert {e.file.path for e in found.suspects} == expected
     assert len(found.suspects) == len(expected) == 20
-
-
-def test_live_paths_refuses_a_file_that_is_live_twice():
-    twice = [data(1, manifest="m1.avro"), data(2, path=OTHER), data(3, manifest="m2.avro")]
-    with pytest.raises(InvalidTableError) as caught:
-        live_paths(twice)
-    assert str(caught.value) == (
-        "Data file is live twice, in manifests m1.avro and m2.avro, so its rows are undefined. Rewrite the manifests,"
-        " or allow duplicates to read its rows twice [DuplicateDataFile; file s3://t/data/a.parquet, rule iceberg 2.13]"
-    )
-    assert live_paths(twice, duplicates="allow") == {DATA, OTHER}
-    assert live_paths([data(1), data(1, status=Status.DELETED)]) == {DATA}
 
 
 def long(value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from dataclasses import replace
 
 import fastavro
 import pyarrow as pa
@@ -21,6 +22,8 @@ from harness.errors import (
     MissingFileError,
     UnsupportedError,
 )
+from harness.iceberg.columns.applied import PlannedFiles
+from harness.iceberg.columns.data_files import from_entries
 from harness.iceberg.deletes import FileDeletes
 from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.iceberg.position_deletes import make_loader
@@ -89,8 +92,13 @@ def load(tmp_path, files, targets, ordinals=None):
     """Positions by ordinal, as lists. files: content by name under s3://t, which is mapped to `tmp_path`."""
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    loader = make_loader(targets, storage=Storage(), path_map=PathMap(((MAP, str(tmp_path)),)), table="s3://t")
+    planned = PlannedFiles(files_of([deletes.data for deletes in targets.values()]), targets)
+    loader = make_loader(planned, storage=Storage(), path_map=PathMap(((MAP, str(tmp_path)),)), table="s3://t")
     return {i: list(found) for i, found in loader(list(targets) if ordinals is None else ordinals).items()}
+
+
+def files_of(entries):
+    return replace(from_entries(entries, (), manifest=0), manifests=("m.avro",))
 
 
 def hit(path, *files, **more):
@@ -156,8 +164,8 @@ def test_positions_of_several_files_are_united(tmp_path):
         "f": parquet(rows(*((p, n) for p in (B, A) for n in range(0, 20, 3)))),
     }
     expected = sorted({*range(0, 20, 2), *range(0, 20, 3)})
-    targets = {4: hit(A, evens, threes), 9: hit(B, threes, evens), 11: hit(C, evens, threes)}
-    assert load(tmp_path, files, targets) == {4: expected, 9: expected}
+    targets = {0: hit(A, evens, threes), 1: hit(B, threes, evens), 2: hit(C, evens, threes)}
+    assert load(tmp_path, files, targets) == {0: expected, 1: expected}
 
 
 def test_paths_are_compared_as_recorded(tmp_path):
@@ -183,7 +191,8 @@ def test_delete_files_are_read_once_and_only_when_needed(tmp_path):
     (tmp_path / "d").write_bytes(parquet(rows((A, 1), (B, 2))))
     file = deletes()
     targets = {0: hit(A, file), 1: hit(B, file), 2: hit(C, deletes("s3://t/missing"))}
-    loader = make_loader(targets, storage=Storage(), path_map=PathMap(((MAP, str(tmp_path)),)))
+    planned = PlannedFiles(files_of([deletes.data for deletes in targets.values()]), targets)
+    loader = make_loader(planned, storage=Storage(), path_map=PathMap(((MAP, str(tmp_path)),)))
     assert list(loader([0])[0]) == [1]
     (tmp_path / "d").unlink()
     assert {i: list(found) for i, found in loader([0, 1]).items()} == {0: [1], 1: [2]}

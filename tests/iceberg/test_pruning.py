@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,10 +22,13 @@ from harness.filters.predicate import (
     StartsWith,
     Undecided,
     evaluate,
+    fields_of,
 )
-from harness.iceberg.manifest_entries import Content, DataFile
+from harness.iceberg.columns.data_files import from_entries
+from harness.iceberg.columns.matching import Matching
+from harness.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
 from harness.iceberg.manifest_list import FieldSummary, ManifestFile
-from harness.iceberg.pruning import manifest_filter, metrics_filter, partition_filter, summary_check
+from harness.iceberg.pruning import decidable, manifest_filter, nested_columns, partition_filter, summary_check
 from harness.iceberg.specs import PartitionField, PartitionSpec
 from harness.iceberg.transforms import Bucket, Day, Identity, Truncate, UnknownTransform, Void, apply, parse_transform
 from harness.model.schema import (
@@ -173,8 +177,8 @@ def _double(value):
         (Constant(False), _file(), False),
     ],
 )
-def test_metrics_filter(predicate, file, kept):
-    assert metrics_filter(predicate, SCHEMA)(file) is kept
+def test_statistics(predicate, file, kept):
+    assert may_hold(predicate, file) is kept
 
 
 def _manifest(*summaries, **counts):
@@ -237,6 +241,12 @@ TRANSFORMS = st.sampled_from(["identity", "bucket[4]", "truncate[3]", "void", "o
 VALUES = st.one_of(st.none(), st.integers(-9, 9))
 
 
+def may_hold(predicate, file):
+    entry = ManifestEntry(Status.ADDED, None, 1, None, file, "m.avro")
+    files = from_entries([entry], tuple(sorted(fields_of(predicate))), manifest=0)
+    return bool(Matching(files, nested_columns(SCHEMA)).may_hold(decidable(predicate, SCHEMA), np.arange(1))[0])
+
+
 def _leaf(field, values):
     return st.one_of(
         st.builds(Comparison, st.just(field), st.sampled_from(Op), values),
@@ -270,7 +280,7 @@ def test_partition_filter_never_loses_a_row(predicate, row, fields):
 
 
 @given(PREDICATES, st.lists(ROWS, min_size=1, max_size=4))
-def test_metrics_filter_never_loses_a_row(predicate, rows):
+def test_statistics_never_lose_a_row(predicate, rows):
     ids = [row[ID.id] for row in rows if row[ID.id] is not None]
     names = [row[NAME.id].encode() for row in rows if row[NAME.id] is not None]
     file = _file(
@@ -281,4 +291,4 @@ def test_metrics_filter_never_loses_a_row(predicate, rows):
         upper_bounds=({ID.id: _long(max(ids))} if ids else {}) | ({NAME.id: max(names)} if names else {}),
     )
     if any(evaluate(predicate, lambda field, row=row: row[field.id]) is True for row in rows):
-        assert metrics_filter(predicate, SCHEMA)(file)
+        assert may_hold(predicate, file)

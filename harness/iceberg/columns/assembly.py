@@ -1,0 +1,195 @@
+"""From noted places to the columns of live data files: inheritance, partition tuples and checks (iceberg 2.6-2.21)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.iceberg.columns.data_files import BOUNDS, COUNTS, DataFiles, schema_of, statistic, with_tuples
+from harness.iceberg.columns.values import Mask, bounds, byte_strings, counts, numbers
+from harness.iceberg.columns.varints import Places, Unsure
+from harness.iceberg.columns.walk import Walk
+from harness.iceberg.manifest_entries import FILE_FORMATS, Content, Status
+from harness.iceberg.manifests import ManifestReader
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One manifest of a walk. number: its place in the list. size: its entries."""
+
+    number: int
+    reader: ManifestReader
+    size: int
+
+
+def assembled(found: Walk, parts: Sequence[Part], fields: tuple[int, ...]) -> dict[int, DataFiles]:
+    """The live data files of each manifest, by its number.
+
+    Raises:
+        Unsure: an entry that is damaged, encrypted or not allowed.
+    """
+    owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
+    status, stated = numbers(found, "status")
+    if not stated.all() or not np.isin(status, _STATUSES).all():
+        raise Unsure
+    live = np.flatnonzero(status != Status.DELETED)
+    owner, status = owner[live], status[live]
+    _check(found, live)
+    counts_, counted = _taken(numbers(found, "record_count"), live)
+    counted &= counts_ >= 0
+    sizes, sized = _taken(numbers(found, "file_size_in_bytes"), live)
+    codes, tuples = _partitions(found, live, owner, parts)
+    columns: dict[str, Any] = {
+        "manifest": _of_parts([part.number for part in parts], owner).astype(np.int32),
+        "status": status.astype(np.int8),
+        "sequence_number": _sequence_numbers(found, live, owner, status, parts),
+        "path": _texts(found, "file_path", live),
+        "format": _formats(found, live),
+        "spec_id": _of_parts([part.reader.spec.id for part in parts], owner).astype(np.int32),
+        "tuple": codes,
+        "record_count": pa.array(counts_, mask=~counted),
+        "size": pa.array(sizes, mask=~sized),
+        "first_row_id": _row_ids(found, live, owner, (counts_, counted), parts),
+        **_statistics(found, live, fields),
+    }
+    table = pa.table(columns, schema=schema_of(fields))
+    starts = np.searchsorted(owner, np.arange(len(parts) + 1))
+    return {
+        part.number: _part(table.slice(int(starts[i]), int(starts[i + 1] - starts[i])), tuples, fields)
+        for i, part in enumerate(parts)
+    }
+
+
+_STATUSES = tuple(int(status) for status in Status)
+
+
+def _part(table: pa.Table, tuples: Sequence[Mapping[int, Any]], fields: tuple[int, ...]) -> DataFiles:
+    """The files of one manifest with its own tuples."""
+    codes = table.column("tuple").to_numpy()
+    used, renumbered = np.unique(codes, return_inverse=True)
+    numbered = with_tuples(table, pa.array(renumbered.astype(np.int32)))
+    return DataFiles(numbered, (), [tuples[i] for i in used.tolist()], fields)
+
+
+def _taken(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
+    return values[0][places], values[1][places]
+
+
+def _of_parts(values: Sequence[int], owner: Places) -> Places:
+    """A value of each entry's manifest."""
+    found: Places = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
+    return found
+
+
+def _check(found: Walk, live: Places) -> None:
+    """Only data files (iceberg 2.20), and none that is encrypted (iceberg 2.19)."""
+    content, stated = _taken(numbers(found, "content"), live)
+    if (content[stated] != Content.DATA).any():
+        raise Unsure
+    starts, ends = found.starts.get("key_metadata"), found.ends.get("key_metadata")
+    if starts is not None and ends is not None and (ends[live] > starts[live]).any():
+        raise Unsure
+
+
+def _texts(found: Walk, slot: str, live: Places) -> pa.Array:
+    array = byte_strings(found, slot).take(pa.array(live))
+    if array.null_count:
+        raise Unsure
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise Unsure from error
+
+
+def _formats(found: Walk, live: Places) -> pa.Array:
+    encoded = _texts(found, "file_format", live).dictionary_encode()
+    lower = [text.lower() for text in encoded.dictionary.to_pylist()]
+    if not FILE_FORMATS.issuperset(lower) or "puffin" in lower:
+        raise Unsure
+    return pa.array(lower, pa.string()).take(encoded.indices)
+
+
+def _sequence_numbers(found: Walk, live: Places, owner: Places, status: Places, parts: Sequence[Part]) -> Places:
+    """Data sequence numbers, inherited where an entry has none (iceberg 2.9)."""
+    values, stated = _taken(numbers(found, "sequence_number"), live)
+    if stated.all():
+        return values
+    of_manifest = _of_parts([part.reader.manifest.sequence_number for part in parts], owner)
+    is_v1 = _of_parts([part.reader.is_v1 for part in parts], owner) == 1
+    inherits = (of_manifest == 0) | (status == Status.ADDED)
+    if not (stated | inherits | is_v1).all():
+        raise Unsure
+    return np.where(stated, values, np.where(inherits, of_manifest, 0))
+
+
+def _row_ids(
+    found: Walk, live: Places, owner: Places, record_counts: tuple[Places, Mask], parts: Sequence[Part]
+) -> pa.Array:
+    """Ids of first rows, where the manifest assigns them: files without one follow each other (iceberg 2.11)."""
+    starts = [part.reader.manifest.first_row_id for part in parts]
+    if all(start is None for start in starts):
+        return pa.nulls(len(live), pa.int64())
+    values, stated = _taken(numbers(found, "first_row_id"), live)
+    assigns = np.array([start is not None for start in starts], dtype=np.bool_)[owner]
+    assigned = assigns & ~stated
+    rows, counted = record_counts
+    if not counted[assigned].all() or float(rows[assigned].sum(dtype=np.float64)) >= 2.0**62:
+        raise Unsure
+    if any(start is not None and not 0 <= start < 1 << 62 for start in starts):
+        raise Unsure
+    before = np.cumsum(np.where(assigned, rows, 0)) - np.where(assigned, rows, 0)
+    # Each manifest begins anew.
+    first = np.searchsorted(owner, np.arange(len(parts)))
+    base = np.array([before[i] if i < len(before) else 0 for i in first.tolist()], dtype=np.int64)
+    begin = _of_parts([start or 0 for start in starts], owner)
+    return pa.array(np.where(stated, values, begin + before - base[owner]), mask=~assigns)
+
+
+def _partitions(
+    found: Walk, live: Places, owner: Places, parts: Sequence[Part]
+) -> tuple[npt.NDArray[np.int32], list[Mapping[int, Any]]]:
+    """Per file the number of its partition tuple, and the tuples; equal bytes of one spec are decoded once."""
+    starts = found.starts.get("partition")
+    if starts is not None and not len(live):
+        return np.zeros(0, dtype=np.int32), []
+    specs = _of_parts([part.reader.spec.id for part in parts], owner)
+    if starts is None:
+        readers = {part.reader.spec.id: part.reader for part in parts}
+        used, codes = np.unique(specs, return_inverse=True)
+        return codes.astype(np.int32), [readers[spec].no_partition() for spec in used.tolist()]
+    encoded = byte_strings(found, "partition").take(pa.array(live)).dictionary_encode()
+    # A null tuple, too, is a tuple.
+    contents = [None, *encoded.dictionary.to_pylist()]
+    within = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
+    ordinals = {spec: i for i, spec in enumerate(sorted({part.reader.spec.id for part in parts}))}
+    pairs = np.array([ordinals[part.reader.spec.id] for part in parts])[owner] * len(contents) + within
+    used, first, codes = np.unique(pairs, return_index=True, return_inverse=True)
+    tuples: list[Mapping[int, Any]] = []
+    decoders: dict[int, Callable[[bytes], Mapping[int, Any]]] = {}
+    try:
+        for pair, place in zip(used.tolist(), first.tolist(), strict=True):
+            content, reader = contents[pair % len(contents)], parts[int(owner[place])].reader
+            if reader.spec.id not in decoders:
+                decoders[reader.spec.id] = reader.partition_decoder()
+            tuples.append(reader.no_partition() if content is None else decoders[reader.spec.id](content))
+    except (ArithmeticError, LookupError, ValueError, TypeError) as error:
+        raise Unsure from error
+    return codes.astype(np.int32), tuples
+
+
+def _statistics(found: Walk, live: Places, fields: tuple[int, ...]) -> dict[str, pa.Array]:
+    columns: dict[str, pa.Array] = {}
+    for name in COUNTS:
+        for key, (values, known) in counts(found, name, fields).items():
+            columns[statistic(name, key)] = pa.array(values[live], mask=~known[live])
+    taken = pa.array(live)
+    for name in BOUNDS:
+        for key in fields:
+            columns[statistic(name, key)] = bounds(found, name, key).take(taken)
+    return columns

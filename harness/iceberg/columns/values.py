@@ -1,0 +1,107 @@
+"""Values from the places that a walk has noted: numbers, byte strings and maps of all entries at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from harness.iceberg.columns.varints import Places, Unsure, Varints
+from harness.iceberg.columns.walk import NOWHERE, Walk
+
+Mask = npt.NDArray[np.bool_]
+
+_INLINE = 12
+"""Views hold byte strings up to this length in themselves."""
+
+
+def numbers(found: Walk, slot: str) -> tuple[Places, Mask]:
+    """The numbers of a slot, 0 where there is none, and where there is one."""
+    return _numbers_at(found.varints, found.starts.get(slot), found.size)
+
+
+def byte_strings(found: Walk, slot: str) -> pa.Array:
+    """The bytes of a slot, as a binary array; null where it has none."""
+    starts, ends = found.starts.get(slot), found.ends.get(slot)
+    if starts is None or ends is None:
+        return pa.nulls(found.size, pa.binary())
+    return _slices(found.varints, starts, ends)
+
+
+def counts(found: Walk, slot: str, keys: Iterable[int]) -> Mapping[int, tuple[Places, Mask]]:
+    """Per wanted key of a map of counts: its values, and where there is exactly one (iceberg 2.8)."""
+    wanted = tuple(keys)
+    values = {key: np.zeros(found.size, dtype=np.int64) for key in wanted}
+    times = {key: np.zeros(found.size, dtype=np.int64) for key in wanted}
+    starts = found.starts.get(slot)
+    if starts is not None and wanted:
+        entries = np.flatnonzero(starts != NOWHERE)
+        items, owners = _items(found.varints, starts[entries], found.counts[slot][entries])
+        present, after = found.varints.numbers(items)
+        for key in wanted:
+            hit = present == key
+            owner = entries[owners[hit]]
+            values[key][owner] = found.varints.numbers(after[hit])[0]
+            np.add.at(times[key], owner, 1)
+    return {key: (values[key], times[key] == 1) for key in wanted}
+
+
+def bounds(found: Walk, slot: str, key: int) -> pa.Array:
+    """The value of one key of a map of bounds, as a binary array; null where the key is missing or repeated."""
+    if (slot, key) not in found.pairs:
+        return pa.nulls(found.size, pa.binary())
+    places, times = found.pairs[slot, key]
+    there = np.flatnonzero(times == 1)
+    starts = np.full(found.size, NOWHERE, dtype=np.int64)
+    ends = starts.copy()
+    length, begin = found.varints.lengths(places[there])
+    starts[there], ends[there] = begin, begin + length
+    return _slices(found.varints, starts, ends)
+
+
+def _numbers_at(varints: Varints, starts: Places | None, size: int) -> tuple[Places, Mask]:
+    values = np.zeros(size, dtype=np.int64)
+    if starts is None:
+        return values, np.zeros(size, dtype=np.bool_)
+    there = starts != NOWHERE
+    if there.all():
+        return varints.numbers(starts)[0], there
+    values[there] = varints.numbers(starts[there])[0]
+    return values, there
+
+
+def _items(varints: Varints, starts: Places, counts: Places) -> tuple[Places, Places]:
+    """The places of all items of maps of counts, and which map each belongs to."""
+    owners = np.repeat(np.arange(len(starts)), counts)
+    ordinal = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    later = ordinal > 0
+    places = starts[owners]
+    # The numbers of a map follow each other: the item's key is behind the value of the item before.
+    places[later] = varints.skip(places[later], 2 * ordinal[later])
+    return places, owners
+
+
+def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
+    """Slices of the buffer as a binary array, null where `starts` is `NOWHERE`. Arrow copies the bytes, from views."""
+    there = starts != NOWHERE
+    lengths = np.where(there, ends - starts, 0)
+    if len(lengths) and (int(lengths.max()) >= 1 << 31 or int(lengths.sum()) >= 1 << 31):
+        raise Unsure
+    views = np.zeros((len(starts), 16), dtype=np.uint8)
+    words = views.view(np.int32)
+    words[:, 0] = lengths
+    short = np.flatnonzero(there & (lengths <= _INLINE))
+    for place in range(_INLINE):
+        within = short[lengths[short] > place]
+        views[within, 4 + place] = varints.data[starts[within] + place]
+    long = np.flatnonzero(lengths > _INLINE)
+    for place in range(4):
+        views[long, 4 + place] = varints.data[starts[long] + place]
+    words[long, 3] = starts[long]
+    validity = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    array = pa.Array.from_buffers(
+        pa.binary_view(), len(starts), [validity, pa.py_buffer(views), pa.py_buffer(varints.data)]
+    )
+    return array.cast(pa.binary())

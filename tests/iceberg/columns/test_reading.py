@@ -1,0 +1,341 @@
+"""Manifests as columns: the same files as entry by entry, whatever the writer's schema, blocks and damage."""
+
+from __future__ import annotations
+
+import io
+import random
+from dataclasses import replace
+
+import fastavro
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import HarnessError
+from harness.iceberg.columns import reading
+from harness.iceberg.columns.data_files import from_entries
+from harness.iceberg.columns.reading import read_data_files
+from harness.iceberg.manifest_list import ManifestFile
+from harness.iceberg.manifests import parse_manifest
+from harness.iceberg.specs import PartitionField, PartitionSpec
+from harness.iceberg.transforms import Identity
+from harness.model.schema import Field, IntegerType, Schema, StringType
+
+SPEC = PartitionSpec(
+    3,
+    (
+        PartitionField(field_id=1000, source_id=1, source_ids=(1,), name="p", transform=Identity()),
+        PartitionField(field_id=1001, source_id=2, source_ids=(2,), name="q", transform=Identity()),
+    ),
+)
+SCHEMAS = (Schema(fields=(Field(id=1, name="p", type=IntegerType(64)), Field(id=2, name="q", type=StringType()))),)
+FIELDS = (1, 2, 7)
+
+
+def field(name, type_, id_):
+    return {"name": name, "type": type_, "field-id": id_}
+
+
+def optional(type_):
+    return ["null", type_]
+
+
+def pairs(name, id_, key, value, type_):
+    fields = [field("key", "int", key), field("value", type_, value)]
+    return field(
+        name, optional({"type": "array", "items": {"type": "record", "name": f"k{key}", "fields": fields}}), id_
+    )
+
+
+FILE_FIELDS = (
+    field("content", "int", 134),
+    field("file_path", "string", 100),
+    field("file_format", "string", 101),
+    field(
+        "partition",
+        {
+            "type": "record",
+            "name": "r102",
+            "fields": [field("p", optional("long"), 1000), field("q", optional("string"), 1001)],
+        },
+        102,
+    ),
+    field("record_count", "long", 103),
+    field("file_size_in_bytes", "long", 104),
+    pairs("column_sizes", 108, 117, 118, "long"),
+    pairs("value_counts", 109, 119, 120, "long"),
+    pairs("null_value_counts", 110, 121, 122, "long"),
+    pairs("nan_value_counts", 137, 138, 139, "long"),
+    pairs("lower_bounds", 125, 126, 127, "bytes"),
+    pairs("upper_bounds", 128, 129, 130, "bytes"),
+    field("key_metadata", optional("bytes"), 131),
+    field("split_offsets", optional({"type": "array", "items": "long"}), 132),
+    field("sort_order_id", optional("int"), 140),
+    field("first_row_id", optional("long"), 142),
+    # What a later version may add.
+    field("new_flag", optional("boolean"), 9001),
+    field("new_rate", optional("double"), 9002),
+    field("new_mark", {"type": "fixed", "size": 3, "name": "mark"}, 9003),
+    field(
+        "new_part", optional({"type": "record", "name": "part", "fields": [field("record_count", "long", 103)]}), 9004
+    ),
+)
+ENTRY_FIELDS = (
+    field("status", "int", 0),
+    field("snapshot_id", optional("long"), 1),
+    field("sequence_number", optional("long"), 3),
+    field("file_sequence_number", optional("long"), 4),
+)
+
+LONGS = st.sampled_from([0, 1, -1, 63, 64, -65, 2**31, -(2**40), 2**63 - 1, -(2**63)])
+COUNTS = st.one_of(
+    st.none(), st.lists(st.fixed_dictionaries({"key": st.sampled_from([1, 2, 7, 300, -3]), "value": LONGS}), max_size=4)
+)
+BYTES = st.sampled_from([b"", b"a", b"0123456789ab", b"0123456789abc", "ä\u20ac".encode(), b"\xff" * 40, bytes(200)])
+BOUNDS = st.one_of(
+    st.none(), st.lists(st.fixed_dictionaries({"key": st.sampled_from([1, 2, 7, 300]), "value": BYTES}), max_size=4)
+)
+TEXTS = st.sampled_from(["", "x", "s3://bucket/data/0123.parquet", "\U0001f600" * 20, "a" * 12, "b" * 13, "c" * 200])
+FILES = st.fixed_dictionaries(
+    {
+        "content": st.just(0),
+        "file_path": TEXTS,
+        "file_format": st.sampled_from(["parquet", "PARQUET", "Orc", "avro"]),
+        "partition": st.fixed_dictionaries({"p": st.one_of(st.none(), LONGS), "q": st.one_of(st.none(), TEXTS)}),
+        "record_count": st.sampled_from([0, 1, 100, -1, 2**40]),
+        "file_size_in_bytes": st.sampled_from([0, 5, 2**50]),
+        "column_sizes": COUNTS,
+        "value_counts": COUNTS,
+        "null_value_counts": COUNTS,
+        "nan_value_counts": COUNTS,
+        "lower_bounds": BOUNDS,
+        "upper_bounds": BOUNDS,
+        "key_metadata": st.sampled_from([None, b""]),
+        "split_offsets": st.one_of(st.none(), st.lists(LONGS, max_size=3)),
+        "sort_order_id": st.sampled_from([None, 0, 5]),
+        "first_row_id": st.sampled_from([None, 0, 1000]),
+        "new_flag": st.sampled_from([None, True, False]),
+        "new_rate": st.sampled_from([None, 1.5]),
+        "new_mark": st.just(b"abc"),
+        "new_part": st.sampled_from([None, {"record_count": 77}]),
+    }
+)
+ENTRIES = st.fixed_dictionaries(
+    {
+        "status": st.sampled_from([0, 1, 2]),
+        "snapshot_id": st.sampled_from([None, 1, 2**63 - 1]),
+        "sequence_number": st.sampled_from([None, 1, 70, 2**40]),
+        "file_sequence_number": st.sampled_from([None, 1]),
+        "data_file": FILES,
+    }
+)
+
+
+def schema_of(order):
+    """The writer's schema with its fields in the order of drawn numbers."""
+    file = list(FILE_FIELDS)
+    random.Random(order).shuffle(file)
+    entry = [*ENTRY_FIELDS, field("data_file", {"type": "record", "name": "r2", "fields": file}, 2)]
+    random.Random(order + 1).shuffle(entry)
+    return {"type": "record", "name": "manifest_entry", "fields": entry}
+
+
+def write(schema, entries, *, codec="deflate", interval=1, version="2"):
+    stream = io.BytesIO()
+    metadata = {"format-version": version, "content": "data", "partition-spec-id": "3"}
+    fastavro.writer(stream, schema, entries, codec=codec, metadata=metadata, sync_interval=interval)
+    return stream.getvalue()
+
+
+def listed(number, **more):
+    given = {"spec_id": 3, "sequence_number": 9, "added_snapshot_id": 5} | more
+    return ManifestFile(path=f"s3://bucket/m{number}.avro", **given)
+
+
+def columns_or_error(make, manifests, contents):
+    """The files as plain values, or what was raised."""
+    try:
+        files = make(manifests, contents)
+    except HarnessError as error:
+        return type(error), str(error)
+    rows = files.table.drop_columns(["tuple"]).to_pylist()
+    return rows, [files.tuples[i] for i in files.table.column("tuple").to_pylist()]
+
+
+def one_by_one(manifests, contents):
+    parts = []
+    for number, manifest in enumerate(manifests):
+        entries = parse_manifest(
+            contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS, statistics=frozenset(FIELDS)
+        )
+        parts.append(from_entries(entries, FIELDS, manifest=number))
+    return reading._joined(parts, [m.path for m in manifests], FIELDS)
+
+
+def read(manifests, contents):
+    return read_data_files(
+        manifests, read=lambda m: contents[m.path], specs={3: SPEC}, schemas=SCHEMAS, statistics=FIELDS
+    )
+
+
+@pytest.fixture
+def in_step(monkeypatch):
+    """Everything that can be is decoded in step; gives the numbers of entries that were."""
+    decoded = []
+    real = reading._in_step
+
+    def counted(batch, step, fields):
+        parts = real(batch, step, fields)
+        decoded.extend(part.table.num_rows for part in parts.values())
+        return parts
+
+    monkeypatch.setattr(reading, "_worth_it", lambda batch: frozenset(b.number for b in batch))
+    monkeypatch.setattr(reading, "_in_step", counted)
+    return decoded
+
+
+DRAWN = st.lists(
+    st.tuples(
+        st.lists(ENTRIES, max_size=6),
+        st.sampled_from(["null", "deflate", "snappy", "zstandard"]),
+        st.sampled_from([1, 300, 64000]),
+        st.sampled_from(["1", "2"]),
+        st.sampled_from([{}, {"first_row_id": 40}, {"sequence_number": 0}]),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(DRAWN, st.integers(0, 5))
+def test_files_are_those_of_the_entries(drawn, order):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "_worth_it", lambda batch: frozenset(b.number for b in batch))
+        manifests = [listed(i, **more) for i, (*_, more) in enumerate(drawn)]
+        contents = {
+            m.path: write(schema_of(order), entries, codec=codec, interval=interval, version=version)
+            for m, (entries, codec, interval, version, _) in zip(manifests, drawn, strict=True)
+        }
+        expected = columns_or_error(one_by_one, manifests, contents)
+        assert columns_or_error(read, manifests, contents) == expected
+
+
+ENTRY = {
+    "status": 1,
+    "snapshot_id": 3,
+    "sequence_number": None,
+    "file_sequence_number": None,
+    "data_file": {
+        "content": 0,
+        "file_path": "s3://bucket/data/00001.parquet",
+        "file_format": "PARQUET",
+        "partition": {"p": 4, "q": "x"},
+        "record_count": 10,
+        "file_size_in_bytes": 1000,
+        "column_sizes": [{"key": 1, "value": 5}],
+        "value_counts": [{"key": 1, "value": 10}, {"key": 2, "value": 10}],
+        "null_value_counts": [{"key": 1, "value": 0}, {"key": 1, "value": 3}],
+        "nan_value_counts": None,
+        "lower_bounds": [{"key": 2, "value": b"a"}, {"key": 1, "value": bytes(8)}],
+        "upper_bounds": [],
+        "key_metadata": None,
+        "split_offsets": [4],
+        "sort_order_id": 0,
+        "first_row_id": None,
+        "new_flag": None,
+        "new_rate": None,
+        "new_mark": b"abc",
+        "new_part": None,
+    },
+}
+
+
+def with_file(**changes):
+    return ENTRY | {"data_file": ENTRY["data_file"] | changes}
+
+
+def test_values_of_one_file(in_step):
+    manifest = listed(0, first_row_id=100)
+    entries = [ENTRY, ENTRY | {"status": 2}, with_file(file_path="b", record_count=5), with_file(file_path="c")]
+    files = read([manifest], {manifest.path: write(schema_of(0), entries)})
+    assert in_step == [3]
+    rows = files.table.to_pylist()
+    assert [row["path"] for row in rows] == ["s3://bucket/data/00001.parquet", "b", "c"]
+    assert [row["first_row_id"] for row in rows] == [100, 110, 115]
+    assert [row["sequence_number"] for row in rows] == [9, 9, 9]
+    first = rows[0]
+    assert (first["format"], first["record_count"], first["size"], first["spec_id"]) == ("parquet", 10, 1000, 3)
+    assert (first["value_counts.1"], first["value_counts.2"], first["value_counts.7"]) == (10, 10, None)
+    assert first["null_value_counts.1"] is None, "a count that is given twice is unknown"
+    assert (first["lower_bounds.1"], first["lower_bounds.2"], first["upper_bounds.1"]) == (bytes(8), b"a", None)
+    assert files.tuples == [{1000: 4, 1001: "x"}]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        pytest.param(ENTRY | {"status": 3}, "got 3, expected 0, 1 or 2", id="status"),
+        pytest.param(with_file(content=1), "has content 1 in a data manifest", id="delete-file"),
+        pytest.param(with_file(key_metadata=b"k"), "it is encrypted", id="encrypted"),
+        pytest.param(with_file(file_format="csv"), "format 'csv' is not supported", id="format"),
+        pytest.param(with_file(file_format="puffin"), "format 'puffin' is not supported", id="puffin"),
+        pytest.param(ENTRY | {"status": 0}, "has no sequence number", id="no-sequence-number"),
+    ],
+)
+def test_what_is_wrong_gives_the_error_of_the_entry(in_step, entry, message):
+    manifest = listed(0)
+    with pytest.raises(HarnessError, match=message):
+        read([manifest], {manifest.path: write(schema_of(0), [ENTRY, entry])})
+    assert in_step == []
+
+
+def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_step):
+    manifest = listed(0)
+    whole = write(schema_of(2), [with_file(file_path=f"s3://bucket/{i}") for i in range(4)], codec="null", interval=400)
+    for place in range(whole.index(b"s3://bucket/0") - 60, len(whole)):
+        for change in (1, 0x80):
+            damaged = whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :]
+            contents = {manifest.path: damaged}
+            expected = columns_or_error(one_by_one, [manifest], contents)
+            assert columns_or_error(read, [manifest], contents) == expected, (place, change)
+
+
+def test_manifests_of_other_schemas_keep_their_order(in_step):
+    manifests = [listed(i) for i in range(4)]
+    contents = {
+        m.path: write(schema_of(i % 2), [with_file(file_path=f"{i}-{j}") for j in range(2)])
+        for i, m in enumerate(manifests)
+    }
+    files = read(manifests, contents)
+    assert files.table.column("path").to_pylist() == [f"{i}-{j}" for i in range(4) for j in range(2)]
+    assert files.table.column("manifest").to_pylist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert in_step == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda f: f | {"type": ["null", "int", "long"]}, id="union-of-three"),
+        pytest.param(lambda f: f | {"type": {"type": "map", "values": "long"}}, id="map"),
+    ],
+)
+def test_an_unforeseen_schema_goes_entry_by_entry(in_step, change):
+    fields = [change(f) if f["name"] == "sort_order_id" else f for f in FILE_FIELDS]
+    entry = [*ENTRY_FIELDS, field("data_file", {"type": "record", "name": "r2", "fields": fields}, 2)]
+    value = {"x": 1} if fields[14]["type"] != ["null", "int", "long"] else 5
+    manifest = listed(0)
+    content = write({"type": "record", "name": "e", "fields": entry}, [with_file(sort_order_id=value)])
+    files = read([manifest], {manifest.path: content})
+    assert (len(files), in_step) == (1, [])
+
+
+def test_a_few_long_blocks_go_entry_by_entry_and_many_short_ones_in_step():
+    def blocks(number, counts):
+        return replace(PLAIN, number=number, counts=tuple(counts))
+
+    many, one = blocks(0, [10] * 100), blocks(1, [5000])
+    assert reading._worth_it([many, one]) == {0}
+    assert reading._worth_it([one]) == frozenset()
+
+
+PLAIN = reading._Blocks(0, None, (), ())
