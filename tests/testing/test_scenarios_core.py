@@ -91,6 +91,8 @@ def test_scalars_are_those_of_yaml_1_2(text, value):
     [
         ("a: 1\na: 2", "'a' stands twice"),
         ("a: &x [1]\nb: *x", "aliases"),
+        ("a: &x 1\n? *x\n: 2", "aliases"),
+        ("a: &x [*x]", "aliases"),
         ("a: [", "Cannot read here"),
         ("a: !!python/name:os.system x", "Cannot read here"),
     ],
