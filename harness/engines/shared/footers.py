@@ -77,11 +77,11 @@ def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozen
 
     files: opens them. footers: of the files to look at, by physical path.
     """
-    ((converts,),) = files.connection.execute(f"SELECT current_setting('{GEOMETRY_CONVERSION}')").fetchall()
-    if not converts:
-        return frozenset()
     binary = [path for path, footer in footers.items() if any(isinstance(f.type, BinaryType) for f in footer.schema)]
     if not binary:
+        return frozenset()
+    ((converts,),) = files.connection.execute(f"SELECT current_setting('{GEOMETRY_CONVERSION}')").fetchall()
+    if not converts:
         return frozenset()
     paths = {files.name(path): path for path in binary}
     query = f"SELECT file_name FROM parquet_kv_metadata({files.listed(binary)}) WHERE key = 'geo'::BLOB"
