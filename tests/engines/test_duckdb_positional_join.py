@@ -17,11 +17,12 @@ import pytest
 
 from harness.engines.duckdb import engine
 from harness.engines.duckdb.engine import Use
+from harness.engines.shared.duckdb_instance import cursor
 from harness.plan.scan_plan import ScanPlan
 from harness.table import open_table
 from harness.writing.iceberg.builder import IcebergTable
 
-GROUP = 200_000
+GROUP = 20_000  # ten vectors, the last of them not full
 FILE = 3 * GROUP
 TAIL = 10  # rows of a file without deletes
 EDGES = (0, GROUP - 1, GROUP, 2 * GROUP - 1, 2 * GROUP, FILE - 1)
@@ -163,9 +164,12 @@ QUERIES: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     ),
     "arg-min": ("SELECT arg_min(s, id), min_by(id, id) FROM v", [("s1", 1)]),
     "limit": ("SELECT count(*) FROM (SELECT id FROM v LIMIT 5)", [(5,)]),
-    "limit-is-live": (f"SELECT count(*) FROM (SELECT id FROM v LIMIT 300000) WHERE id IN ({DEAD_LIST})", [(0,)]),
+    "limit-is-live": (
+        f"SELECT count(*) FROM (SELECT id FROM v LIMIT {3 * GROUP // 2}) WHERE id IN ({DEAD_LIST})",
+        [(0,)],
+    ),
     "limit-offset-is-live": (
-        f"SELECT count(*) FROM (SELECT id FROM v LIMIT 400000 OFFSET 199990) WHERE id IN ({DEAD_LIST})",
+        f"SELECT count(*) FROM (SELECT id FROM v LIMIT {2 * GROUP} OFFSET {GROUP - 10}) WHERE id IN ({DEAD_LIST})",
         [(0,)],
     ),
     "limit-per-cent": (f"SELECT count(*) FROM (SELECT id FROM v LIMIT 50%) WHERE id IN ({DEAD_LIST})", [(0,)]),
@@ -208,7 +212,7 @@ def test_deleted_rows_stay_deleted_under_every_optimizer_rule(
 
 @pytest.mark.parametrize("query", [query for query, _ in QUERIES.values()], ids=QUERIES)
 def test_nothing_is_pushed_below_a_positional_join(plan: ScanPlan, query: str) -> None:
-    with duckdb.connect() as con:
+    with cursor() as con:
         engine.register(plan, con, "v", use=Use.ONCE)
         ((_, text),) = con.execute(f"EXPLAIN (FORMAT json) {query}").fetchall()
         joined = list(below_positional(json.loads(text)))
