@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
 
 if TYPE_CHECKING:
+    import duckdb
     from pyspark.sql import SparkSession
+    from xdist.scheduler import LoadFileScheduling
 
 # A shared machine's pauses are no failures of a test. What CI draws must not depend on the day; nightly runs draw more.
 _CI = {"derandomize": True, "database": None, "print_blob": True} if "CI" in os.environ else {}
@@ -28,6 +33,25 @@ def spark(harness_spark: SparkSession) -> SparkSession:
     return harness_spark
 
 
+@pytest.fixture(scope="module")
+def one_duckdb() -> Iterator[None]:
+    """Every database in memory is a connection of one: starting one takes longer than the queries of most tests."""
+    import duckdb
+
+    from harness.engines.shared import duckdb_instance
+
+    for lossless in (True, False):
+        duckdb_instance.cursor(lossless=lossless).close()  # harness's own, which lock their settings, are not of it
+    start = duckdb.connect
+
+    def connect(database: str = ":memory:", **how: Any) -> duckdb.DuckDBPyConnection:
+        return instance.cursor() if database == ":memory:" else start(database, **how)
+
+    with pytest.MonkeyPatch.context() as patch, start() as instance:
+        patch.setattr(duckdb, "connect", connect)
+        yield
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--on-spark", action="store_true", help="read every table of the engine tests on Spark too")
     parser.addoption("--harness-repro", metavar="DIR", help="where failures of property tests leave repro directories")
@@ -35,12 +59,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--on-oracle", action="store_true", help="read every table of the engine tests by the oracle too")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests on Spark go to one worker: a second JVM costs more than it wins."""
-    for item in items:
-        if item.get_closest_marker("harness_spark") is not None:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling | None:
+    """Each file goes to one worker, which makes its fixtures once; all files with tests on Spark go to the same one."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "Spark" if _starts_spark(config.rootpath / file) else file
+
+    return ByFile(config, log)
+
+
+@cache
+def _starts_spark(file: Path) -> bool:
+    """Whether plain pytest runs some of its tests on Spark: a second JVM costs more than it wins."""
+    return "@pytest.mark.smoke\n" in file.read_text("utf-8")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -14,6 +14,7 @@ from harness.differ.compare import compare
 from harness.differ.result import ComparisonResult, RowKind
 from harness.differ.sides import Sums
 
+pytestmark = pytest.mark.usefixtures("one_duckdb")
 BY_HASHES, AS_THEY_ARE = 0, 50_000
 
 
@@ -153,13 +154,13 @@ def table_of(rows: list[tuple[int, ...]]) -> pa.Table:
 
 
 @given(left=ROWS, right=ROWS)
-@settings(max_examples=20, derandomize=True, deadline=None)
+@settings(max_examples=20, derandomize=True)
 def test_both_ways_agree(left: list, right: list) -> None:
     both_ways(table_of(left), table_of(right))
 
 
 @given(left=ROWS, right=ROWS)
-@settings(max_examples=10, derandomize=True, deadline=None)
+@settings(max_examples=10, derandomize=True)
 def test_both_ways_agree_with_keys(left: list, right: list) -> None:
     first, second = (table_of(list({row[:2]: row for row in rows}.values())) for rows in (left, right))
     both_ways(first, second, keys=["int64", "double"])
@@ -187,7 +188,7 @@ def test_a_tally_adds_up_over_passes() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=15, derandomize=True, deadline=None)
+@settings(max_examples=15, derandomize=True)
 def test_hashes_are_equal_where_values_are(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(ALL.keys() - {"view"})))  # views cannot be taken from
     places = st.lists(st.integers(0, len(ALL[name]) - 1), max_size=6)

@@ -22,7 +22,7 @@ def rows(
     location: Any = None,
     **more: Any,
 ) -> list[tuple[Any, ...]]:
-    """The table's rows in a stable order: as Arrow, and as a view under each `Use`, with their count.
+    """The table's rows in a stable order: as Arrow, which is `Use.ONCE`, and as a view, with their count under each.
 
     location: where the table is by now; None: where it was made. more: options of `open_table`.
     """
@@ -35,7 +35,8 @@ def rows(
     con = cursor()
     for use in Use:
         engine.register(plan, con, "v", use=use)
-        assert in_order(con.execute("SELECT * FROM v").fetchall()) == found, use
+        if use is Use.VIEW:
+            assert in_order(con.execute("SELECT * FROM v").fetchall()) == found, use
         assert con.execute("SELECT count(*) FROM v").fetchall() == [(len(found),)], use
     return found
 

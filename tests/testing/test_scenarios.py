@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import duckdb
 import pytest
 
 from harness.testing.scenarios import build, find
@@ -13,14 +10,7 @@ from harness.testing.scenarios.features import missing_features
 from harness.testing.scenarios.verifying import Matched, describe, read_with, verify
 
 SCENARIOS = find()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_duckdb() -> Iterator[None]:
-    """All reads are connections of one DuckDB: starting another costs more than reading a small table does."""
-    with pytest.MonkeyPatch.context() as patch, duckdb.connect() as instance:
-        patch.setattr(duckdb, "connect", instance.cursor)
-        yield
+pytestmark = pytest.mark.usefixtures("one_duckdb")
 
 
 @pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")  # what is odd about a table is its point
