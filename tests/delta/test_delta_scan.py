@@ -22,6 +22,8 @@ from harness.errors import (
 )
 from harness.writing.delta.builder import DeltaTable
 
+pytestmark = pytest.mark.usefixtures("one_duckdb")
+
 
 def snapshot(table: DeltaTable, **how: Any) -> harness.Snapshot:
     return harness.open_table(str(table.directory), **how).snapshot()

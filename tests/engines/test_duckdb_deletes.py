@@ -327,24 +327,20 @@ def test_files_too_long_for_a_bitmap(tmp_path: Path, way: tuple[Delete, int], mo
     assert rows(t, ["id", "_deleted"], "_deleted") == dead
 
 
-@pytest.mark.parametrize(
-    ("where", "positions"),
-    [
-        ("x > 3", [1, 4]),
-        ("x >= 3", [0, 1, 2, 4]),
-        ("x <> 3", [1, 4]),
-        ("x = 3", [0, 2]),
-        ("isnan(x)", [1, 4]),
-        ("x = 'nan'::DOUBLE", [1, 4]),
-        ("x < 3", []),
-        ("NOT (x > 3)", [0, 2]),
-    ],
-    ids=str,
-)
+WITH_NAN = {
+    "x > 3": [1, 4],
+    "x >= 3": [0, 1, 2, 4],
+    "x <> 3": [1, 4],
+    "x = 3": [0, 2],
+    "isnan(x)": [1, 4],
+    "x = 'nan'::DOUBLE": [1, 4],
+    "x < 3": [],
+    "NOT (x > 3)": [0, 2],
+}
+
+
 @pytest.mark.parametrize("counted", [True, False], ids=["nan counted", "nan not counted"])
-def test_nan_under_deletes(
-    tmp_path: Path, way: tuple[Delete, int], where: str, positions: list[int], counted: bool
-) -> None:
+def test_nan_under_deletes(tmp_path: Path, way: tuple[Delete, int], counted: bool) -> None:
     """iceberg 3.20, 3.21, T15: bounds [3, 3] leave NaN out, and DuckDB's NaN is above all numbers."""
     delete, version = way
     t = IcebergTable.create(tmp_path / "t", {"x": "double"}, format_version=version)
@@ -354,7 +350,7 @@ def test_nan_under_deletes(
         f.data_file["nan_value_counts"] = None
     t.append(f)
     t.commit(add=delete(t, {f: [3, 5]}))
-    assert rows(t, ["_pos"], where) == [(p,) for p in positions]
+    assert {where: [p for (p,) in rows(t, ["_pos"], where)] for where in WITH_NAN} == WITH_NAN
 
 
 def test_text_is_not_filtered_under_another_collation(tmp_path: Path) -> None:

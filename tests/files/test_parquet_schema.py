@@ -29,6 +29,8 @@ from harness.model.schema import (
     UuidType,
 )
 
+pytestmark = pytest.mark.usefixtures("one_duckdb")
+
 OPTIONAL, REQUIRED, REPEATED = "OPTIONAL", "REQUIRED", "REPEATED"
 
 

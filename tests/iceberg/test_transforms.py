@@ -7,7 +7,7 @@ import uuid
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UnsupportedError
@@ -285,7 +285,6 @@ def leaves(draw, field, value):
     return draw(st.one_of(choices))
 
 
-@settings(max_examples=200)
 @given(st.data())
 def test_projection_never_loses_a_row(data):
     type_, value, transform = data.draw(CASES)

@@ -6,6 +6,7 @@ A fault of queries, which no scenario asks, names the file of tests that must tu
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import shutil
@@ -57,6 +58,7 @@ TOPICS = {
 """Where the scenarios are that likely catch a fault of a file; of others: among those of deletes."""
 WITHOUT_SPARK = ("-m", "not harness_spark")
 PASSED, TESTS_FAILED = 0, 1
+SECONDS = itertools.count(1)
 
 pytestmark = pytest.mark.mutation
 
@@ -80,7 +82,7 @@ def scenario_that_catches(copy: Path, tmp_path_factory: pytest.TempPathFactory) 
     assert build_all(tables) > 0
     command = [sys.executable, str(copy / "tests/mutations/catching.py"), str(copy), str(tables)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=tables, env=_environment(), **pipes) as server:
+    with subprocess.Popen(command, cwd=tables, **pipes) as server:
 
         def ask(topics: list[str]) -> str | None:
             print(json.dumps(topics), file=server.stdin, flush=True)
@@ -107,7 +109,7 @@ def test_the_suite_notices(fault: Fault, copy: Path, scenario_that_catches, pass
     if fault.test is not None:
         assert passes(fault.test), "a test fails without any fault"
     assert right.count(fault.before) == 1, "the code has moved on: write the fault anew"
-    file.write_text(right.replace(fault.before, fault.after), encoding="utf-8")
+    write(file, right.replace(fault.before, fault.after))
     try:
         if fault.test is not None:
             caught_by = failing_test(copy, fault.test, *WITHOUT_SPARK)
@@ -115,9 +117,16 @@ def test_the_suite_notices(fault: Fault, copy: Path, scenario_that_catches, pass
             topics = TOPICS.get(fault.file, ["iceberg/deletes"])
             caught_by = scenario_that_catches(topics) or property_that_catches(copy)
     finally:
-        file.write_text(right, encoding="utf-8")
+        write(file, right)
     record_property("caught_by", caught_by)
     assert caught_by is not None
+
+
+def write(file: Path, text: str) -> None:
+    """Python knows a compiled file by its source's second and length, so each text gets a second of its own."""
+    file.write_text(text, encoding="utf-8")
+    second = next(SECONDS)
+    os.utime(file, (second, second))
 
 
 def property_that_catches(copy: Path) -> str | None:
@@ -129,13 +138,8 @@ def failing_test(copy: Path, tests: str, *options: str) -> str | None:
     """The first test of a file or directory that fails on the copy's code; None: all pass."""
     told = ["-n0", "-q", "-x", "--tb=no", "-rf", "-p", "no:cacheprovider", *options, tests]
     command = [sys.executable, "-m", "pytest", *told]
-    environment = _environment() | {"PYTHONPATH": str(copy)}
+    environment = {**os.environ, "PYTHONPATH": str(copy)}
     ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode in (PASSED, TESTS_FAILED), ran.stdout + ran.stderr
     failed = [line.split()[1] for line in ran.stdout.splitlines() if line.startswith("FAILED ")]
     return failed[0] if failed else None
-
-
-def _environment() -> dict[str, str]:
-    # A file that is written anew within a second, of the same length, would be taken for the compiled one.
-    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RequestError
@@ -297,7 +297,6 @@ queries = st.one_of(
 from_first = st.builds(lambda query: query.replace("SELECT * FROM t", "FROM t"), queries)
 
 
-@settings(max_examples=100, deadline=None)
 @given(query=queries | from_first)
 def test_filtered_views_give_the_same_rows(judge: duckdb.DuckDBPyConnection, query: str) -> None:
     try:
