@@ -12,6 +12,8 @@
     │   ├── CorruptDeleteError    a delete contradicts itself, or the data that it names
     │   └── SchemaMismatchError   a file's columns cannot become the table's
     ├── MissingFileError          the metadata names a file that is not there
+    ├── OutsideTableError         the metadata names a file that the table may not read
+    ├── StorageError              a file system or a store failed, or its client did
     ├── UnsupportedError          legal, and harness does not read it; the message names the feature
     │   └── EncryptedTableError   legal, and harness holds no key
     └── EngineError               an engine failed while it ran a plan
@@ -167,6 +169,14 @@ class SchemaMismatchError(InvalidTableError):
 
 class MissingFileError(HarnessError):
     """A file that the metadata names is not in storage. Restore it, or map its path with `path_map`."""
+
+
+class OutsideTableError(HarnessError):
+    """A path leads out of the table's roots. Allow its directory with `allowed_roots`, or map it with `path_map`."""
+
+
+class StorageError(HarnessError):
+    """A file system, a store or its client failed, for another reason than that a file is not there."""
 
 
 class UnsupportedError(HarnessError):

@@ -13,7 +13,8 @@ from harness.iceberg import table as iceberg
 from harness.model.schema import Schema
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
-from harness.storage.stores import Storage, join
+from harness.storage.paths import join
+from harness.storage.stores import Storage
 
 _FORMATS = ("iceberg", "delta")
 _FORMAT_OF_OPTION = {

@@ -29,7 +29,8 @@ from harness.plan.file_index import FileIndex
 from harness.plan.pruning import parse_prune
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
-from harness.storage.stores import PathMap, Storage, shown
+from harness.storage.paths import PathMap, shown
+from harness.storage.stores import Storage
 
 if TYPE_CHECKING:
     import duckdb

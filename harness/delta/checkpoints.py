@@ -22,7 +22,8 @@ from harness.delta.log_files import Checkpoint, CheckpointKind, LogFile
 from harness.delta.paths import decode, first_repeated
 from harness.delta.stats_structs import STATS_STRUCT
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
-from harness.storage.stores import Storage, join
+from harness.storage.paths import join
+from harness.storage.stores import Storage
 
 Statistics: TypeAlias = Literal["none", "any", "all"]
 """Which statistics of files are read: none; JSON, and structs where JSON is missing; or both wherever they are."""

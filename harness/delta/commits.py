@@ -17,7 +17,8 @@ from harness.delta.actions import ADDS, DELETION_VECTOR, PARTITION_VALUES, REMOV
 from harness.delta.log_files import LogFile
 from harness.delta.paths import TableRoot, canonical_paths, file_ids
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError
-from harness.storage.stores import PathMap, Storage
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "path": ("path",),

@@ -26,7 +26,8 @@ from harness.delta.paths import TableRoot
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.files import roaring
 from harness.plan.scan_plan import PositionLoader
-from harness.storage.stores import PathMap, Storage, join
+from harness.storage.paths import PathMap, join
+from harness.storage.stores import Storage
 
 _PORTABLE, _NATIVE = 1681511377, 1681511376
 _FORMAT_VERSION = 1

@@ -16,7 +16,8 @@ from urllib.parse import quote
 
 from harness.delta.log_files import LOG_DIRECTORY, Hint
 from harness.errors import MissingFileError
-from harness.storage.stores import Storage, join
+from harness.storage.paths import join
+from harness.storage.stores import Storage
 
 FILE_NAME = "_last_checkpoint"
 _CHECKSUM = "checksum"

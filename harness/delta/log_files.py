@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from harness.errors import TableNotFoundError
 from harness.files.kinds import HEAD, kind_of
-from harness.storage.stores import Entry, Storage, join
+from harness.storage.paths import join
+from harness.storage.stores import Entry, Storage
 
 LOG_DIRECTORY = "_delta_log"
 

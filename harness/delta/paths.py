@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import InvalidTableError, RequestError, UnsupportedError
-from harness.storage.stores import Storage, is_local, join, local_path
+from harness.storage.paths import is_local, join, local_path
+from harness.storage.stores import Storage
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)")
 _LOCAL_URI = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))", re.IGNORECASE)

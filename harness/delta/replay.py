@@ -38,7 +38,8 @@ from harness.delta.paths import TableRoot, first_repeated, require_readable
 from harness.delta.segment import LogSegment
 from harness.delta.stats_structs import concat_files
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
-from harness.storage.stores import PathMap, Storage
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 
 __all__ = ["Statistics", "load_state"]
 

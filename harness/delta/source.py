@@ -11,7 +11,8 @@ from harness.delta.paths import TableRoot
 from harness.delta.protocol import feature_warnings
 from harness.delta.types import DeltaSchema
 from harness.plan.read_options import ReadOptions
-from harness.storage.stores import PathMap, Storage
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,8 @@ from harness.files.kinds import HEAD, kind_of
 from harness.iceberg.compression import decompress
 from harness.iceberg.metadata import TableMetadata, parse_metadata
 from harness.iceberg.relocation import default_prefixes
-from harness.storage.stores import PathMap, Storage, join
+from harness.storage.paths import PathMap, join
+from harness.storage.stores import Storage
 
 HINT = "version-hint.text"
 METADATA_DIRECTORY = "metadata"

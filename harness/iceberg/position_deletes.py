@@ -33,7 +33,8 @@ from harness.iceberg.delete_lookup import FILE_PATH_ID
 from harness.iceberg.deletes import FileDeletes, partition_mismatch
 from harness.iceberg.manifests import DataFile, ManifestEntry
 from harness.iceberg.puffin import PuffinFile, open_puffin, read_deletion_vector
-from harness.storage.stores import PathMap, Storage
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 
 POSITION_ID = 2147483545
 """Reserved field id of the row position in a position delete file (iceberg 4.11)."""

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.iceberg.metadata import TableMetadata
-from harness.storage.stores import PathMap, Storage, absolute, is_local, join, local_path
+from harness.storage.paths import PathMap, absolute, is_local, join, local_path
+from harness.storage.stores import Storage
 
 METADATA_PATH_PROPERTY = "write.metadata.path"
 

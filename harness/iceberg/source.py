@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from harness.errors import HarnessError
 from harness.iceberg.metadata import TableMetadata
 from harness.plan.read_options import ReadOptions
-from harness.storage.stores import PathMap, Storage
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from harness.filters.parsed import all_of
 from harness.filters.predicate import Filter, is_decided
 from harness.model.schema import Field, Schema
 from harness.plan.scan_plan import ScanPlan
-from harness.storage.stores import is_local
+from harness.storage.paths import is_local
 
 _UNESCAPED = "/!$&'()*+,;=:@"  # what may stand in the path of a URI beside letters, digits and -._~
 

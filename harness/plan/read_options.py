@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from harness.plan.pruning import Prune
-from harness.storage.stores import PathMap
+from harness.storage.paths import PathMap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

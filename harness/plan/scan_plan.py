@@ -22,7 +22,8 @@ from harness.filters.predicate import Filter
 from harness.model.schema import Field, Schema
 from harness.plan import explain as plan_report
 from harness.plan.projection import ColumnLookup, NameMapping
-from harness.storage.stores import Storage, shown
+from harness.storage.paths import shown
+from harness.storage.stores import Storage
 
 FILES = pa.schema(
     [

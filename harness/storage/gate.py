@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from typing import BinaryIO
+from collections.abc import Callable
+from typing import BinaryIO, TypeAlias
 
-from harness.errors import MissingFileError
+from harness.errors import HarnessError, MissingFileError, StorageError
 
+Follow: TypeAlias = Callable[[str], str]
+"""From a link to the file that it leads to; raises HarnessError if that may not be read."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 ABSENT = "it does not exist"
 _FAULTS = {
     errno.ENOENT: ABSENT,
@@ -22,7 +27,7 @@ _FAULTS = {
     errno.ENOTDIR: "a part of its path is a file, not a directory",
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
-    errno.ELOOP: "its path is a circle of links",
+    errno.ELOOP: "its path is a circle of links, or became a link while it was opened",
     errno.ENAMETOOLONG: "its name is longer than a file's can be",
 }
 _KINDS = {
@@ -31,6 +36,9 @@ _KINDS = {
     NotADirectoryError: errno.ENOTDIR,
     PermissionError: errno.EACCES,
 }
+# What says of a local path that nothing is there, rather than that it cannot be looked at.
+_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+_SIGNATURE = re.compile(r"(\w+://[^\s'\"?]*)\?[^\s'\")]*")
 
 
 def is_name(path: str) -> bool:
@@ -45,18 +53,34 @@ def name_fault(path: str) -> str | None:
     return f"no file can have {'a NUL' if chr(0) in path else 'half a character'} in its path"
 
 
-def fault(path: str) -> str | None:
+def fault(path: str, *, follow: Follow | None = None) -> str | None:
     """Why a local path is not of a file that can be opened; None: it is of a regular file. About 3 µs.
 
-    A link counts as what it leads to.
+    A link counts as what it leads to. follow: says whether that may be read; None: it may.
     """
     if not is_name(path):
         return name_fault(path)
     try:
-        mode = os.stat(path).st_mode
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
+            mode = os.stat(path if follow is None else follow(path)).st_mode
     except OSError as error:
         return _FAULTS.get(error.errno or 0, f"{error.strerror}")
     return None if stat.S_ISREG(mode) else _irregular(mode)
+
+
+def mode_of(path: str) -> int | None:
+    """What is at a local path, links followed, as in `os.stat_result.st_mode`; None: nothing is.
+
+    Raises:
+        MissingFileError, StorageError: that cannot be told.
+    """
+    try:
+        return os.stat(path).st_mode
+    except OSError as error:
+        if error.errno in _NOWHERE:
+            return None
+        raise refusal(error, path) from error
 
 
 def refuse_no_name(path: str) -> None:
@@ -70,15 +94,22 @@ def refuse_no_name(path: str) -> None:
         raise _missing(unnamed, path)
 
 
-def open_regular(path: str) -> BinaryIO:
+def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
     """A local file, open for reading; never waits for the other end of a pipe.
+
+    follow: says where a link leads, if that may be read; what becomes a link after that is not opened. None: all links
+        are followed.
 
     Raises:
         MissingFileError: it is not there, cannot be opened, or is no regular file.
+        StorageError: the file system fails.
     """
     refuse_no_name(path)
     try:
-        opened = os.open(path, _FLAGS)
+        if follow is None:
+            opened = os.open(path, _FLAGS)
+        else:
+            opened = os.open(follow(path) if os.path.islink(path) else path, _FLAGS | _NO_LINK)
     except OSError as error:
         raise refusal(error, path) from error
     mode = os.fstat(opened).st_mode
@@ -88,11 +119,14 @@ def open_regular(path: str) -> BinaryIO:
     return os.fdopen(opened, "rb")
 
 
-def refusal(error: OSError, path: str) -> Exception:
-    """The error that names the file, if a file system says by `error` that it has no such file; else `error`."""
+def refusal(error: Exception, path: str) -> HarnessError:
+    """The error that names the file, for what a file system or its client says."""
     # An error that is not the operating system's has no number, and says by its class what it means.
-    number = next((known for kind, known in _KINDS.items() if isinstance(error, kind)), error.errno)
-    return _missing(_FAULTS[number], path) if number in _FAULTS else error
+    number = next((known for kind, known in _KINDS.items() if isinstance(error, kind)), getattr(error, "errno", None))
+    if number in _FAULTS:
+        return _missing(_FAULTS[number], path)
+    said = _SIGNATURE.sub(r"\1?…", str(error))  # what follows may be a signature, which lets its bearer read
+    return StorageError(f"Cannot read file: its storage fails: {type(error).__name__}: {said}", file=path)
 
 
 def _is_encodable(path: str) -> bool:

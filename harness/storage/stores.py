@@ -1,30 +1,25 @@
-"""Bytes by location: the only module that opens files, and the one that knows recorded from physical paths.
-
-A *recorded* path is the string in the metadata. It is a file's identity: deletes match it, `_file` shows it, and it
-is never normalised (iceberg 1.14). The *physical* path is where the bytes are now: a plain local path, or a URI that
-fsspec opens. They differ when a table was copied (iceberg 1.11); `PathMap` turns the one into the other.
-"""
+"""Bytes by location: the only module that opens files, each only where its table's roots allow."""
 
 from __future__ import annotations
 
 import os
-import re
+import stat
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import fsspec
 
-from harness.errors import RequestError
+from harness.errors import HarnessError, RequestError, StorageError
 from harness.storage import gate
 from harness.storage.gate import is_name, open_regular, refusal, refuse_no_name
+from harness.storage.paths import SCHEME, is_local, local_path
+from harness.storage.places import place
+from harness.storage.roots import Roots, metadata_root
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
-_LOCAL = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
 # Names of one store under several clients; for I/O only (iceberg 1.14).
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "gs": "gcs"}
 # What the file systems of fsspec call the last modification, as a number of seconds, an ISO text or a datetime.
@@ -33,43 +28,6 @@ _MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
 # other: one of them may read all its files through one handle, such as that of an archive.
 _FOR_THREADS = {"LocalFileSystem", "ArrowFSWrapper", "MemoryFileSystem"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def local_path(path: str) -> str:
-    """`path` without the prefix of a local URI: `file:/x`, `file:///x` and `/x` are one file. No percent-decoding."""
-    return path if path.startswith("/") else _LOCAL.sub("", path, count=1)
-
-
-def is_local(path: str) -> bool:
-    """Whether `path`, physical, is on the local file system."""
-    return path.startswith("/") or _SCHEME.match(local_path(path)) is None
-
-
-def shown(location: str) -> str:
-    """A location without what may be secret: a user with a password before the host, a signature after `?`."""
-    match = _SCHEME.match(location)
-    if match is None:
-        return location
-    authority, slash, path = location[match.end() + len("://") :].partition("/")
-    user, _, host = authority.rpartition("@")
-    # `abfss://container@account` names a container.
-    return f"{match[0]}://{host if ':' in user else authority}{slash}{path.partition('?')[0]}"
-
-
-def absolute(path: str, base: str) -> str:
-    """`path`, physical, as one that no later change of the process's directory moves.
-
-    base: the local directory, absolute, at which relative paths start. What is absolute, or a URI, comes as it is.
-    """
-    if path.startswith("/"):  # nearly always, and this is asked of every file of a table
-        return path
-    plain = local_path(path)
-    return path if not is_local(plain) or os.path.isabs(plain) else os.path.join(base, plain)
-
-
-def join(directory: str, *names: str) -> str:
-    """`directory`/names…, with exactly one slash between the parts."""
-    return "/".join((directory.rstrip("/"), *names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,192 +56,257 @@ class FileStatus:
     modified_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class PathMap:
-    """Prefix replacements from recorded to physical paths (iceberg 1.12).
-
-    prefixes: (recorded prefix, physical prefix) pairs, tried in order, the first that matches wins. A prefix matches
-    only at a path-component boundary. Paths that no prefix matches stay as recorded.
-    base: where relative paths start, recorded ones and physical prefixes alike: the process's directory when the table
-    was opened. Rows are read later, and partly by processes that are elsewhere (Spark's).
-    """
-
-    prefixes: tuple[tuple[str, str], ...] = ()
-    base: str = field(default_factory=os.getcwd)
-
-    def physical(self, recorded: str) -> str:
-        """Where the file that the metadata calls `recorded` should be; never a relative path."""
-        plain = local_path(recorded)
-        for old, new in self.prefixes:
-            prefix = local_path(old).rstrip("/")
-            if not prefix:  # the root, or nothing, is a prefix of everything: that would be no mapping but a guess
-                continue
-            if plain == prefix or plain.startswith(prefix + "/"):
-                return absolute(new.rstrip("/") + plain[len(prefix) :], self.base)
-        return absolute(plain, self.base)
-
-
 @dataclass(frozen=True)
 class Storage:
     """Reads local files and everything that fsspec has a file system for.
 
-    options: passed to fsspec for every non-local location (`key`, `secret`, `endpoint_url`, …).
+    options: passed to fsspec for locations that are not local (`key`, `secret`, `endpoint_url`, …). Under a key that is
+        a URI, such as `s3://bucket`, are those of that store; the others are of `stores`.
+    stores: scheme, host and bucket that the plain options are for, see `harness.storage.places`; None: all.
+    roots: what may be read; None: everything.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    stores: frozenset[str] | None = None
+    roots: Roots | None = None
+    _file_systems: dict[str, fsspec.AbstractFileSystem] = field(default_factory=dict, repr=False, compare=False)
 
-    @cached_property
-    def _file_systems(self) -> dict[str, fsspec.AbstractFileSystem]:
-        return {}
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_file_systems": {}}  # each process opens its own
+
+    def for_read(self) -> Storage:
+        """The same storage for one read of a table, see `Roots.for_read`."""
+        return self if self.roots is None else replace(self, roots=self.roots.for_read())
+
+    def around(self, metadata_file: str) -> Storage:
+        """The same storage, which may also read the table that a metadata file, physical, is the metadata of."""
+        if self.roots is None:
+            return self
+        found = {metadata_root(metadata_file)}
+        if is_local(local_path(metadata_file)):
+            plain = os.path.abspath(local_path(metadata_file))
+            found = {metadata_root(plain), metadata_root(os.path.realpath(plain))}
+        return replace(self, roots=self.roots.including(*sorted(found)))
+
+    def check(self, path: str, recorded: str | None = None) -> None:
+        """Returns if a file may be read, see `Roots.check`; asks no store."""
+        if self.roots is not None:
+            self.roots.check(path if path.startswith("/") else local_path(path), recorded)
 
     def file_system(self, path: str) -> tuple[fsspec.AbstractFileSystem, str]:
         """The file system of `path`, physical, and `path` as that file system spells it.
 
         Raises:
             RequestError: no installed file system serves the scheme.
+            OutsideTableError: the table may not read there.
         """
-        match = _SCHEME.match(path)
+        match = SCHEME.match(path)
         scheme = match.group(0).lower() if match else "file"
         protocol = _SCHEME_ALIASES.get(scheme, scheme)
-        if protocol not in self._file_systems:
-            try:
-                options = {} if protocol == "file" else dict(self.options)
-                self._file_systems[protocol] = fsspec.filesystem(protocol, **options)
-            except (ValueError, ImportError) as error:
-                raise RequestError(f"Cannot open {scheme}:// locations: {error}", file=path) from error
-        return self._file_systems[protocol], protocol + path[len(scheme) :] if match else local_path(path)
+        try:
+            if match is None:
+                self.check(path)
+                return self._file_systems.setdefault("", fsspec.filesystem("file")), local_path(path)
+            end = path.find("/", match.end() + len("://"))
+            base = path if end < 0 else path[:end]
+            if base not in self._file_systems:
+                fsspec.get_filesystem_class(protocol)
+                self.check(path)
+                self._file_systems[base] = fsspec.filesystem(protocol, **self._options_of(place(base).store))
+            self.check(path)
+        except HarnessError:
+            raise
+        except (ValueError, ImportError) as error:
+            raise RequestError(f"Cannot open {scheme}:// locations: {error}", file=path) from error
+        except Exception as error:  # a client library's own
+            raise refusal(error, path) from error
+        return self._file_systems[base], protocol + path[len(scheme) :]
+
+    def _options_of(self, store: str) -> dict[str, Any]:
+        """The options of one store: what was given for it, and for no other."""
+        for key, value in self.options.items():
+            if "://" in key and place(key).store == store:
+                return dict(value)
+        if self.stores is not None and store not in self.stores:
+            return {}
+        return {key: value for key, value in self.options.items() if "://" not in key}
 
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
         """The bytes of a file, or `length` of them from `offset` (in bytes; fewer at the end of the file).
 
-        Threads may call this at once: each call reads by its own offset.
+        Threads may call this at once: each call reads by its own offset. On a store this is one request.
 
         Raises:
             MissingFileError: there is no such file.
+            OutsideTableError: the table may not read it.
+            StorageError: the storage fails.
         """
         local = local_path(path)
         refuse_no_name(local)
         if is_local(local):
-            with open_regular(local) as stream:
+            self.check(local)
+            with _failing(path), open_regular(local, follow=self._follow) as stream:
                 stream.seek(offset)
                 return stream.read(-1 if length is None else length)
         file_system, name = self.file_system(local)
         end = None if length is None else offset + length
-        try:
-            with _turn(file_system):
-                return bytes(file_system.cat_file(name, start=offset, end=end))
-        except OSError as error:
-            raise refusal(error, path) from error
+        with _failing(path), _turn(file_system):
+            return bytes(file_system.cat_file(name, start=offset, end=end))
 
     def exists(self, path: str) -> bool:
-        """Whether `path` is a file."""
-        local = local_path(path)
-        if not is_name(local):
-            return False
-        if is_local(local):
-            return os.path.isfile(local)
-        file_system, name = self.file_system(local)
-        with _turn(file_system):
-            return bool(file_system.isfile(name))
+        """Whether `path` is a file.
+
+        Raises:
+            StorageError: that cannot be told: a file that is taken for absent could be the newest metadata.
+        """
+        return self._is(path, "file")
 
     def is_directory(self, path: str) -> bool:
-        """Whether `path` is a directory (on an object store: a prefix of some file)."""
+        """Whether `path` is a directory (on an object store: a prefix of some file). Raises as `exists`."""
+        return self._is(path, "directory")
+
+    def _is(self, path: str, kind: Literal["file", "directory"]) -> bool:
         local = local_path(path)
         if not is_name(local):
             return False
         if is_local(local):
-            return os.path.isdir(local)
+            self.check(local)
+            mode = gate.mode_of(local)
+            return mode is not None and (stat.S_ISREG(mode) if kind == "file" else stat.S_ISDIR(mode))
         file_system, name = self.file_system(local)
-        with _turn(file_system):
-            return bool(file_system.isdir(name))
+        with _failing(path), _turn(file_system):
+            if kind == "directory":
+                return bool(file_system.isdir(name))
+            try:
+                return bool(file_system.info(name)["type"] == "file")
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
+                return False  # S3 denies what is not there to who may not list
 
     def size(self, path: str) -> int:
         """The size of a file in bytes.
 
         Raises:
             MissingFileError: there is no such file.
+            OutsideTableError: the table may not read it.
+            StorageError: the storage fails.
         """
         local = local_path(path)
         refuse_no_name(local)
-        try:
-            if is_local(local):
-                return os.path.getsize(local)
-            file_system, name = self.file_system(local)
-            with _turn(file_system):
-                return int(file_system.size(name))
-        except OSError as error:
-            raise refusal(error, path) from error
+        if is_local(local):
+            self.check(local)
+            with _failing(path):
+                return os.path.getsize(self._followed(local))
+        file_system, name = self.file_system(local)
+        with _failing(path), _turn(file_system):
+            return int(file_system.size(name))
 
     def status(self, path: str) -> FileStatus:
         """A file's size and its last modification, asked for afresh; one request to an object store.
 
         Raises:
             MissingFileError: there is no such file, or it is none but a directory.
-            OSError: the storage does not tell its size.
+            OutsideTableError: the table may not read it.
+            StorageError: the storage fails, or does not tell its size.
         """
         local = local_path(path)
         refuse_no_name(local)
         file_system, name = self.file_system(local)
-        try:
+        with _failing(path):
             with _turn(file_system):
                 file_system.invalidate_cache(name)
                 info = file_system.info(name)
             if info["type"] == "directory":
                 raise IsADirectoryError(path)
             if info["size"] is None:
-                raise OSError(f"Cannot read {path}: its storage does not tell its size")
-        except OSError as error:
-            raise refusal(error, path) from error
-        return FileStatus(int(info["size"]), _modified_ms(info, *_MODIFIED))
+                raise StorageError("Cannot read file: its storage does not tell its size", file=path)
+            return FileStatus(int(info["size"]), _modified_ms(info, *_MODIFIED))
 
     def fault(self, path: str) -> str | None:
         """Why nothing can be read at `path`, as far as that shows without a request; None: it does not.
 
         Of a remote file its name shows, of a local one also whether it is there and regular.
+
+        Raises:
+            OutsideTableError: the table may not read it.
         """
-        local = local_path(path)
-        return gate.fault(local) if is_local(local) else gate.name_fault(local)
+        local = path if path.startswith("/") else local_path(path)
+        if not is_name(local):
+            return gate.name_fault(local)
+        self.check(local)
+        return gate.fault(local, follow=self._follow) if is_local(local) else None
 
     def names(self, directory: str) -> tuple[str, ...]:
-        """Names (not paths) of the files directly in `directory`, sorted; empty if there is no such directory."""
+        """Names (not paths) of the files directly in `directory`, sorted; empty if there is no such directory.
+
+        Raises:
+            StorageError: the storage fails.
+        """
         local = local_path(directory)
         if not is_name(local):
             return ()
         if is_local(local):
-            if not os.path.isdir(local):
-                return ()
-            with os.scandir(local) as entries:
-                return tuple(sorted(entry.name for entry in entries if entry.is_file()))
+            self.check(local)
+            with _failing(directory):
+                if not os.path.isdir(local):
+                    return ()
+                with os.scandir(local) as entries:
+                    return tuple(sorted(entry.name for entry in entries if entry.is_file()))
         file_system, name = self.file_system(local)
-        try:
-            with _turn(file_system):
-                listed = file_system.ls(name, detail=True)
-        except FileNotFoundError:
-            return ()
-        return tuple(sorted(info["name"].rstrip("/").rsplit("/", 1)[-1] for info in listed if info["type"] == "file"))
+        with _failing(directory):
+            try:
+                with _turn(file_system):
+                    listed = file_system.ls(name, detail=True)
+            except FileNotFoundError:
+                return ()
+            files = (info["name"].rstrip("/") for info in listed if info["type"] == "file")
+            return tuple(sorted(file.rsplit("/", 1)[-1] for file in files))
 
     def entries(self, directory: str) -> tuple[Entry, ...]:
-        """The files directly in `directory`, listed afresh, sorted by name; empty if there is no such directory."""
+        """The files directly in `directory`, listed afresh, sorted by name; empty if there is no such directory.
+
+        Raises:
+            StorageError: the storage fails.
+        """
         local = local_path(directory)
         if not is_name(local):
             return ()
         if is_local(local):
-            return tuple(sorted(_local_entries(local), key=lambda entry: entry.name))
+            self.check(local)
+            with _failing(directory):
+                return tuple(sorted(_local_entries(local), key=lambda entry: entry.name))
         file_system, name = self.file_system(local)
-        try:
-            with _turn(file_system):
-                file_system.invalidate_cache(name)
-                listed = file_system.ls(name, detail=True)
-        except (FileNotFoundError, NotADirectoryError):
-            return ()
-        files = (
-            Entry(
-                info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), _modified_ms(info, *_MODIFIED, "created")
-            )
-            for info in listed
-            if info["type"] == "file"
-        )
-        return tuple(sorted(files, key=lambda entry: entry.name))
+        with _failing(directory):
+            try:
+                with _turn(file_system):
+                    file_system.invalidate_cache(name)
+                    listed = file_system.ls(name, detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                return ()
+            found = (_remote_entry(info) for info in listed if info["type"] == "file")
+            return tuple(sorted(found, key=lambda entry: entry.name))
+
+    @property
+    def _follow(self) -> gate.Follow | None:
+        return None if self.roots is None else self.roots.followed
+
+    def _followed(self, path: str) -> str:
+        return path if self.roots is None or not os.path.islink(path) else self.roots.followed(path)
+
+
+@contextmanager
+def _failing(path: str) -> Iterator[None]:
+    """Whatever the operating system or a client library raises becomes an error that names the file."""
+    try:
+        yield
+    except HarnessError:
+        raise
+    except Exception as error:  # the classes of clients' errors are theirs: botocore's, aiohttp's, Google's
+        raise refusal(error, path) from error
+
+
+def _remote_entry(info: Mapping[str, Any]) -> Entry:
+    modified_ms = _modified_ms(info, *_MODIFIED, "created")
+    return Entry(info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), modified_ms)
 
 
 def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:

@@ -9,7 +9,8 @@ from harness.delta.commits import CommitReader, Locator, parse_commit
 from harness.delta.log_files import LogFile
 from harness.delta.paths import TableRoot
 from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
-from harness.storage.stores import PathMap, Storage
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 
 LOCATOR = Locator(TableRoot.of("/t"))
 

@@ -22,7 +22,8 @@ from harness.delta.deletion_vectors import (
 )
 from harness.delta.paths import TableRoot
 from harness.errors import CorruptDeleteError, HarnessError, InvalidTableError, MissingFileError
-from harness.storage.stores import PathMap, Storage
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 from harness.writing.delta.vectors import bitmap_bytes, vector_file_bytes
 from harness.writing.delta.vectors import z85 as encode_z85
 

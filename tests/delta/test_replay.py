@@ -14,7 +14,8 @@ from harness.delta.log_files import Hint, list_log
 from harness.delta.replay import load_state
 from harness.delta.segment import choose_segment
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
-from harness.storage.stores import PathMap, Storage
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 V2_PROTOCOL = {

@@ -9,7 +9,8 @@ import pytest
 
 from harness.errors import AmbiguousTableError, CorruptFileError, IsAViewError, TableNotFoundError
 from harness.iceberg.discovery import Found, find_metadata
-from harness.storage.stores import PathMap, Storage
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 
 A = "00001-aaaaaaaa-0000-0000-0000-000000000000.metadata.json"
 B = "00001-bbbbbbbb-0000-0000-0000-000000000000.metadata.json"

@@ -27,7 +27,8 @@ from harness.iceberg.columns.data_files import from_entries
 from harness.iceberg.deletes import FileDeletes
 from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.iceberg.position_deletes import make_loader
-from harness.storage.stores import PathMap, Storage
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 
 A, B, C = "s3://t/data/a.parquet", "s3://t/data/b.parquet", "s3://t/data/c.parquet"
 PATH_ID, POS_ID, ROW_ID = 2147483546, 2147483545, 2147483544

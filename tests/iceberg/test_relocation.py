@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from harness.iceberg.relocation import physical_paths
-from harness.storage.stores import PathMap
+from harness.storage.paths import PathMap
 
 RECORDED = (
     "s3://b/t/data/a",

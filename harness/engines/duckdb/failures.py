@@ -14,7 +14,7 @@ from harness.engines.shared.duckdb_files import DuckDBFiles, said
 from harness.engines.shared.duckdb_instance import cursor
 from harness.errors import CorruptFileError, EngineError, HarnessError
 from harness.plan.scan_plan import ScanPlan
-from harness.storage.stores import is_local, local_path
+from harness.storage.paths import is_local, local_path
 
 _DAMAGE = re.compile(
     r"decompress|TProtocolException|don't know what type|out of buffer|not valid UTF-?8"

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from harness.errors import EncryptedTableError, MissingFileError
 from harness.storage.gate import ABSENT
-from harness.storage.stores import Storage, is_local
+from harness.storage.paths import is_local
+from harness.storage.stores import Storage
 
 T = TypeVar("T")
 R = TypeVar("R")

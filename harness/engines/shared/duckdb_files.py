@@ -25,7 +25,8 @@ import fsspec
 
 from harness.engines.shared import sqltext
 from harness.errors import MissingFileError
-from harness.storage.stores import FileStatus, Storage, is_local, local_path
+from harness.storage.paths import is_local, local_path
+from harness.storage.stores import FileStatus, Storage
 
 _NAME = re.compile(r"harness-[0-9a-f]{32}://\d+/")
 _ESCAPED = re.compile(r"\[([\[*?])\]")

@@ -23,7 +23,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from harness.engines.shared.data_files import look_at
 from harness.engines.spark.compiled import class_named, load_classes
 from harness.errors import RequestError, UnsupportedError
-from harness.storage.stores import Storage, is_local, local_path
+from harness.storage.paths import is_local, local_path
+from harness.storage.stores import Storage
 
 FileFormat: TypeAlias = Literal["parquet", "orc"]
 

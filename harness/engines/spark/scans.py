@@ -25,7 +25,7 @@ from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.positions import encode, is_deleted
 from harness.engines.spark.types import natural
 from harness.plan.scan_plan import ScanPlan
-from harness.storage.stores import is_local
+from harness.storage.paths import is_local
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

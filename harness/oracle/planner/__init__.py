@@ -17,7 +17,8 @@ from harness.oracle.planner.delta import plan_delta
 from harness.oracle.planner.iceberg import plan_iceberg
 from harness.oracle.planner.request import Request
 from harness.plan.scan_plan import ScanPlan
-from harness.storage.stores import Storage, join
+from harness.storage.paths import join
+from harness.storage.stores import Storage
 
 __all__ = ["plan_unpruned"]
 

@@ -21,7 +21,8 @@ from harness.oracle.planner.delta_values import partition_value
 from harness.oracle.planner.delta_vectors import Target, Vectors, vector_path
 from harness.oracle.planner.request import Request
 from harness.plan.scan_plan import FILES, Counts, Partition, PositionDelete, ScanPlan
-from harness.storage.stores import PathMap, Storage
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 
 _ROW_TRACKING = {
     "_row_id": ("baseRowId", "delta.rowTracking.materializedRowIdColumnName"),

@@ -22,7 +22,8 @@ from harness.errors import (
 from harness.oracle.planner.delta_actions import Action, commit_actions, identity
 from harness.oracle.planner.delta_checkpoint import checkpoint_actions
 from harness.oracle.planner.delta_paths import canonical
-from harness.storage.stores import Entry, Storage, join
+from harness.storage.paths import join
+from harness.storage.stores import Entry, Storage
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _COMMIT = re.compile(r"([0-9]{20})\.json")

@@ -8,7 +8,8 @@ import re
 from urllib.parse import unquote
 
 from harness.errors import InvalidTableError, RequestError, UnsupportedError
-from harness.storage.stores import Storage, is_local, join, local_path
+from harness.storage.paths import is_local, join, local_path
+from harness.storage.stores import Storage
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _LOCAL = re.compile(r"file:(?://(?:localhost)?)?(?=/(?!/))", re.IGNORECASE)

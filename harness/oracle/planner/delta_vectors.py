@@ -17,7 +17,8 @@ from pyroaring import BitMap64
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.oracle.planner.delta_paths import canonical
 from harness.oracle.planner.roaring import BitmapError, decode_native, decode_portable
-from harness.storage.stores import PathMap, Storage, join
+from harness.storage.paths import PathMap, join
+from harness.storage.stores import Storage
 
 _PORTABLE, _NATIVE = 1681511377, 1681511376
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"

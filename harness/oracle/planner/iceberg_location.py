@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from harness.errors import AmbiguousTableError, TableNotFoundError
 from harness.oracle.planner.iceberg_metadata import Metadata
-from harness.storage.stores import PathMap, Storage, is_local, join, local_path
+from harness.storage.paths import PathMap, is_local, join, local_path
+from harness.storage.stores import Storage
 
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")

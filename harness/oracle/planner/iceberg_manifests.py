@@ -18,7 +18,8 @@ from harness.oracle.planner.avro import AvroFile, Record, read_avro, value_of
 from harness.oracle.planner.documents import parse_json
 from harness.oracle.planner.iceberg_metadata import Metadata, Snapshot, Spec, spec_fields
 from harness.oracle.planner.iceberg_partitions import stored, value_type
-from harness.storage.stores import PathMap, Storage
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
 _DELETED = 2

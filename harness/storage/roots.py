@@ -1,0 +1,208 @@
+"""Roots: the directories that a table may be read from, and what becomes of a path that leads out of them.
+
+A table's metadata may name any file that the process may read. Its roots are its own directory, what the caller maps
+paths to, and what else the caller allows. Every path is held against them by its directory, in canonical form, with
+links resolved; directories are few where files are many, and each is asked about once.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from harness.errors import OutsideTableError, warn
+from harness.storage.paths import is_local, local_path, shown
+from harness.storage.places import Place, climbs, place, places
+
+_SHOWN = 5
+
+
+class Outside(enum.Enum):
+    """What becomes of a path that leads out of the roots, in the store that the table is in."""
+
+    WARN = "warn"
+    REFUSE = "refuse"
+
+
+class Verdict(enum.Enum):
+    """Where a directory is, seen from the roots."""
+
+    INSIDE = enum.auto()
+    OUTSIDE = enum.auto()  # in the store of the table
+    FOREIGN = enum.auto()  # in another one
+
+
+def folder_of(path: str) -> str:
+    """The directory of a file, physical; of a bucket or host without a path, that itself."""
+    folder = path.rpartition("/")[0]
+    return path if folder.endswith(":/") else folder
+
+
+def metadata_root(file: str) -> str:
+    """The table's directory, by the path of its metadata file: above a directory called `metadata`, else the file's.
+
+    What the metadata itself says is its location does not count: `/` would hold everything.
+    """
+    folder = folder_of(file)
+    return (folder_of(folder) or "/") if folder.rpartition("/")[2] == "metadata" else folder
+
+
+@dataclass(slots=True)
+class _Met:
+    """The directories outside that one read came upon. told: whether they were named in a warning."""
+
+    folders: dict[str, None] = field(default_factory=dict)
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roots:
+    """What one table may read.
+
+    table: its location, for messages.
+    home: the store that it is in.
+    outside: what becomes of paths elsewhere in that store.
+    names: the roots as they were given, for messages; such a path itself may always be read.
+    allowed: the roots in canonical form.
+    """
+
+    table: str
+    home: str
+    outside: Outside
+    names: tuple[str, ...] = ()
+    allowed: tuple[Place, ...] = ()
+    _verdicts: dict[str, Verdict] = field(default_factory=dict, repr=False, compare=False)
+    _parents: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    _met: _Met = field(default_factory=_Met, repr=False, compare=False)
+
+    @staticmethod
+    def of(location: str, more: Iterable[str] = (), *, outside: Outside = Outside.WARN) -> Roots:
+        """The roots of the table at `location`; `more`: others that the caller names. Relative ones start here."""
+        home = place(_absolute(location)).store
+        return Roots(table=shown(location), home=home, outside=outside).including(location, *more)
+
+    def including(self, *roots: str) -> Roots:
+        """These roots and others, for the same read."""
+        named = tuple(local_path(root).rstrip("/") or "/" for root in roots)
+        found = tuple(form for root in named for form in _forms(root))
+        return replace(
+            self,
+            names=tuple(dict.fromkeys((*self.names, *named))),
+            allowed=tuple(dict.fromkeys((*self.allowed, *found))),
+            _verdicts={},
+        )
+
+    def for_read(self) -> Roots:
+        """The same roots for a read of its own, which gives its own warning."""
+        return replace(self, _met=_Met())
+
+    def verdict(self, folder: str) -> Verdict:
+        """Where a directory is, physical, links in its path resolved."""
+        known = self._verdicts.get(folder)
+        if known is None:
+            known = self._verdicts[folder] = self._judged(folder)
+        return known
+
+    def check(self, path: str, recorded: str | None = None) -> None:
+        """Returns if a file may be read, by the directory that it is in.
+
+        Args:
+            path: physical.
+            recorded: its path in the metadata, if that is known to be another.
+
+        Raises:
+            OutsideTableError: it may not; names the file, the roots and what would allow it.
+        """
+        if self._verdicts.get(path.rpartition("/")[0]) is Verdict.INSIDE or path.rstrip("/") in self.names:
+            return
+        folder = folder_of(path)
+        verdict = self.verdict(folder)
+        if verdict is Verdict.INSIDE:
+            return
+        if verdict is Verdict.FOREIGN:
+            raise self._refusal("it is in another store than the table", path, recorded)
+        if climbs(path if recorded is None else recorded):
+            raise self._refusal("its path leads out of the table by '..'", path, recorded)
+        if self.outside is Outside.REFUSE:
+            raise self._refusal("outside='refuse' is set", path, recorded)
+        self._meet(folder)
+
+    def followed(self, link: str) -> str:
+        """The file that a link leads to, local, if that may be read. Raises as `check`."""
+        path = os.path.realpath(link)
+        if link.rstrip("/") not in self.names:
+            self.check(path, link)
+        return path
+
+    def told(self) -> str | None:
+        """One sentence that names the directories outside that were met up to now; None: there are none.
+
+        From now on, the first other one gives a warning by itself.
+        """
+        folders = tuple(self._met.folders)
+        self._met.told = True
+        return self._sentence(folders) if folders else None
+
+    def _meet(self, folder: str) -> None:
+        met = self._met
+        if folder in met.folders:
+            return
+        met.folders[folder] = None
+        if met.told:  # a link between the data files shows only when they are opened
+            met.told = False
+            warn(f"Table {self.table}: {self._sentence((folder,))}")
+
+    def _sentence(self, folders: tuple[str, ...]) -> str:
+        listed = ", ".join(map(shown, folders[:_SHOWN]))
+        more = f" and {len(folders) - _SHOWN} more" if len(folders) > _SHOWN else ""
+        return f"It reads files that are outside of it, in {listed}{more}; allow these directories if that is right"
+
+    def _judged(self, folder: str) -> Verdict:
+        if is_local(folder):
+            found: tuple[Place, ...] = (place(self._resolved(folder or "/")),)
+        else:
+            found = places(folder)
+        if all(any(form.is_within(root) for root in self.allowed) for form in found):
+            return Verdict.INSIDE
+        return Verdict.OUTSIDE if found[0].store == self.home else Verdict.FOREIGN
+
+    def _resolved(self, folder: str) -> str:
+        """`folder` without links. Of directories side by side, the one above them is resolved once."""
+        parent, _, name = folder.rpartition("/")
+        if os.name == "nt" or "/" not in folder or name in ("", ".", ".."):
+            return os.path.realpath(folder)
+        above = self._parents.get(parent)
+        if above is None:
+            above = self._parents[parent] = os.path.realpath(parent or "/")
+        path = os.path.join(above, name)
+        try:
+            is_link = stat.S_ISLNK(os.lstat(path).st_mode)
+        except OSError:  # what cannot be looked at cannot be read either
+            return path
+        return os.path.realpath(path) if is_link else path
+
+    def _refusal(self, reason: str, path: str, recorded: str | None) -> OutsideTableError:
+        same = recorded is None or recorded == path
+        return OutsideTableError(
+            f"Cannot read a file outside of the table: {reason}. Its roots are {', '.join(map(shown, self.names))}; "
+            "add one with allowed_roots, or say with path_map where the file is",
+            table=self.table,
+            file=shown(path) if same else f"{shown(recorded or '')} ({shown(path)})",
+            options=("allowed_roots", "path_map", "outside"),
+        )
+
+
+def _forms(root: str) -> tuple[Place, ...]:
+    """The canonical forms of a root, links resolved."""
+    if not is_local(root):
+        return places(root)
+    path = _absolute(root)
+    spelled = (path, "/" + path.lstrip("/")) if path.startswith("//") else (path,)  # the slip of a slash, or a share
+    return tuple(place(os.path.realpath(form)) for form in spelled)
+
+
+def _absolute(location: str) -> str:
+    return os.path.abspath(local_path(location)) if is_local(location) else location
