@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
 from harness.delta import table as delta
 from harness.delta.change_range import ChangeRequest
-from harness.errors import AmbiguousTableError, RequestError, UnsupportedError
+from harness.errors import AmbiguousTableError, RequestError, UnsupportedError, warn
 from harness.filters.predicate import Filter
 from harness.iceberg import table as iceberg
 from harness.model.schema import Schema
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
-from harness.storage.paths import join
+from harness.storage.paths import is_local, join, local_path, shown
+from harness.storage.places import place
+from harness.storage.roots import Outside, Roots
 from harness.storage.stores import Storage
 
 _FORMATS = ("iceberg", "delta")
@@ -89,6 +92,35 @@ class OpenedTable(Protocol):
         """All that the metadata says, as plain values."""
 
 
+def open_storage(
+    location: str, *, options: Mapping[str, Any], targets: tuple[str, ...], allowed_roots: tuple[str, ...], outside: str
+) -> Storage:
+    """The storage of one table, which reads within its roots and sends options where they were given for.
+
+    Args:
+        location: the table's.
+        options, allowed_roots, outside: as for `harness.table.open_table`.
+        targets: what its path map leads to.
+
+    Raises:
+        RequestError: `outside` has no such value, or the options of a store are none.
+    """
+    if outside not in [kind.value for kind in Outside]:
+        expected = f"expected one of {', '.join(kind.value for kind in Outside)}"
+        raise RequestError(f"Invalid option outside={outside!r}: {expected}", options=("outside",))
+    for key, value in options.items():
+        if "://" in key and not isinstance(value, Mapping):
+            raise RequestError(
+                f"Invalid storage_options: what stands under {shown(key)} is no mapping", options=("storage_options",)
+            )
+    owners = targets if is_local(local_path(location)) else (location,)
+    return Storage(
+        dict(options),
+        stores=frozenset(place(owner).store for owner in owners if not is_local(local_path(owner))),
+        roots=Roots.of(location, (*targets, *allowed_roots), outside=Outside(outside)),
+    )
+
+
 def load_table(location: str, storage: Storage, options: ReadOptions, *, format_hint: str | None) -> OpenedTable:
     """The table at a location.
 
@@ -109,7 +141,11 @@ def load_table(location: str, storage: Storage, options: ReadOptions, *, format_
     table_format = format_hint or detect(location, storage)
     _refuse_options_of_others(table_format, options)
     load = delta.load if table_format == "delta" else iceberg.load
-    return load(location, storage, options)
+    table: OpenedTable = load(location, storage, options)
+    sentence = None if storage.roots is None else storage.roots.told()
+    if sentence is not None:
+        warn(f"Table {shown(location)}: {sentence}")
+    return table
 
 
 def _refuse_options_of_others(table_format: str, options: ReadOptions) -> None:

@@ -24,13 +24,12 @@ from harness.errors import RequestError, UnknownColumnError
 from harness.filters.predicate import Filter
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
-from harness.opening import OpenedTable, Point, Selection, load_table, plan_changes
+from harness.opening import OpenedTable, Point, Selection, load_table, open_storage, plan_changes
 from harness.plan.file_index import FileIndex
 from harness.plan.pruning import parse_prune
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import PathMap, shown
-from harness.storage.stores import Storage
 
 if TYPE_CHECKING:
     import duckdb
@@ -49,6 +48,8 @@ def open_table(
     enforce_retention: bool = False,
     prune: str = "files",
     format_hint: str | None = None,
+    allowed_roots: Sequence[str] = (),
+    outside: str = "warn",
 ) -> Table:
     """The table at a location, as its current metadata says.
 
@@ -57,7 +58,9 @@ def open_table(
             A relative path is that of the process's directory now, wherever it is when rows are read.
         path_map: recorded path prefixes and where they are now, for tables that were moved in parts. A table that was
             moved as a whole needs none. Relative paths start where those of `location` do.
-        storage_options: passed to fsspec for locations that are not local.
+        storage_options: passed to fsspec for locations that are not local: for the scheme, host and bucket of
+            `location` or, if that is local, of the targets of `path_map`. Those of another store stand under its name,
+            `{"s3://other": {"key": …}}`.
         allow_version_guess: where no version hint tells the current metadata file, take the highest number
             (iceberg 1.5); without it that is an error.
         lenient_delete_partition: apply position delete files to data files of other partitions by path (iceberg 4.4).
@@ -69,6 +72,11 @@ def open_table(
         prune: `files` skips data files by partition and statistics; `all` also skips manifests by their summaries,
             which some writers get wrong (iceberg 3.9); `off` reads all files, and holds no delete back by statistics.
         format_hint: `iceberg` or `delta`; None: Delta where there is a `_delta_log`, else Iceberg.
+        allowed_roots: directories, local paths or URIs, that the table may be read from beside its own location and the
+            targets of `path_map`. Relative ones start where `location` does.
+        outside: what becomes of an absolute path elsewhere in the store of `location`: `warn` reads the file, with one
+            warning for each read that names the directories; `refuse` is an error. A path that leaves the table by
+            `..`, or is in another store, is always refused.
 
     An option of one format is refused for a table of the other.
 
@@ -78,6 +86,7 @@ def open_table(
         UnsupportedError: the table uses what harness does not read.
         AmbiguousTableError: the metadata of both formats is there.
         RequestError: an option has no such value, or is not for the table's format.
+        OutsideTableError: the metadata is, or leads, where the table may not be read from.
     """
     options = ReadOptions(
         path_map=PathMap(tuple((path_map or {}).items())),
@@ -88,7 +97,13 @@ def open_table(
         allow_checkpoint_only=allow_checkpoint_only,
         enforce_retention=enforce_retention,
     )
-    storage = Storage(dict(storage_options or {}))
+    storage = open_storage(
+        str(location),
+        options=storage_options or {},
+        targets=tuple((path_map or {}).values()),
+        allowed_roots=_listed(allowed_roots),
+        outside=outside,
+    )
     return Table(load_table(str(location), storage, options, format_hint=format_hint))
 
 
@@ -376,6 +391,14 @@ class Snapshot:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def _listed(allowed_roots: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(allowed_roots, str):
+        raise RequestError(
+            f"Invalid allowed_roots={allowed_roots!r}: expected a list of directories", options=("allowed_roots",)
+        )
+    return tuple(map(str, allowed_roots))
 
 
 def _shown(table: Table, point: Point | None) -> str:

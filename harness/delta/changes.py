@@ -33,6 +33,7 @@ from harness.errors import HarnessError, UnknownColumnError
 from harness.filters.column_binding import bind_columns
 from harness.model.metadata_columns import CHANGES, METADATA
 from harness.model.schema import Field, Schema
+from harness.plan.containment import contained
 from harness.plan.scan_plan import FILES, Counts, Partition, PositionDelete, PositionLoader, ScanPlan
 
 _OFFERED = ("_file", "_pos")
@@ -53,9 +54,11 @@ def plan_changes(
     Raises:
         RequestError: a bad range, no change data feed in the range, a schema that changed in it, an unknown column.
         InvalidTableError, UnsupportedError, MissingFileError: a version of the range cannot be read.
+        OutsideTableError: a file may not be read.
     """
+    source = replace(source, storage=source.storage.for_read())
     try:
-        return _Feed(source, history, resolve_range(request, history)).plan(columns)
+        return contained(_Feed(source, history, resolve_range(request, history)).plan(columns))
     except HarnessError as error:
         raise error.within(table=source.location, format="delta") from error.__cause__
 

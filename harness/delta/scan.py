@@ -24,6 +24,7 @@ from harness.filters.parsed import filter_for
 from harness.filters.predicate import Filter
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, StructType, UnknownType
+from harness.plan.containment import contained
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, Partition, PositionDelete, ScanPlan
 from harness.plan.skipped_files import KEPT, SkippedFiles, Verdicts
@@ -47,9 +48,11 @@ def plan_scan(
     Raises:
         RequestError: a column is unknown or not to be had, or `where` cannot be parsed or is for another schema.
         InvalidTableError, UnsupportedError: as the message says; it names the table, the version and the file.
+        OutsideTableError: a file may not be read.
     """
+    source = replace(source, storage=source.storage.for_read())
     try:
-        return _Scan(source, snapshot).plan(columns, where)
+        return contained(_Scan(source, snapshot).plan(columns, where))
     except HarnessError as error:
         error.within(table=source.location, snapshot=snapshot.id, format="delta")
         raise

@@ -40,12 +40,14 @@ class Found:
     path: the metadata file, physical.
     metadata: its content.
     path_map: from the recorded paths of the table's files to physical ones.
+    storage: reads them.
     warnings: of the search and of the metadata.
     """
 
     path: str
     metadata: TableMetadata
     path_map: PathMap
+    storage: Storage
     warnings: tuple[str, ...] = ()
 
 
@@ -77,12 +79,13 @@ def find_metadata(
     """
     try:
         choice = _choose(location, storage, allow_version_guess)
+        storage = storage.around(choice.path)
         metadata = parse_metadata(storage.read(choice.path), file=choice.path)
     except HarnessError as error:
         error.within(table=location)
         raise
     prefixes = (path_map.prefixes if path_map is not None else ()) + default_prefixes(metadata, storage)
-    return Found(choice.path, metadata, PathMap(prefixes), choice.warnings + metadata.warnings)
+    return Found(choice.path, metadata, PathMap(prefixes), storage, choice.warnings + metadata.warnings)
 
 
 def _choose(location: str, storage: Storage, allow_version_guess: bool) -> _Choice:

@@ -23,6 +23,7 @@ from harness.iceberg.snapshots import Selection
 from harness.iceberg.source import ScanSource
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, Schema, StructType, UnknownType
+from harness.plan.containment import contained
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, ScanPlan
 
@@ -42,12 +43,14 @@ def plan_scan(
         RequestError: a column is unknown, or `where` cannot be parsed or is for another schema.
         InvalidTableError, MissingFileError, UnsupportedError, EncryptedTableError: as the message says; it names the
             table, the snapshot and the file.
+        OutsideTableError, StorageError: a file may not be read, or its storage fails.
     """
     snapshot = selection.snapshot
+    source = replace(source, storage=source.storage.for_read())
     try:
         manifests = [] if snapshot is None else _manifests(source, snapshot)
         scan = _Scan(_with_specs_of(manifests, source), selection.schema)
-        return scan.plan(snapshot, manifests, columns, where)
+        return contained(scan.plan(snapshot, manifests, columns, where))
     except HarnessError as error:
         error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
         raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.errors import HarnessError
+from harness.errors import MissingFileError
 from harness.iceberg.metadata import TableMetadata
 from harness.plan.read_options import ReadOptions
 from harness.storage.paths import PathMap
@@ -30,11 +30,13 @@ class ScanSource:
 
         Raises:
             MissingFileError: it is not where the path map says; names both paths (iceberg 1.12).
+            OutsideTableError, StorageError: it may not be read, or its storage fails.
         """
         physical = self.path_map.physical(recorded)
+        self.storage.check(physical, recorded)
         try:
             return self.storage.read(physical)
-        except HarnessError as error:
+        except MissingFileError as error:
             error.message = f"Cannot read {what}: {error.message}"
             error.file = recorded if recorded == physical else f"{recorded} ({physical})"
             error.cause = "MissingFile"

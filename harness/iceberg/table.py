@@ -175,7 +175,7 @@ def load(location: str, storage: Storage, options: ReadOptions) -> IcebergTable:
     source = ScanSource(
         location=location,
         metadata=found.metadata,
-        storage=storage,
+        storage=found.storage,
         options=replace(options, path_map=found.path_map),
     )
     return IcebergTable(location, found.path, source, found.warnings)

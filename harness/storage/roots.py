@@ -99,6 +99,10 @@ class Roots:
         """The same roots for a read of its own, which gives its own warning."""
         return replace(self, _met=_Met())
 
+    def forgetting(self) -> Roots:
+        """The same roots, with nothing known of any directory."""
+        return replace(self, _verdicts={}, _parents={}, _met=_Met())
+
     def verdict(self, folder: str) -> Verdict:
         """Where a directory is, physical, links in its path resolved."""
         known = self._verdicts.get(folder)
@@ -158,7 +162,7 @@ class Roots:
     def _sentence(self, folders: tuple[str, ...]) -> str:
         listed = ", ".join(map(shown, folders[:_SHOWN]))
         more = f" and {len(folders) - _SHOWN} more" if len(folders) > _SHOWN else ""
-        return f"It reads files that are outside of it, in {listed}{more}; allow these directories if that is right"
+        return f"Files outside of the table are read, in {listed}{more}; name these as allowed roots if that is right"
 
     def _judged(self, folder: str) -> Verdict:
         if is_local(folder):

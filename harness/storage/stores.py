@@ -72,7 +72,9 @@ class Storage:
     _file_systems: dict[str, fsspec.AbstractFileSystem] = field(default_factory=dict, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_file_systems": {}}  # each process opens its own
+        """Without what another process finds out by itself: it opens its own file systems."""
+        roots = None if self.roots is None else self.roots.forgetting()
+        return {**self.__dict__, "roots": roots, "_file_systems": {}}
 
     def for_read(self) -> Storage:
         """The same storage for one read of a table, see `Roots.for_read`."""

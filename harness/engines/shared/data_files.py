@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from harness.errors import EncryptedTableError, MissingFileError
+from harness.errors import EncryptedTableError, MissingFileError, StorageError
 from harness.storage.gate import ABSENT
 from harness.storage.paths import is_local
 from harness.storage.stores import Storage
@@ -15,6 +15,7 @@ from harness.storage.stores import Storage
 T = TypeVar("T")
 R = TypeVar("R")
 _AT_ONCE = 32
+_MAGIC = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ def check_file(file: FileName, storage: Storage, *, table: str) -> None:
     Raises:
         MissingFileError, EncryptedTableError: as said.
     """
-    if not storage.exists(file.physical) or storage.size(file.physical) == 0:
+    head = _head(file, storage)
+    if not head:
         fault = storage.fault(file.physical)
         reason = "it is missing or empty" if fault in (None, ABSENT) else fault
         raise MissingFileError(
@@ -45,9 +47,24 @@ def check_file(file: FileName, storage: Storage, *, table: str) -> None:
             rule="iceberg 7.6",
             options=("path_map",),
         )
-    head = storage.read(file.physical, length=4)
     if head in (b"PARE", b"AGS1"):
         raise EncryptedTableError("Cannot read an encrypted file", table=table, file=str(file), rule="iceberg 2.19")
+
+
+def _head(file: FileName, storage: Storage) -> bytes:
+    """The first bytes of a file; none if it is missing or empty. Of a store, one request that reads what it asks for.
+
+    Raises:
+        StorageError: the storage fails.
+    """
+    try:
+        return storage.read(file.physical, length=_MAGIC)
+    except MissingFileError:
+        return b""
+    except StorageError:
+        if storage.size(file.physical) == 0:  # of no bytes, no range can be had
+            return b""
+        raise
 
 
 def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:

@@ -10,7 +10,6 @@ What goes wrong on an executor reaches the driver as text: `worker_errors.unwrap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +73,7 @@ def arrow_frame(
         uses=used,
         types={place: arrow_type(column.dataType) for place, column in zip(places, columns, strict=True)},
         constants=constants,
-        storage=replace(storage, options=dict(storage.options)),  # without the file systems that it has open
+        storage=storage,
         table=table,
         table_format=table_format,
     )

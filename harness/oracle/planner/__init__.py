@@ -16,8 +16,10 @@ from harness.errors import AmbiguousTableError, HarnessError, RequestError
 from harness.oracle.planner.delta import plan_delta
 from harness.oracle.planner.iceberg import plan_iceberg
 from harness.oracle.planner.request import Request
+from harness.plan.containment import contained
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import join
+from harness.storage.roots import Outside, Roots
 from harness.storage.stores import Storage
 
 __all__ = ["plan_unpruned"]
@@ -33,6 +35,8 @@ def plan_unpruned(
     columns: Sequence[str] | None = None,
     where: str | None = None,
     path_map: Mapping[str, str] | None = None,
+    allowed_roots: Sequence[str] = (),
+    outside: Outside = Outside.WARN,
 ) -> ScanPlan:
     """The plan of a read that opens every live file of the snapshot, for any engine.
 
@@ -44,11 +48,12 @@ def plan_unpruned(
         columns: names in the order wanted; None: all of the schema.
         where: a boolean SQL expression; it skips no file.
         path_map: prefixes of recorded paths and where they are now.
+        allowed_roots, outside: as for `harness.open_table`.
 
     Raises:
         RequestError: a selector, a column or the filter is wrong; SnapshotNotFoundError is one.
         TableNotFoundError, InvalidTableError, MissingFileError, UnsupportedError: as for `harness.open_table` and
-            `Snapshot.plan`.
+            `Snapshot.plan`; so is OutsideTableError.
     """
     request = Request(
         location=location,
@@ -61,7 +66,8 @@ def plan_unpruned(
         path_map=path_map or {},
     )
     try:
-        return _plan(request, Storage())
+        roots = Roots.of(location, (*request.path_map.values(), *allowed_roots), outside=outside)
+        return contained(_plan(request, Storage(roots=roots)))
     except HarnessError as error:
         raise error.within(table=location) from error.__cause__
 

@@ -60,6 +60,7 @@ class Files:
             MissingFileError: it is not there; names both of its paths (iceberg 1.12).
         """
         physical = self.paths.physical(path)
+        self.storage.check(physical, path)
         try:
             return self.storage.read(physical, offset=offset, length=length)
         except MissingFileError as error:
