@@ -18,7 +18,7 @@ import harness
 from harness.cli import main, options
 from harness.errors import HarnessError
 from harness.rule_numbers import in_format
-from harness.storage import stores as storage
+from harness.storage import paths
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -326,7 +326,7 @@ def test_changes_show_the_last_version(tmp_path) -> None:
     ],
 )
 def test_locations_are_shown_without_secrets(location, expected) -> None:
-    assert storage.shown(location) == expected
+    assert paths.shown(location) == expected
 
 
 # Files that are no table.

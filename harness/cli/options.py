@@ -16,6 +16,7 @@ import typer
 import harness
 from harness.cli.storage_options import storage_options
 from harness.plan.pruning import Prune
+from harness.storage.roots import Outside
 
 if TYPE_CHECKING:
     from harness.table import Snapshot, Table
@@ -43,6 +44,14 @@ PathMap: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--path-map", metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable."),
 ]
+AllowRoot: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--allow-root", metavar="DIR", help="Let tables read files here too, a path or URI. Repeatable."),
+]
+OutsideFiles: TypeAlias = Annotated[
+    Outside,
+    typer.Option("--outside", help="Files that a table names outside of it: read them with a warning, or refuse."),
+]
 StorageOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -50,7 +59,7 @@ StorageOption: TypeAlias = Annotated[
         metavar="KEY=VALUE",
         help="Option for the file system (fsspec). true, false, null, numbers and JSON objects or lists are taken as "
         "such, all else as text; in double quotes it is always text: 'secret=\"123\"'. A dot goes into an object: "
-        "client_kwargs.endpoint_url=URL. Repeatable.",
+        "client_kwargs.endpoint_url=URL. For another store than the table's: s3://bucket={...}. Repeatable.",
     ),
 ]
 AllowVersionGuess: TypeAlias = Annotated[
@@ -119,6 +128,8 @@ class Opening:
     """How tables are opened, as given on the command line."""
 
     path_map: PathMap = None
+    allow_root: AllowRoot = None
+    outside: OutsideFiles = Outside.WARN
     storage_option: StorageOption = None
     allow_version_guess: AllowVersionGuess = False
     allow_checkpoint_only: AllowCheckpointOnly = False
@@ -143,6 +154,8 @@ class Opening:
             enforce_retention=reading.enforce_retention,
             prune=(reading.prune or Prune.FILES).value,
             format_hint=None if self.format_hint is None else self.format_hint.value,
+            allowed_roots=self.allow_root or (),
+            outside=self.outside.value,
         )
 
 
@@ -201,11 +214,16 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-_RENAMED = {"snapshot_id": "--snapshot", "version": "--snapshot", "storage_options": "--storage-option"}
+_RENAMED = {
+    "snapshot_id": "--snapshot",
+    "version": "--snapshot",
+    "storage_options": "--storage-option",
+    "allowed_roots": "--allow-root",
+}
 _SAME = (
     *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),
     *("prune", "lenient_delete_partition", "allow_duplicate_files", "enforce_retention"),
-    *("timestamp", "ref", "columns", "where", "dialect"),
+    *("outside", "timestamp", "ref", "columns", "where", "dialect"),
 )
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | _RENAMED
 

@@ -6,7 +6,8 @@
     "12"                      in double quotes, a JSON string: text, whatever is in it
     anything else             text, as it is
 
-A dot in the key goes one level down: `client_kwargs.endpoint_url=URL` is `client_kwargs={"endpoint_url": "URL"}`.
+A dot in the key goes one level down: `client_kwargs.endpoint_url=URL` is `client_kwargs={"endpoint_url": "URL"}`. A key
+that is a URI is one name: `s3://my.bucket={"key": "…"}`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def storage_options(values: Sequence[str] | None) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for number, text in enumerate(values or (), 1):
         key, separator, value = text.partition("=")
-        names = key.split(".")
+        names = [key] if "://" in key else key.split(".")
         if not separator or not all(names):
             raise typer.BadParameter(f"{_OPTION} number {number} is not of the form NAME=VALUE")
         _put(options, names, _typed(value, key), key)

@@ -69,7 +69,9 @@ class Storage:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     stores: frozenset[str] | None = None
     roots: Roots | None = None
-    _file_systems: dict[str, fsspec.AbstractFileSystem] = field(default_factory=dict, repr=False, compare=False)
+    _file_systems: dict[tuple[str, ...], fsspec.AbstractFileSystem] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what another process finds out by itself: it opens its own file systems."""
@@ -108,13 +110,13 @@ class Storage:
         try:
             if match is None:
                 self.check(path)
-                return self._file_systems.setdefault("", fsspec.filesystem("file")), local_path(path)
+                return fsspec.filesystem("file"), local_path(path)
             end = path.find("/", match.end() + len("://"))
             base = path if end < 0 else path[:end]
-            if base not in self._file_systems:
+            if (base,) not in self._file_systems:
                 fsspec.get_filesystem_class(protocol)
                 self.check(path)
-                self._file_systems[base] = fsspec.filesystem(protocol, **self._options_of(place(base).store))
+                self._file_systems[(base,)] = self._opened(protocol, place(base).store)
             self.check(path)
         except HarnessError:
             raise
@@ -122,16 +124,21 @@ class Storage:
             raise RequestError(f"Cannot open {scheme}:// locations: {error}", file=path) from error
         except Exception as error:  # a client library's own
             raise refusal(error, path) from error
-        return self._file_systems[base], protocol + path[len(scheme) :]
+        return self._file_systems[(base,)], protocol + path[len(scheme) :]
 
-    def _options_of(self, store: str) -> dict[str, Any]:
-        """The options of one store: what was given for it, and for no other."""
-        for key, value in self.options.items():
-            if "://" in key and place(key).store == store:
-                return dict(value)
-        if self.stores is not None and store not in self.stores:
-            return {}
-        return {key: value for key, value in self.options.items() if "://" not in key}
+    def _opened(self, protocol: str, store: str) -> fsspec.AbstractFileSystem:
+        """The file system of one store, with the options that were given for it, and no others."""
+        owner = next((key for key in self.options if "://" in key and place(key).store == store), None)
+        if owner is not None:
+            options = dict(self.options[owner])
+        elif self.stores is None or store in self.stores:
+            options = {key: value for key, value in self.options.items() if "://" not in key}
+        else:
+            owner, options = "nobody", {}
+        made = (protocol, owner or "")
+        if made not in self._file_systems:
+            self._file_systems[made] = fsspec.filesystem(protocol, **options)
+        return self._file_systems[made]
 
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
         """The bytes of a file, or `length` of them from `offset` (in bytes; fewer at the end of the file).

@@ -62,6 +62,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--harness-spark-master", metavar="URL", help="where Spark runs, such as local[2]")
     parser.addini("harness_engines", "engines of the test run: duckdb, spark, oracle", default="duckdb")
     parser.addini("harness_spark_master", "where Spark runs; else here, on a worker's share of the cores", default="")
+    parser.addini(
+        "harness_allowed_roots",
+        "directories that tables may be read from beside their own, a line each",
+        type="linelist",
+    )
     parser.addini("harness_spark_config", "settings of the Spark session, a line KEY=VALUE each", type="linelist")
 
 
@@ -108,7 +113,11 @@ def harness_session(request: pytest.FixtureRequest) -> Iterator[HarnessSession]:
     """Opens, queries and compares tables; with a DuckDB connection of the test's own, and Spark when it is needed."""
     from harness.testing.session import HarnessSession
 
-    session = HarnessSession(engines_of(request.config), lambda: request.getfixturevalue("harness_spark"))
+    session = HarnessSession(
+        engines_of(request.config),
+        lambda: request.getfixturevalue("harness_spark"),
+        allowed_roots=allowed_roots_of(request.config),
+    )
     yield session
     session.close()
 
@@ -194,6 +203,12 @@ def engines_of(config: pytest.Config) -> tuple[str, ...]:
             f"harness_engines: unknown engine {unknown[0]!r}, there are {', '.join(engine_names())}"
         )
     return names
+
+
+def allowed_roots_of(config: pytest.Config) -> tuple[str, ...]:
+    """What tables may read beside their own directory, from `harness_allowed_roots`; relative to the root directory."""
+    roots = [line.strip() for line in config.getini("harness_allowed_roots")]
+    return tuple(root if "://" in root else str(config.rootpath / root) for root in roots if root)
 
 
 def spark_config_of(config: pytest.Config) -> Mapping[str, str]:

@@ -23,10 +23,14 @@ class HarnessSession:
     """Opens, queries and compares tables. Spark is started by the first call that needs it, once for all tests.
 
     engines: names of the engines of the test run. start_spark: gives the session, or skips the test.
+    allowed_roots: what tables that it opens may read beside their own directory.
     """
 
-    def __init__(self, engines: tuple[str, ...], start_spark: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self, engines: tuple[str, ...], start_spark: Callable[[], SparkSession], *, allowed_roots: tuple[str, ...] = ()
+    ) -> None:
         self.engines = engines
+        self.allowed_roots = allowed_roots
         self._start_spark = start_spark
         self._connection: duckdb.DuckDBPyConnection | None = None
 
@@ -43,8 +47,13 @@ class HarnessSession:
         return self._start_spark()
 
     def open(self, location: str | Path | LakeTable, **options: Any) -> Table:
-        """The table at a location; the options are those of `harness.open_table`, which says what is raised."""
-        return open_table(location.location if isinstance(location, LakeTable) else str(location), **options)
+        """The table at a location; the options are those of `harness.open_table`, which says what is raised.
+
+        `allowed_roots` come on top of those of the test run.
+        """
+        roots = (*self.allowed_roots, *options.pop("allowed_roots", ()))
+        address = location.location if isinstance(location, LakeTable) else str(location)
+        return open_table(address, allowed_roots=roots, **options)
 
     def sql(
         self, query: str, /, *, engine: str | None = None, dialect: str = "duckdb", **tables: Any
@@ -58,7 +67,9 @@ class HarnessSession:
         name = self.engines[0] if engine is None else engine
         spark = self.spark if name == "spark" else None
         connection = self.connection if name == "duckdb" else None
-        named: dict[str, Table | Snapshot | str] = {key: _opened(table) for key, table in tables.items()}
+        named: dict[str, Table | Snapshot | str] = {
+            key: self.open(table) if isinstance(table, str | LakeTable) else table for key, table in tables.items()
+        }
         return sql(query, engine=name, dialect=dialect, connection=connection, spark=spark, **named)
 
     def compare(self, left: object, right: object, **how: Any) -> ComparisonResult:

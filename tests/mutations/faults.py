@@ -577,14 +577,14 @@ FAULTS = (
         "storage/gate.py",
         "return None if stat.S_ISREG(mode) else _irregular(mode)",
         "return None",
-        test="tests/test_gate.py",
+        test="tests/storage/test_gate.py",
     ),
     Fault(
         "a path is read to its first NUL",
         "storage/gate.py",
         'return "\\0" not in path and (path.isascii() or _is_encodable(path))',
         "return True",
-        test="tests/test_gate.py",
+        test="tests/storage/test_gate.py",
     ),
     # Files without columns.
     Fault(

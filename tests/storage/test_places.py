@@ -1,0 +1,110 @@
+"""Paths in canonical form, in which they are compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.storage.places import Place, climbs, place, places
+
+
+@pytest.mark.parametrize(
+    ("path", "store", "within"),
+    [
+        pytest.param("/lake/orders", "file", "/lake/orders", id="plain"),
+        pytest.param("file:/lake/orders", "file", "/lake/orders", id="file, one slash"),
+        pytest.param("file:///lake/orders", "file", "/lake/orders", id="file, three slashes"),
+        pytest.param("FILE://localhost/lake/orders/", "file", "/lake/orders", id="file, localhost"),
+        pytest.param("file:////lake/orders", "file://lake", "/orders", id="file, four slashes: a share"),
+        pytest.param("file://server/lake/orders", "file://server", "/lake/orders", id="file, another host"),
+        pytest.param("///lake//orders/./x/..", "file", "/lake/orders", id="dot and empty segments"),
+        pytest.param("/lake/%2e%2e/orders", "file", "/lake/%2e%2e/orders", id="no file system decodes"),
+        pytest.param("/../..", "file", "", id="above the root"),
+        pytest.param("s3://b/t/x", "s3://b", "/t/x", id="s3"),
+        pytest.param("S3A://b/t/../x/", "s3://b", "/x", id="s3a, dot segments"),
+        pytest.param("s3n://b", "s3://b", "", id="s3n, the bucket"),
+        pytest.param("s3://b/t//x", "s3://b", "/t//x", id="empty segments are part of an object's name"),
+        pytest.param("s3://b/../../c/x", "s3://b", "/c/x", id="a bucket is not left by dots"),
+        pytest.param("gs://b/x", "gcs://b", "/x", id="gs"),
+        pytest.param("gcs://b/x", "gcs://b", "/x", id="gcs"),
+        pytest.param("abfs://c@a.dfs.core.windows.net/x", "abfs://c@a.core.windows.net", "/x", id="abfs"),
+        pytest.param("abfss://c@a.dfs.core.windows.net/x", "abfs://c@a.core.windows.net", "/x", id="abfss"),
+        pytest.param("wasbs://c@a.blob.core.windows.net/x", "abfs://c@a.core.windows.net", "/x", id="wasbs"),
+        pytest.param("hdfs://nn:8020/x", "hdfs://nn:8020", "/x", id="a port is part of the host"),
+        pytest.param("local:///etc/passwd", "local://", "/etc/passwd", id="a client's name for the local disk"),
+    ],
+)
+def test_one_place_has_one_form(path, store, within):
+    assert place(path, windows=False) == Place(store, within)
+
+
+@pytest.mark.parametrize(
+    ("path", "store", "within"),
+    [
+        pytest.param(r"C:\lake\Orders", "file", "/c:/lake/orders", id="a drive"),
+        pytest.param("c:/LAKE/orders/x/..", "file", "/c:/lake/orders", id="slashes"),
+        pytest.param("file:///C:/lake/orders", "file", "/c:/lake/orders", id="file, three slashes"),
+        pytest.param(r"\\?\C:\lake\orders", "file", "/c:/lake/orders", id="a long path"),
+        pytest.param(r"\\server\share\orders", "file://server", "/share/orders", id="a share"),
+        pytest.param(r"\\?\UNC\server\share\orders", "file://server", "/share/orders", id="a long path of a share"),
+        pytest.param("file://server/share/orders", "file://server", "/share/orders", id="file, a share"),
+        pytest.param("s3://B/T", "s3://B", "/T", id="objects keep their case"),
+    ],
+)
+def test_paths_of_windows(path, store, within):
+    assert place(path, windows=True) == Place(store, within)
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "inside"),
+    [
+        ("/lake/orders", "/lake/orders", True),
+        ("/lake/orders/data/x", "/lake/orders/", True),
+        ("/lake/orders-evil/x", "/lake/orders", False),
+        ("/lake/orders/../secret", "/lake/orders", False),
+        ("/lake", "/lake/orders", False),
+        ("/etc/passwd", "/", True),
+        ("s3a://b/t/x", "s3://b/t", True),
+        ("s3://b/t-evil/x", "s3://b/t", False),
+        ("s3://b-evil/t/x", "s3://b", False),
+        ("s3://b/anything", "s3://b/", True),
+        ("gs://b/t/x", "s3://b/t", False),
+        ("/b/t/x", "s3://b/t", False),
+        ("http://h/t/x", "https://h/t", False),
+    ],
+)
+def test_containment(path, root, inside):
+    assert place(path, windows=False).is_within(place(root, windows=False)) is inside
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("https://h/t/%2e%2e/%252e%252e/x", ["/t/%2e%2e/%252e%252e/x", "/x"]),
+        ("https://h/t/..%2fx", ["/t/..%2fx", "/x"]),
+        ("s3://b/t/p=a%2F..%2F..%2Fb/x", ["/t/p=a%2F..%2F..%2Fb/x"]),  # the object is called so
+    ],
+)
+def test_stores_that_decode_make_two_places_of_one_path(path, found):
+    assert [form.path for form in places(path)] == found
+
+
+@pytest.mark.parametrize(
+    ("recorded", "expected"),
+    [
+        ("../x", True),
+        ("data/%2e%2E/%2e%2e/x", True),
+        ("data/%252e%252e/x", True),
+        ("..%2fx", True),
+        (r"..\x", True),
+        ("/lake/t/../x", True),
+        ("data/..x/y..", False),
+        ("data/a%20b", False),
+        ("data/...", False),
+    ],
+)
+def test_climbing_paths(recorded, expected):
+    assert climbs(recorded) is expected
+
+
+def test_a_path_that_is_encoded_a_thousand_times_is_decoded_a_few():
+    assert not climbs("%" + "25" * 50_000 + "2e")
