@@ -215,10 +215,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _RENAMED = {
-    "snapshot_id": "--snapshot",
-    "version": "--snapshot",
-    "storage_options": "--storage-option",
-    "allowed_roots": "--allow-root",
+    **{"snapshot_id": "--snapshot", "version": "--snapshot"},
+    **{"storage_options": "--storage-option", "allowed_roots": "--allow-root"},
 }
 _SAME = (
     *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),

@@ -81,7 +81,7 @@ class Roots:
     @staticmethod
     def of(location: str, more: Iterable[str] = (), *, outside: Outside = Outside.WARN) -> Roots:
         """The roots of the table at `location`; `more`: others that the caller names. Relative ones start here."""
-        home = place(_absolute(location)).store
+        home = place(os.path.realpath(_absolute(location)) if is_local(location) else location).store
         return Roots(table=shown(location), home=home, outside=outside).including(location, *more)
 
     def including(self, *roots: str) -> Roots:
@@ -152,7 +152,8 @@ class Roots:
 
     def _meet(self, folder: str) -> None:
         met = self._met
-        if folder in met.folders:
+        # A path of another machine leads nowhere on this one: that is said of the file, which is missing.
+        if folder in met.folders or (is_local(folder) and not os.path.isdir(folder)):
             return
         met.folders[folder] = None
         if met.told:  # a link between the data files shows only when they are opened
@@ -165,10 +166,7 @@ class Roots:
         return f"Files outside of the table are read, in {listed}{more}; name these as allowed roots if that is right"
 
     def _judged(self, folder: str) -> Verdict:
-        if is_local(folder):
-            found: tuple[Place, ...] = (place(self._resolved(folder or "/")),)
-        else:
-            found = places(folder)
+        found = _local_forms(folder, self._resolved(folder or "/")) if is_local(folder) else places(folder)
         if all(any(form.is_within(root) for root in self.allowed) for form in found):
             return Verdict.INSIDE
         return Verdict.OUTSIDE if found[0].store == self.home else Verdict.FOREIGN
@@ -204,8 +202,13 @@ def _forms(root: str) -> tuple[Place, ...]:
     if not is_local(root):
         return places(root)
     path = _absolute(root)
-    spelled = (path, "/" + path.lstrip("/")) if path.startswith("//") else (path,)  # the slip of a slash, or a share
-    return tuple(place(os.path.realpath(form)) for form in spelled)
+    return _local_forms(path, os.path.realpath(path))
+
+
+def _local_forms(path: str, resolved: str) -> tuple[Place, ...]:
+    """Where a path leads, links resolved; a share, or what a slash too many makes one, also as it is spelled."""
+    spelled = place(path)
+    return (place(resolved),) if spelled.store == "file" else (spelled, place(resolved))
 
 
 def _absolute(location: str) -> str:

@@ -219,7 +219,7 @@ class Storage:
         """
         local = local_path(path)
         refuse_no_name(local)
-        file_system, name = self.file_system(local)
+        file_system, name = self.file_system(self._followed(local) if is_local(local) else local)
         with _failing(path):
             with _turn(file_system):
                 file_system.invalidate_cache(name)

@@ -1,0 +1,258 @@
+"""Where a table may be read from: directories, links, stores, and what storage is told to whom."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any, ClassVar
+
+import fsspec
+import pytest
+
+from harness.errors import HarnessWarning, OutsideTableError, RequestError
+from harness.opening import open_storage
+from harness.storage.roots import Outside, Roots, Verdict, metadata_root
+from harness.storage.stores import Storage
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    for name in ("t/data", "t-evil", "other"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "f").write_text(name)
+    (tmp_path / "t" / "out").symlink_to(tmp_path / "other")
+    (tmp_path / "t" / "in").symlink_to("data")
+    (tmp_path / "t" / "file-out").symlink_to(tmp_path / "other" / "f")
+    (tmp_path / "t" / "file-in").symlink_to("data/f")
+    (tmp_path / "link-to-t").symlink_to("t")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("folder", "verdict"),
+    [
+        ("t", Verdict.INSIDE),
+        ("t/data", Verdict.INSIDE),
+        ("t/data/deep/./er", Verdict.INSIDE),
+        ("t/in", Verdict.INSIDE),
+        ("t/out/../t/data", Verdict.INSIDE),  # a file system follows the link before it goes up
+        ("link-to-t/data", Verdict.INSIDE),
+        ("t-evil", Verdict.OUTSIDE),
+        ("t/out", Verdict.OUTSIDE),
+        ("t/out/deep", Verdict.OUTSIDE),
+        ("t/data/../..", Verdict.OUTSIDE),
+        ("other", Verdict.OUTSIDE),
+    ],
+)
+@pytest.mark.parametrize("location", ["t", "link-to-t", "other/../t/"])
+def test_local_directories(lake: Path, location: str, folder: str, verdict: Verdict) -> None:
+    assert Roots.of(f"{lake}/{location}").verdict(f"{lake}/{folder}") is verdict
+
+
+@pytest.mark.parametrize(
+    ("folder", "verdict"),
+    [
+        ("s3a://b/t/data", Verdict.INSIDE),
+        ("s3://b/t-evil", Verdict.OUTSIDE),
+        ("s3://b/t/../u", Verdict.OUTSIDE),
+        ("s3://b", Verdict.OUTSIDE),
+        ("s3://c/t", Verdict.FOREIGN),
+        ("gs://b/t", Verdict.FOREIGN),
+        ("/b/t", Verdict.FOREIGN),
+        ("https://b/t", Verdict.FOREIGN),
+        ("s3://allowed/x/y", Verdict.INSIDE),
+        ("s3://allowed/xx", Verdict.FOREIGN),
+        ("https://h/x/a", Verdict.INSIDE),
+        ("https://h/x/%2e%2e/y", Verdict.FOREIGN),
+    ],
+)
+def test_directories_of_stores(folder: str, verdict: Verdict) -> None:
+    roots = Roots.of("s3://b/t", ("s3n://allowed/x", "https://h/x"))
+    assert roots.verdict(folder) is verdict
+
+
+def test_a_relative_root_starts_at_the_process_now(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(lake)
+    roots = Roots.of("t", ("other",))
+    monkeypatch.chdir("/")
+    assert roots.verdict(f"{lake}/t/data") is roots.verdict(f"{lake}/other") is Verdict.INSIDE
+
+
+def test_the_error_names_the_file_the_roots_and_the_options(lake: Path) -> None:
+    roots = Roots.of(f"{lake}/t", (f"{lake}/t-evil",), outside=Outside.REFUSE)
+    with pytest.raises(OutsideTableError) as caught:
+        roots.check(f"{lake}/other/f", "file:/other/f")
+    assert str(caught.value) == (
+        f"Cannot read a file outside of the table: outside='refuse' is set. Its roots are {lake}/t, {lake}/t-evil; add "
+        f"one with allowed_roots, or say with path_map where the file is [OutsideTable; table {lake}/t, file "
+        f"file:/other/f ({lake}/other/f)]"
+    )
+
+
+@pytest.mark.parametrize("outside", list(Outside))
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("{lake}/t/../other/f", "leads out of the table by"),
+        ("{lake}/t/../t-evil/f", "leads out of the table by"),
+        ("s3://bucket/f", "another store"),
+        ("memory://h/f", "another store"),
+        ("file://host/share/f", "another store"),
+        ("file:////host/share/f", "another store"),
+    ],
+)
+def test_always_refused(lake: Path, path: str, words: str, outside: Outside) -> None:
+    storage = Storage(roots=Roots.of(f"{lake}/t", outside=outside))
+    with pytest.raises(OutsideTableError, match=words):
+        storage.check(path.format(lake=lake))
+
+
+def test_every_way_to_ask_storage_is_refused(lake: Path) -> None:
+    storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
+    for ask in (storage.read, storage.exists, storage.is_directory, storage.size, storage.status, storage.fault):
+        with pytest.raises(OutsideTableError):
+            ask(f"{lake}/other/f")
+    for ask in (storage.names, storage.entries):
+        with pytest.raises(OutsideTableError):
+            ask(f"{lake}/other/folder")
+    for ask in (storage.read, storage.size, storage.status, storage.fault):
+        with pytest.raises(OutsideTableError):
+            ask(f"{lake}/t/file-out")
+        ask(f"{lake}/t/file-in")
+
+
+def test_a_link_between_the_files_gives_one_warning_once_the_plan_gave_its_own(lake: Path) -> None:
+    (lake / "t" / "again").symlink_to(lake / "t-evil" / "f")
+    storage = Storage(roots=Roots.of(f"{lake}/t"))
+    assert storage.roots is not None
+    storage.roots.told()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert storage.fault(f"{lake}/t/file-out") is None
+        assert storage.read(f"{lake}/t/file-out") == b"other"
+        assert storage.read(f"{lake}/t/again") == b"t-evil"
+    assert [(warning.category, str(warning.message)) for warning in found] == [
+        (
+            HarnessWarning,
+            f"Table {lake}/t: Files outside of the table are read, in {lake}/other; name these as allowed roots if "
+            "that is right",
+        )
+    ]
+
+
+def test_what_becomes_a_link_once_it_was_looked_at_is_not_opened(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
+    monkeypatch.setattr(os.path, "islink", lambda path: False)  # as it was a moment before
+    with pytest.raises(Exception, match="became a link while it was opened"):
+        storage.read(f"{lake}/t/file-out")
+
+
+def test_a_metadata_file_that_is_a_link_is_the_users_own(lake: Path) -> None:
+    metadata = lake / "t" / "metadata"
+    metadata.mkdir()
+    (metadata / "v1.metadata.json").write_text("{}")
+    (lake / "current.json").symlink_to(metadata / "v1.metadata.json")
+    location = str(lake / "current.json")
+    storage = Storage(roots=Roots.of(location, outside=Outside.REFUSE))
+    assert storage.exists(location)
+    assert storage.read(location) == b"{}"
+    around = storage.around(location).roots
+    assert around is not None
+    assert around.verdict(f"{lake}/t/data") is Verdict.INSIDE
+
+
+@pytest.mark.parametrize(
+    ("file", "root"),
+    [
+        ("/lake/t/metadata/v1.metadata.json", "/lake/t"),
+        ("/lake/t/v1.metadata.json", "/lake/t"),
+        ("/metadata/v1.metadata.json", "/"),
+        ("s3://b/t/metadata/v1.metadata.json", "s3://b/t"),
+        ("s3://b/metadata/v1.metadata.json", "s3://b"),
+    ],
+)
+def test_the_table_of_a_metadata_file(file: str, root: str) -> None:
+    assert metadata_root(file) == root
+
+
+def test_siblings_are_resolved_by_the_directory_above(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    roots, asked = Roots.of(f"{lake}/t"), list[str]()
+    resolve = os.path.realpath
+    monkeypatch.setattr(os.path, "realpath", lambda path: asked.append(str(path)) or resolve(path))
+    for day in range(100):
+        assert roots.verdict(f"{lake}/t/data/day={day}") is Verdict.INSIDE
+    assert asked == [f"{lake}/t/data"]
+
+
+def test_another_process_finds_out_by_itself(lake: Path) -> None:
+    storage = Storage({"key": "k"}, roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
+    storage.read(f"{lake}/t/data/f")
+    copied = pickle.loads(pickle.dumps(storage))
+    assert copied == storage
+    assert copied.read(f"{lake}/t/data/f") == b"t/data"
+    with pytest.raises(OutsideTableError):
+        copied.read(f"{lake}/other/f")
+
+
+# -- options go to the stores that they were given for
+
+
+class Counter(fsspec.AbstractFileSystem):
+    """Remembers which options it was made with."""
+
+    protocol = "counter"
+    cachable = False
+    made: ClassVar[list[dict[str, Any]]] = []
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        Counter.made.append(options)
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        return b"x"
+
+
+@pytest.fixture
+def counter(monkeypatch: pytest.MonkeyPatch) -> type[Counter]:
+    fsspec.register_implementation("counter", Counter, clobber=True)
+    monkeypatch.setattr(Counter, "made", [])
+    return Counter
+
+
+def opened(location: str, *, targets: tuple[str, ...] = (), allowed: tuple[str, ...] = (), **options: Any) -> Storage:
+    return open_storage(location, options=options, targets=targets, allowed_roots=allowed, outside="warn")
+
+
+@pytest.mark.parametrize(
+    ("location", "targets", "read", "expected"),
+    [
+        pytest.param("counter://a/t", (), "counter://a/t/f", {"key": "k"}, id="the table's own"),
+        pytest.param("counter://a/t", (), "counter://a/elsewhere/f", {"key": "k"}, id="elsewhere in it"),
+        pytest.param("counter://a/t", (), "counter://b/t/f", {}, id="an allowed root in another bucket"),
+        pytest.param("counter://a/t", ("counter://c/t",), "counter://c/t/f", {}, id="a target in another bucket"),
+        pytest.param("/lake/t", ("counter://c/t",), "counter://c/t/f", {"key": "k"}, id="a target of a local table"),
+        pytest.param("/lake/t", ("counter://c/t",), "counter://b/t/f", {}, id="an allowed root of a local table"),
+        pytest.param("counter://a/t", (), "counter://own/f", {"key": "o"}, id="named"),
+    ],
+)
+def test_options_go_to_the_store_that_they_are_for(
+    counter: type[Counter], location: str, targets: tuple[str, ...], read: str, expected: dict[str, str]
+) -> None:
+    named: dict[str, Any] = {"counter://own": {"key": "o"}}
+    allowed = ("counter://b", "counter://own")
+    storage = opened(location, targets=targets, allowed=allowed, key="k", **named)
+    assert storage.read(read) == b"x"
+    assert counter.made == [expected]
+
+
+def test_a_store_that_may_not_be_read_is_not_even_opened(counter: type[Counter]) -> None:
+    with pytest.raises(OutsideTableError):
+        opened("counter://a/t", key="k").read("counter://b/t/f")
+    assert counter.made == []
+
+
+def test_options_of_a_store_are_a_mapping() -> None:
+    with pytest.raises(RequestError, match="what stands under s3://b is no mapping"):
+        opened("s3://a/t", **{"s3://b": "secret"})

@@ -1,0 +1,288 @@
+"""Tables that lead out of themselves, by each kind of path that metadata names, under each engine."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.engines.registry import find_engine
+from harness.errors import HarnessWarning, OutsideTableError
+from harness.oracle.planner import plan_unpruned
+from harness.storage.roots import Outside
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+ICEBERG = (
+    "data",
+    "avro",
+    "orc",
+    "position deletes",
+    "equality deletes",
+    "deletion vector",
+    "manifest",
+    "manifest list",
+)
+
+ATTACKS = {
+    "absolute": "{root}/t-evil/{name}",
+    "climbing": "{root}/t/data/../../t-evil/{name}",
+    "another store": "memory://evil/{name}",
+    "another host": "file://evil/t-evil/{name}",
+}
+RELATIVE = {
+    "climbing": "../t-evil/{name}",
+    "climbing, encoded": "data/%2e%2e/.%2E/t-evil/{name}",
+    "climbing with a slash encoded": "..%2ft-evil/{name}",
+}
+
+
+def iceberg(root: Path, kind: str, leave: Callable[[Path], str]) -> str:
+    """A table with the row 2, and the path of one of its files as `leave` gives it for where the file was written."""
+    table = IcebergTable.create(root / "t", {"id": "long"}, format_version=3 if kind == "deletion vector" else 2)
+    data = table.write_data([{"id": 1}, {"id": 2}], format=kind if kind in ("avro", "orc") else "parquet")
+    match kind:
+        case "equality deletes":
+            delete = table.write_equality_deletes(["id"], [{"id": 1}])
+        case "deletion vector":
+            (delete,) = table.write_deletion_vectors({data: [0]})
+        case _:
+            delete = table.write_position_deletes([(data, 0)])
+    moved = {"data": data, "avro": data, "orc": data}.get(kind, delete)
+    if kind in ("data", "avro", "orc"):
+        moved.data_file["file_path"] = leave(moved.file)
+        delete = table.write_equality_deletes(["id"], [{"id": 1}])  # positions name the path
+    elif kind not in ("manifest", "manifest list"):
+        moved.data_file["file_path"] = leave(moved.file)
+    table.append(data)
+    table.append(delete)
+    if kind == "manifest":
+        table.edit_manifest_list(lambda document: _leave(document.records[0], "manifest_path", leave))
+    if kind == "manifest list":
+        table.edit_metadata(lambda document: _leave(document["snapshots"][-1], "manifest-list", leave))
+    return str(root / "t")
+
+
+def _leave(record: dict[str, Any], key: str, leave: Callable[[Path], str]) -> None:
+    record[key] = leave(Path(record[key]))
+
+
+def delta(root: Path, kind: str, leave: Callable[[Path], str]) -> str:
+    """As `iceberg`."""
+    table = DeltaTable.create(root / "t", {"id": "long"})
+    data = table.write_data([{"id": 2}] if kind != "deletion vector" else [{"id": 1}, {"id": 2}])
+    if kind == "data":
+        data.add["path"] = leave(data.file)
+    table.append(data)
+    if kind == "deletion vector":
+        table.delete(data, [0], storage="p")
+        (vector,) = (root / "t").glob("*.bin")
+        table.edit_commit(table.version, lambda actions: _leave_vector(actions, leave, vector))
+    return str(root / "t")
+
+
+def _leave_vector(actions: list[dict[str, Any]], leave: Callable[[Path], str], vector: Path) -> None:
+    (add,) = (action["add"] for action in actions if "add" in action)
+    add["deletionVector"]["pathOrInlineDv"] = leave(vector)
+
+
+@pytest.fixture
+def leaving(tmp_path: Path) -> Callable[[str], Callable[[Path], str]]:
+    """What moves a file to a directory beside the table and gives its new path, in a given form."""
+    (tmp_path / "t-evil").mkdir()
+
+    def of(form: str) -> Callable[[Path], str]:
+        def leave(file: Path) -> str:
+            shutil.move(file, tmp_path / "t-evil" / file.name)
+            return form.format(root=tmp_path, name=file.name)
+
+        return leave
+
+    return of
+
+
+def linked(tmp_path: Path) -> Callable[[Path], str]:
+    """What moves a file to a directory beside the table, and leaves a link in its place."""
+
+    def leave(file: Path) -> str:
+        (tmp_path / "t-evil").mkdir()
+        target = shutil.move(file, tmp_path / "t-evil" / file.name)
+        file.symlink_to(target)
+        return str(file)
+
+    return leave
+
+
+def by_harness(location: str, **options: Any) -> list[int]:
+    return harness.open_table(location, **options).snapshot().to_arrow()["id"].to_pylist()
+
+
+def by_oracle(location: str, **options: Any) -> list[int]:
+    if "outside" in options:
+        options["outside"] = Outside(options["outside"])
+    rows: pa.Table = find_engine("oracle").to_arrow(plan_unpruned(location, **options))
+    return rows["id"].to_pylist()
+
+
+READERS = pytest.mark.parametrize("read", [by_harness, by_oracle])
+
+
+def warned(read: Callable[..., list[int]], location: str) -> tuple[list[int], list[str]]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", HarnessWarning)
+        rows = read(location)
+    return rows, [str(warning.message) for warning in found]
+
+
+def outside_warning(tmp_path: Path) -> str:
+    sentence = (
+        f"Files outside of the table are read, in {tmp_path}/t-evil; name these as allowed roots if that is right"
+    )
+    return f"Table {tmp_path}/t: {sentence}"
+
+
+@READERS
+@pytest.mark.parametrize(
+    ("build", "kind"),
+    [*((iceberg, kind) for kind in ICEBERG), *((delta, kind) for kind in ("data", "deletion vector"))],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_an_absolute_path_elsewhere(tmp_path: Path, leaving: Any, build: Any, kind: str, read: Any) -> None:
+    location = build(
+        tmp_path, kind, leaving(ATTACKS["absolute"] if build is iceberg else "file://{root}/t-evil/{name}")
+    )
+    assert warned(read, location) == ([2], [outside_warning(tmp_path)])
+    with pytest.raises(OutsideTableError, match="outside='refuse' is set") as caught:
+        read(location, outside="refuse")
+    assert f"{tmp_path}/t-evil/" in str(caught.value)
+    assert caught.value.table == location
+    assert read(location, allowed_roots=[str(tmp_path / "t-evil")], outside="refuse") == [2]
+
+
+@READERS
+@pytest.mark.parametrize("attack", [name for name in ATTACKS if name != "absolute"])
+@pytest.mark.parametrize("kind", ICEBERG)
+def test_iceberg_paths_that_are_always_refused(tmp_path: Path, leaving: Any, kind: str, attack: str, read: Any) -> None:
+    location = iceberg(tmp_path, kind, leaving(ATTACKS[attack]))
+    with pytest.raises(OutsideTableError, match=r"'\.\.'" if attack == "climbing" else "another store"):
+        read(location)
+
+
+@READERS
+@pytest.mark.parametrize("form", [*RELATIVE.values(), "memory://evil/{name}"])
+def test_delta_paths_that_are_always_refused(tmp_path: Path, leaving: Any, form: str, read: Any) -> None:
+    location = delta(tmp_path, "data", leaving(form))
+    with pytest.raises(OutsideTableError, match=r"'\.\.'|another store"):
+        read(location)
+
+
+@READERS
+def test_a_relative_path_to_an_allowed_root(tmp_path: Path, leaving: Any, read: Any) -> None:
+    location = delta(tmp_path, "data", leaving("../t-evil/{name}"))
+    assert read(location, allowed_roots=[str(tmp_path / "t-evil")]) == [2]
+
+
+@READERS
+@pytest.mark.parametrize("kind", ICEBERG)
+def test_a_link_that_leads_out(tmp_path: Path, kind: str, read: Any) -> None:
+    location = iceberg(tmp_path, kind, linked(tmp_path))
+    assert warned(read, location) == ([2], [outside_warning(tmp_path)])
+    with pytest.raises(OutsideTableError, match="outside='refuse' is set"):
+        read(location, outside="refuse")
+
+
+@READERS
+def test_a_directory_that_leads_out(tmp_path: Path, read: Any) -> None:
+    location = iceberg(tmp_path, "data", str)
+    shutil.move(tmp_path / "t" / "data", tmp_path / "t-evil")
+    (tmp_path / "t" / "data").symlink_to(tmp_path / "t-evil")
+    rows, sentences = warned(read, location)
+    assert (rows, len(sentences)) == ([2], 1)
+    with pytest.raises(OutsideTableError):
+        read(location, outside="refuse")
+
+
+@READERS
+@pytest.mark.parametrize("build", [iceberg, delta])
+def test_a_table_that_is_opened_through_a_link(tmp_path: Path, build: Any, read: Any) -> None:
+    build(tmp_path, "data", str if build is iceberg else (lambda file: file.name))
+    (tmp_path / "link").symlink_to("t")
+    assert read(str(tmp_path / "link"), outside="refuse") == [2]
+
+
+def test_what_the_metadata_says_is_its_location_allows_nothing(tmp_path: Path, leaving: Any) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    data = table.write_data([{"id": 2}])
+    data.data_file["file_path"] = leaving(ATTACKS["absolute"])(data.file)
+    table.append(data)
+    table.edit_metadata(lambda document: document.update(location=str(tmp_path)))
+    with pytest.raises(OutsideTableError):
+        by_harness(str(tmp_path / "t"), outside="refuse")
+
+
+def test_a_change_file_elsewhere(tmp_path: Path, leaving: Any) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.enableChangeDataFeed": "true"})
+    data = table.write_data([{"id": 2}])
+    change = table.write_changes([{"id": 2}], "insert")
+    change.add["path"] = leaving("../t-evil/{name}")(change.file)
+    table.commit(add=[data], cdc=[change])
+    with pytest.raises(OutsideTableError, match=r"'\.\.'"):
+        harness.open_table(str(tmp_path / "t")).changes(1)
+
+
+@pytest.mark.parametrize(
+    "form", ["../../../t-evil/{name}", "%2e%2e/../../t-evil/{name}", "file://{root}/t-evil/{name}"]
+)
+@READERS
+def test_a_sidecar_elsewhere(tmp_path: Path, leaving: Any, form: str, read: Any) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"}, features=["v2Checkpoint"])
+    table.append(table.write_data([{"id": 2}]))
+    written = table.checkpoint("v2-json", sidecars=1)
+    table.expire_log(table.version)
+    (sidecar,), (top,) = written.sidecars, set(written.files) - set(written.sidecars)
+    recorded = leaving(form)(sidecar)
+    top.write_text(top.read_text().replace(f'"{sidecar.name}"', f'"{recorded}"'))
+    with pytest.raises(OutsideTableError, match=f"file .*{sidecar.name}"):
+        read(str(tmp_path / "t"), outside="refuse")
+    if form.startswith("file:"):
+        with pytest.warns(HarnessWarning, match="t-evil"):
+            assert read(str(tmp_path / "t")) == [2]
+
+
+def test_a_read_warns_of_its_own_files_only(tmp_path: Path, leaving: Any) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    data = table.write_data([{"id": 1}])
+    data.add["path"] = leaving("file://{root}/t-evil/{name}")(data.file)
+    table.append(data)
+    table.overwrite(table.write_data([{"id": 2}]))
+    opened = harness.open_table(str(tmp_path / "t"))
+    for _ in range(2):
+        with pytest.warns(HarnessWarning, match="t-evil"):
+            plan = opened.snapshot(version=1).plan()
+        assert plan.warnings == (outside_warning(tmp_path).partition(": ")[2],)
+        assert opened.snapshot().to_arrow().to_pylist() == [{"id": 2}]
+
+
+# -- local tables open no sockets
+
+
+@pytest.mark.parametrize("build", [iceberg, delta])
+def test_a_local_table_opens_no_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Any) -> None:
+    location = build(tmp_path, "deletion vector", lambda file: str(file) if build is iceberg else file.as_uri())
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    assert by_harness(location) == by_oracle(location) == [2]
+    table = harness.open_table(location)
+    assert harness.sql("SELECT id FROM t", t=table).fetchall() == [(2,)]
+    assert harness.compare(table, table, engines=("duckdb", "oracle")).equal
