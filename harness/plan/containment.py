@@ -49,8 +49,9 @@ def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, str]]:
     found = files.select(["path", "physical"]).filter(is_outside)
     places = folders.filter(is_outside).combine_chunks().dictionary_encode().indices.to_numpy()
     _, first = np.unique(places, return_index=True)
-    climbing = found.filter(pc.match_substring_regex(found.column("path"), _MAY_CLIMB))
-    for rows in (found.take(first), climbing):
+    path = found.column("path")
+    dotted = found.filter(pc.or_(pc.match_substring(path, ".."), pc.match_substring(path, "%")))
+    for rows in (found.take(first), dotted.filter(pc.match_substring_regex(dotted.column("path"), _MAY_CLIMB))):
         yield from zip(rows.column("path").to_pylist(), rows.column("physical").to_pylist(), strict=True)
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import enum
 import os
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from harness.errors import OutsideTableError, warn
+from harness.storage.gate import is_name
 from harness.storage.paths import is_local, local_path, shown
 from harness.storage.places import Place, climbs, place, places
 
@@ -75,7 +75,7 @@ class Roots:
     names: tuple[str, ...] = ()
     allowed: tuple[Place, ...] = ()
     _verdicts: dict[str, Verdict] = field(default_factory=dict, repr=False, compare=False)
-    _parents: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    _above: dict[str, tuple[str, bool]] = field(default_factory=dict, repr=False, compare=False)
     _met: _Met = field(default_factory=_Met, repr=False, compare=False)
 
     @staticmethod
@@ -93,6 +93,7 @@ class Roots:
             names=tuple(dict.fromkeys((*self.names, *named))),
             allowed=tuple(dict.fromkeys((*self.allowed, *found))),
             _verdicts={},
+            _above={},
         )
 
     def for_read(self) -> Roots:
@@ -101,7 +102,7 @@ class Roots:
 
     def forgetting(self) -> Roots:
         """The same roots, with nothing known of any directory."""
-        return replace(self, _verdicts={}, _parents={}, _met=_Met())
+        return replace(self, _verdicts={}, _above={}, _met=_Met())
 
     def verdict(self, folder: str) -> Verdict:
         """Where a directory is, physical, links in its path resolved."""
@@ -166,25 +167,27 @@ class Roots:
         return f"Files outside of the table are read, in {listed}{more}; name these as allowed roots if that is right"
 
     def _judged(self, folder: str) -> Verdict:
-        found = _local_forms(folder, self._resolved(folder or "/")) if is_local(folder) else places(folder)
+        if not is_name(folder):
+            return Verdict.INSIDE  # no file is there: the gate says so of the path
+        if not is_local(folder):
+            return self._placed(places(folder))
+        parent, slash, name = folder.rpartition("/")
+        if slash and name not in ("", ".", "..") and os.name != "nt":
+            # Of directories side by side, the one above them is resolved once.
+            real, is_inside = self._above.get(parent) or self._look_above(parent)
+            if is_inside and not os.path.islink(f"{real}/{name}"):
+                return Verdict.INSIDE
+        return self._placed(_local_forms(folder, os.path.realpath(folder or "/")))
+
+    def _look_above(self, parent: str) -> tuple[str, bool]:
+        real = os.path.realpath(parent or "/")
+        found = self._above[parent] = (real, self._placed(_local_forms(parent, real)) is Verdict.INSIDE)
+        return found
+
+    def _placed(self, found: tuple[Place, ...]) -> Verdict:
         if all(any(form.is_within(root) for root in self.allowed) for form in found):
             return Verdict.INSIDE
         return Verdict.OUTSIDE if found[0].store == self.home else Verdict.FOREIGN
-
-    def _resolved(self, folder: str) -> str:
-        """`folder` without links. Of directories side by side, the one above them is resolved once."""
-        parent, _, name = folder.rpartition("/")
-        if os.name == "nt" or "/" not in folder or name in ("", ".", ".."):
-            return os.path.realpath(folder)
-        above = self._parents.get(parent)
-        if above is None:
-            above = self._parents[parent] = os.path.realpath(parent or "/")
-        path = os.path.join(above, name)
-        try:
-            is_link = stat.S_ISLNK(os.lstat(path).st_mode)
-        except OSError:  # what cannot be looked at cannot be read either
-            return path
-        return os.path.realpath(path) if is_link else path
 
     def _refusal(self, reason: str, path: str, recorded: str | None) -> OutsideTableError:
         same = recorded is None or recorded == path

@@ -239,10 +239,10 @@ class Storage:
             OutsideTableError: the table may not read it.
         """
         local = path if path.startswith("/") else local_path(path)
-        if not is_name(local):
-            return gate.name_fault(local)
-        self.check(local)
-        return gate.fault(local, follow=self._follow) if is_local(local) else None
+        if self.roots is None:
+            return gate.fault(local) if is_local(local) else gate.name_fault(local)
+        self.roots.check(local)
+        return gate.fault(local, follow=self.roots.followed) if is_local(local) else gate.name_fault(local)
 
     def names(self, directory: str) -> tuple[str, ...]:
         """Names (not paths) of the files directly in `directory`, sorted; empty if there is no such directory.

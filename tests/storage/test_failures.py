@@ -1,0 +1,176 @@
+"""Whatever a file system or a client raises while a file is opened becomes an error that names the file."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import fsspec
+import pytest
+
+import harness
+from harness.engines.shared.data_files import FileName, check_file
+from harness.errors import HarnessError, MissingFileError, StorageError
+from harness.storage.stores import Storage
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+
+class ClientError(Exception):
+    """What botocore and aiohttp raise is no OSError."""
+
+
+class Failing(fsspec.AbstractFileSystem):
+    """Fails in each call, and counts them."""
+
+    protocol = "failing"
+    cachable = False
+    error: ClassVar[Exception | None] = None
+    asked: ClassVar[list[str]] = []
+    content: ClassVar[bytes] = b"PAR1"
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        return self._answer("GET", self.content[start or 0 : end])
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        return self._answer("HEAD", {"name": path, "type": "file", "size": len(self.content)})
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        return self._answer("LIST", [])
+
+    def isdir(self, path: str) -> bool:
+        return self._answer("LIST", False)
+
+    def _answer(self, call: str, value: Any) -> Any:
+        Failing.asked.append(call)
+        if self.error is not None:
+            raise self.error
+        return value
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> type[Failing]:
+    fsspec.register_implementation("failing", Failing, clobber=True)
+    monkeypatch.setattr(Failing, "asked", [])
+    return Failing
+
+
+ASKS: dict[str, Callable[[Storage, str], object]] = {
+    "read": Storage.read,
+    "exists": Storage.exists,
+    "is_directory": Storage.is_directory,
+    "size": Storage.size,
+    "status": Storage.status,
+    "names": Storage.names,
+    "entries": Storage.entries,
+}
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            ClientError("Access to https://h/x?X-Amz-Signature=secret denied"),
+            "ClientError: Access to https://h/x?… denied",
+        ),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+        (ConnectionResetError(errno.ECONNRESET, "reset by peer"), "ConnectionResetError"),
+        (TimeoutError(), "TimeoutError"),
+        (ValueError("no such region"), "ValueError: no such region"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_failing_client(
+    store: type[Failing], monkeypatch: pytest.MonkeyPatch, ask: Any, error: Exception, words: str
+) -> None:
+    monkeypatch.setattr(store, "error", error)
+    with pytest.raises(StorageError) as caught:
+        ask(Storage(), "failing://b/t/f")
+    assert caught.value.file == "failing://b/t/f"
+    assert words in caught.value.message
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("b/t/f"), PermissionError("Forbidden")])
+def test_what_a_store_does_not_have_is_missing(
+    store: type[Failing], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(store, "error", error)
+    assert not Storage().exists("failing://b/t/f")
+    with pytest.raises(MissingFileError):
+        Storage().read("failing://b/t/f")
+
+
+def test_the_first_get_tells_whether_a_file_is_there(store: type[Failing]) -> None:
+    check_file(FileName("f", "failing://b/t/f"), Storage(), table="t")
+    assert store.asked == ["GET"]
+    assert Storage().fault("failing://b/t/f") is None
+    assert store.asked == ["GET"]
+
+
+def failing_calls(number: int) -> Callable[..., Any]:
+    def fail(path: Any, *_: Any, **__: Any) -> Any:
+        raise OSError(number, os.strerror(number), path)
+
+    return fail
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENXIO])
+@pytest.mark.parametrize(
+    ("ask", "call"),
+    [("read", "open"), ("exists", "stat"), ("is_directory", "stat"), ("names", "scandir"), ("entries", "scandir")],
+)
+def test_a_failing_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: str, call: str, number: int) -> None:
+    place = tmp_path / "d"
+    (place if call == "scandir" else tmp_path).mkdir(exist_ok=True)
+    if call != "scandir":
+        place.write_text("x")
+    monkeypatch.setattr(os, call, failing_calls(number))
+    with pytest.raises(StorageError) as caught:
+        ASKS[ask](Storage(), str(place))
+    assert caught.value.file == str(place)
+    assert os.strerror(number) in caught.value.message
+
+
+def test_a_file_that_cannot_be_looked_at_is_not_taken_for_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    stat = os.stat
+
+    def fail(path: Any, *more: Any, **options: Any) -> os.stat_result:
+        if str(path).endswith("v2.metadata.json"):  # the newest: without it the version before would be read
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return stat(path, *more, **options)
+
+    monkeypatch.setattr(os, "stat", fail)
+    with pytest.raises(StorageError, match=r"v2\.metadata\.json"):
+        harness.open_table(str(tmp_path / "t"))
+
+
+NAMES = ["x" * 300, "x/" * 3000 + "f", "circle/f", "file/below"]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=["long name", "long path", "circle", "below a file"])
+@pytest.mark.parametrize("table_format", ["iceberg", "delta"])
+def test_impossible_paths(tmp_path: Path, table_format: str, name: str) -> None:
+    table: Any = (IcebergTable if table_format == "iceberg" else DeltaTable).create(tmp_path / "t", {"id": "long"})
+    data = table.write_data([{"id": 1}])
+    (tmp_path / "t" / "circle").symlink_to("circle")
+    (tmp_path / "t" / "file").write_text("")
+    path = f"{tmp_path}/t/{name}"
+    if table_format == "iceberg":
+        data.data_file["file_path"] = path
+    else:
+        data.add["path"] = f"file://{path}"
+    table.append(data)
+    for engine in ("duckdb", "oracle"):
+        with pytest.raises(HarnessError) as caught:
+            harness.open_table(str(tmp_path / "t")).snapshot().to_arrow(engine=engine)
+        assert path in str(caught.value.file)
