@@ -16,7 +16,7 @@ Where to look:
 
     table         open_table → Table → Snapshot: what most callers need; `query` for SQL, `opening` for the formats
     errors        every refusal, one class per cause that a caller can act on; `rules` says what the cited rules say
-    storage/      bytes by location, recorded and physical paths, and the gate that every path passes
+    storage/      bytes by location, recorded and physical paths, the roots of a table, the gate
     model/        logical types and fields with ids, internal values, what files hold, statistics
     filters/      filters that planning understands, from SQL text
     plan/         ScanPlan, the contract between formats and engines: `scan_plan` is the first file to read
@@ -51,9 +51,11 @@ from harness.errors import (
     InvalidTableError,
     IsAViewError,
     MissingFileError,
+    OutsideTableError,
     RequestError,
     SchemaMismatchError,
     SnapshotNotFoundError,
+    StorageError,
     TableNotFoundError,
     UnknownColumnError,
     UnsupportedError,
@@ -81,10 +83,12 @@ __all__ = [
     "InvalidTableError",
     "IsAViewError",
     "MissingFileError",
+    "OutsideTableError",
     "RequestError",
     "SchemaMismatchError",
     "Snapshot",
     "SnapshotNotFoundError",
+    "StorageError",
     "Table",
     "TableNotFoundError",
     "UnknownColumnError",

@@ -286,3 +286,38 @@ def test_a_local_table_opens_no_socket(tmp_path: Path, monkeypatch: pytest.Monke
     table = harness.open_table(location)
     assert harness.sql("SELECT id FROM t", t=table).fetchall() == [(2,)]
     assert harness.compare(table, table, engines=("duckdb", "oracle")).equal
+
+
+# -- Spark
+
+
+def by_spark(location: str, **options: Any) -> list[int]:
+    return harness.open_table(location, **options).snapshot().to_arrow(engine="spark")["id"].to_pylist()
+
+
+@pytest.mark.parametrize("kind", ["data", "avro", "equality deletes"])
+@pytest.mark.parametrize("leave", ["absolute", "another store", "link"])
+def test_spark_reads_within_the_roots(tmp_path: Path, leaving: Any, leave: str, kind: str, spark: Any) -> None:
+    if leave == "link":
+        (tmp_path / "t-evil").rmdir()
+    location = iceberg(tmp_path, kind, linked(tmp_path) if leave == "link" else leaving(ATTACKS[leave]))
+    with pytest.raises(OutsideTableError):
+        by_spark(location, outside="refuse")
+    if leave != "another store":
+        assert warned(by_spark, location) == ([2], [outside_warning(tmp_path)])
+
+
+def test_a_local_table_opens_no_socket_but_to_this_machine_on_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
+) -> None:
+    """As far as Python's side shows: the JVM's sockets are its own."""
+    location = iceberg(tmp_path, "equality deletes", str)
+    connect, hosts = socket.socket.connect, list[str]()
+
+    def connecting(self: socket.socket, address: Any) -> None:
+        hosts.append(address[0] if isinstance(address, tuple) else "local")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", connecting)
+    assert by_spark(location) == [2]
+    assert set(hosts) <= {"127.0.0.1", "::1", "localhost", "local"}

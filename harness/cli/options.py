@@ -128,7 +128,7 @@ class Opening:
     """How tables are opened, as given on the command line."""
 
     path_map: PathMap = None
-    allow_root: AllowRoot = None
+    allowed_roots: AllowRoot = None
     outside: OutsideFiles = Outside.WARN
     storage_option: StorageOption = None
     allow_version_guess: AllowVersionGuess = False
@@ -154,7 +154,7 @@ class Opening:
             enforce_retention=reading.enforce_retention,
             prune=(reading.prune or Prune.FILES).value,
             format_hint=None if self.format_hint is None else self.format_hint.value,
-            allowed_roots=self.allow_root or (),
+            allowed_roots=self.allowed_roots or (),
             outside=self.outside.value,
         )
 

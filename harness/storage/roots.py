@@ -86,12 +86,13 @@ class Roots:
 
     def including(self, *roots: str) -> Roots:
         """These roots and others, for the same read."""
-        named = tuple(local_path(root).rstrip("/") or "/" for root in roots)
-        found = tuple(form for root in named for form in _forms(root))
+        spelled = (local_path(root).rstrip("/") or "/" for root in roots)
+        named = {root: _forms(root) for root in spelled}
+        new = {root: forms for root, forms in named.items() if self._placed(forms) is not Verdict.INSIDE}
         return replace(
             self,
-            names=tuple(dict.fromkeys((*self.names, *named))),
-            allowed=tuple(dict.fromkeys((*self.allowed, *found))),
+            names=(*self.names, *new),
+            allowed=(*self.allowed, *(form for forms in new.values() for form in forms)),
             _verdicts={},
             _above={},
         )
@@ -192,8 +193,8 @@ class Roots:
     def _refusal(self, reason: str, path: str, recorded: str | None) -> OutsideTableError:
         same = recorded is None or recorded == path
         return OutsideTableError(
-            f"Cannot read a file outside of the table: {reason}. Its roots are {', '.join(map(shown, self.names))}; "
-            "add one with allowed_roots, or say with path_map where the file is",
+            f"Cannot read a file beyond the table's roots: {reason}. They are {', '.join(map(shown, self.names))}; add "
+            "one with allowed_roots, or say with path_map where the file is",
             table=self.table,
             file=shown(path) if same else f"{shown(recorded or '')} ({shown(path)})",
             options=("allowed_roots", "path_map", "outside"),

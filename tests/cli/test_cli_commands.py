@@ -15,6 +15,7 @@ import pytest
 import harness
 from harness.cli import main
 from harness.errors import MissingFileError, SnapshotNotFoundError
+from harness.writing.delta.builder import DeltaTable
 
 
 class StandInPlan:
@@ -159,6 +160,34 @@ def test_opening_options(calls):
             "allow_version_guess": True,
         },
     )
+
+
+def test_what_a_table_may_read(calls):
+    arguments = ["--allow-root", "/a", "--allow-root", "s3://b/c", "--outside", "refuse"]
+    assert main(["plan", "t", *arguments]) == 0
+    assert calls[0] == ("open", "t", {**DEFAULT_OPEN, "allowed_roots": ["/a", "s3://b/c"], "outside": "refuse"})
+
+
+@pytest.mark.filterwarnings("default::harness.HarnessWarning")
+def test_an_error_and_a_warning_about_files_outside(tmp_path, capfd):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}], path=str(tmp_path / "other" / "f.parquet"), addressing="file:///"))
+    location = str(tmp_path / "t")
+    assert main(["sql", "SELECT id FROM t", "--table", f"t={location}", "--format", "csv", "--outside", "refuse"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert (
+        "error: Cannot read a file beyond the table's roots: --outside refuse is set. They are "
+        f"{location}; add one with --allow-root, or say with --path-map where the file is [OutsideTable;"
+    ) in err
+    assert main(["sql", "SELECT id FROM t", "--table", f"t={location}", "--format", "csv"]) == 0
+    out, err = capfd.readouterr()
+    assert out == "id\n1\n"
+    assert err.count("warning:") == 1
+    assert f"Files outside of the table are read, in {tmp_path}/other;" in err
+    allowed = ["--allow-root", str(tmp_path / "other")]
+    assert main(["sql", "SELECT id FROM t", "--table", f"t={location}", "--format", "csv", *allowed]) == 0
+    assert capfd.readouterr() == ("id\n1\n", "")
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ from harness.cli.storage_options import storage_options
             id="nested",
         ),
         pytest.param(['c={"a": 1}', "c.b=2", 'c={"d": 3}'], {"c": {"a": 1, "b": 2, "d": 3}}, id="object-and-dots"),
+        pytest.param(['s3://my.bucket={"key": "k"}'], {"s3://my.bucket": {"key": "k"}}, id="another store"),
         pytest.param(['extra_conf={"dfs.x": "y"}'], {"extra_conf": {"dfs.x": "y"}}, id="key-with-a-dot"),
         pytest.param(None, {}, id="none"),
     ],

@@ -85,7 +85,7 @@ def test_the_error_names_the_file_the_roots_and_the_options(lake: Path) -> None:
     with pytest.raises(OutsideTableError) as caught:
         roots.check(f"{lake}/other/f", "file:/other/f")
     assert str(caught.value) == (
-        f"Cannot read a file outside of the table: outside='refuse' is set. Its roots are {lake}/t, {lake}/t-evil; add "
+        f"Cannot read a file beyond the table's roots: outside='refuse' is set. They are {lake}/t, {lake}/t-evil; add "
         f"one with allowed_roots, or say with path_map where the file is [OutsideTable; table {lake}/t, file "
         f"file:/other/f ({lake}/other/f)]"
     )

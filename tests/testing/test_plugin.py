@@ -117,6 +117,26 @@ def test_once_for_each(harness_engine, harness_session, lake_table):
     second.stdout.fnmatch_lines(["*[[]oracle[]] PASSED*"])
 
 
+def test_tables_may_read_what_the_settings_allow(run, pytester):
+    pytester.makeini("[pytest]\nfilterwarnings = error\nharness_allowed_roots =\n    other\n    s3://bucket/x")
+    result = run(
+        """
+import harness, pytest
+from harness.writing.delta.builder import DeltaTable
+
+def test_roots(harness_session, pytestconfig, tmp_path):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    other = pytestconfig.rootpath / "other" / "f.parquet"
+    table.append(table.write_data([{"id": 1}], path=str(other), addressing="file:///"))
+    assert harness_session.sql("SELECT id FROM t", t=str(tmp_path / "t")).fetchall() == [(1,)]
+    assert harness_session.open(tmp_path / "t", outside="refuse").snapshot().plan().warnings == ()
+    with pytest.warns(harness.HarnessWarning, match="outside of the table"):
+        harness.open_table(tmp_path / "t").snapshot().plan()
+"""
+    )
+    result.assert_outcomes(passed=1)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
