@@ -215,9 +215,11 @@ def test_the_command_spells_the_options_of_an_error(message, names, expected) ->
 
 def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
     ours = [f.name for group in (options.Opening, options.Reading) for f in dataclasses.fields(group)]
-    assert {options.spelled(name, None) for name in ours if name != "storage_option"} == {
-        f"--{name.replace('_', '-')}" for name in ours if name != "storage_option"
+    named_anew = {"storage_option", "allowed_roots"}
+    assert {options.spelled(name, None) for name in ours if name not in named_anew} == {
+        f"--{name.replace('_', '-')}" for name in ours if name not in named_anew
     }
+    assert options.spelled("allowed_roots", None) == "--allow-root"
 
 
 def test_a_guess_is_asked_for_by_the_commands_option(tmp_path, capfd) -> None:

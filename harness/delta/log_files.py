@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from harness.errors import TableNotFoundError
 from harness.files.kinds import HEAD, kind_of
+from harness.storage.listings import Entry
 from harness.storage.paths import join
-from harness.storage.stores import Entry, Storage
+from harness.storage.stores import Storage
 
 LOG_DIRECTORY = "_delta_log"
 

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import fsspec
@@ -16,44 +15,16 @@ import fsspec
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.storage import gate
 from harness.storage.gate import is_name, open_regular, refusal, refuse_no_name
+from harness.storage.listings import Entry, FileStatus, local_entries, remote_entry, remote_status
 from harness.storage.paths import SCHEME, is_local, local_path
 from harness.storage.places import place
 from harness.storage.roots import Roots, metadata_root
 
 # Names of one store under several clients; for I/O only (iceberg 1.14).
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "gs": "gcs"}
-# What the file systems of fsspec call the last modification, as a number of seconds, an ISO text or a datetime.
-_MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
 # File systems of fsspec that several threads may ask at once, beside its asynchronous ones. It promises this of no
 # other: one of them may read all its files through one handle, such as that of an archive.
 _FOR_THREADS = {"LocalFileSystem", "ArrowFSWrapper", "MemoryFileSystem"}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A file in a listing.
-
-    name: without its directory.
-    size: in bytes.
-    modified_ms: last modification, milliseconds since 1970-01-01 UTC, rounded down; None where the storage has none.
-    """
-
-    name: str
-    size: int
-    modified_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class FileStatus:
-    """What storage says of a file now.
-
-    size: in bytes.
-    modified_ms: last modification, milliseconds since 1970-01-01 UTC, rounded down; None where the storage has none.
-    """
-
-    size: int
-    modified_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -228,7 +199,7 @@ class Storage:
                 raise IsADirectoryError(path)
             if info["size"] is None:
                 raise StorageError("Cannot read file: its storage does not tell its size", file=path)
-            return FileStatus(int(info["size"]), _modified_ms(info, *_MODIFIED))
+            return remote_status(info)
 
     def fault(self, path: str) -> str | None:
         """Why nothing can be read at `path`, as far as that shows without a request; None: it does not.
@@ -282,7 +253,7 @@ class Storage:
         if is_local(local):
             self.check(local)
             with _failing(directory):
-                return tuple(sorted(_local_entries(local), key=lambda entry: entry.name))
+                return tuple(sorted(local_entries(local), key=lambda entry: entry.name))
         file_system, name = self.file_system(local)
         with _failing(directory):
             try:
@@ -291,7 +262,7 @@ class Storage:
                     listed = file_system.ls(name, detail=True)
             except (FileNotFoundError, NotADirectoryError):
                 return ()
-            found = (_remote_entry(info) for info in listed if info["type"] == "file")
+            found = (remote_entry(info) for info in listed if info["type"] == "file")
             return tuple(sorted(found, key=lambda entry: entry.name))
 
     @property
@@ -313,11 +284,6 @@ def _failing(path: str) -> Iterator[None]:
         raise refusal(error, path) from error
 
 
-def _remote_entry(info: Mapping[str, Any]) -> Entry:
-    modified_ms = _modified_ms(info, *_MODIFIED, "created")
-    return Entry(info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), modified_ms)
-
-
 def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:
     """To be entered around each call of a file system: by one thread at a time, unless it is made for several."""
     names = {kind.__name__ for kind in type(file_system).__mro__}
@@ -326,32 +292,3 @@ def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[obje
     # Kept on the file system, so that whatever has it has the lock; what pickles a file system leaves it behind.
     lock: threading.RLock = vars(file_system).setdefault("_harness_lock", threading.RLock())
     return lock
-
-
-def _local_entries(directory: str) -> Iterator[Entry]:
-    if not os.path.isdir(directory):
-        return
-    with os.scandir(directory) as found:
-        for item in found:
-            try:
-                if item.is_file():
-                    status = item.stat()
-                    yield Entry(item.name, status.st_size, status.st_mtime_ns // 1_000_000)
-            except FileNotFoundError:  # removed since the directory was read, or a dangling link: not a file
-                continue
-
-
-def _modified_ms(info: Mapping[str, Any], *keys: str) -> int | None:
-    """The first time that `info` has under one of the keys, milliseconds since 1970-01-01 UTC."""
-    value = next((info[key] for key in keys if info.get(key) is not None), None)
-    if isinstance(value, int | float):
-        return round(value * 1_000_000) // 1000
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-    if isinstance(value, datetime):
-        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return (aware - _EPOCH) // timedelta(milliseconds=1)
-    return None

@@ -16,7 +16,7 @@ from harness.delta.commit_times import (
 from harness.delta.log_files import LogListing, arrange
 from harness.errors import InvalidTableError, RequestError, SnapshotNotFoundError, UnsupportedError
 from harness.model.times import show_ms, timestamp_ms
-from harness.storage.stores import Entry
+from harness.storage.listings import Entry
 
 DAY = 24 * 3_600_000
 

@@ -10,7 +10,8 @@ import pytest
 
 from harness.delta.log_files import Checkpoint, LogListing, arrange, list_log
 from harness.errors import TableNotFoundError
-from harness.storage.stores import Entry, Storage
+from harness.storage.listings import Entry
+from harness.storage.stores import Storage
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 OTHER_UUID = "e8fa2d7c-aaaa-4e79-81be-64bd76c43a11"

@@ -17,7 +17,8 @@ from harness.errors import (
     SnapshotNotFoundError,
     TableNotFoundError,
 )
-from harness.storage.stores import Entry, Storage
+from harness.storage.listings import Entry
+from harness.storage.stores import Storage
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 

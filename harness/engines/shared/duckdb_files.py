@@ -25,8 +25,9 @@ import fsspec
 
 from harness.engines.shared import sqltext
 from harness.errors import MissingFileError
+from harness.storage.listings import FileStatus
 from harness.storage.paths import is_local, local_path
-from harness.storage.stores import FileStatus, Storage
+from harness.storage.stores import Storage
 
 _NAME = re.compile(r"harness-[0-9a-f]{32}://\d+/")
 _ESCAPED = re.compile(r"\[([\[*?])\]")

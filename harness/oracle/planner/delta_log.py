@@ -22,8 +22,9 @@ from harness.errors import (
 from harness.oracle.planner.delta_actions import Action, commit_actions, identity
 from harness.oracle.planner.delta_checkpoint import checkpoint_actions
 from harness.oracle.planner.delta_paths import canonical
+from harness.storage.listings import Entry
 from harness.storage.paths import join
-from harness.storage.stores import Entry, Storage
+from harness.storage.stores import Storage
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _COMMIT = re.compile(r"([0-9]{20})\.json")

@@ -1,0 +1,80 @@
+"""What listings and look-ups say of files: names, sizes and times, out of what each file system calls them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+# What the file systems of fsspec call the last modification, as a number of seconds, an ISO text or a datetime.
+_MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file in a listing.
+
+    name: without its directory.
+    size: in bytes.
+    modified_ms: last modification, milliseconds since 1970-01-01 UTC, rounded down; None where the storage has none.
+    """
+
+    name: str
+    size: int
+    modified_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """What storage says of a file now.
+
+    size: in bytes.
+    modified_ms: last modification, milliseconds since 1970-01-01 UTC, rounded down; None where the storage has none.
+    """
+
+    size: int
+    modified_ms: int | None
+
+
+def remote_status(info: Mapping[str, Any]) -> FileStatus:
+    """What a file system of fsspec says of a file that it was asked for."""
+    return FileStatus(int(info["size"]), _modified_ms(info, *_MODIFIED))
+
+
+def remote_entry(info: Mapping[str, Any]) -> Entry:
+    """A file by what a file system of fsspec says of it in a listing."""
+    modified_ms = _modified_ms(info, *_MODIFIED, "created")
+    return Entry(info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), modified_ms)
+
+
+def local_entries(directory: str) -> Iterator[Entry]:
+    """The files directly in a local directory; none if there is no such directory."""
+    if not os.path.isdir(directory):
+        return
+    with os.scandir(directory) as found:
+        for item in found:
+            try:
+                if item.is_file():
+                    status = item.stat()
+                    yield Entry(item.name, status.st_size, status.st_mtime_ns // 1_000_000)
+            except FileNotFoundError:  # removed since the directory was read, or a dangling link: not a file
+                continue
+
+
+def _modified_ms(info: Mapping[str, Any], *keys: str) -> int | None:
+    """The first time that `info` has under one of the keys, milliseconds since 1970-01-01 UTC."""
+    value = next((info[key] for key in keys if info.get(key) is not None), None)
+    if isinstance(value, int | float):
+        return round(value * 1_000_000) // 1000
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // timedelta(milliseconds=1)
+    return None
