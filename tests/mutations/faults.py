@@ -586,6 +586,41 @@ FAULTS = (
         "return True",
         test="tests/storage/test_gate.py",
     ),
+    Fault(
+        "a directory whose name begins like a root's is in it",
+        "storage/places.py",
+        'self.path.startswith(root.path + "/")',
+        "self.path.startswith(root.path)",
+        test="tests/storage",
+    ),
+    Fault(
+        "links of directories are not followed when they are judged",
+        "storage/roots.py",
+        'if is_inside and not os.path.islink(f"{real}/{name}"):',
+        "if is_inside:",
+        test="tests/test_containment.py",
+    ),
+    Fault(
+        "a link between the files may lead anywhere",
+        "storage/gate.py",
+        "os.open(follow(path) if os.path.islink(path) else path, _FLAGS | _NO_LINK)",
+        "os.open(path, _FLAGS)",
+        test="tests/test_containment.py",
+    ),
+    Fault(
+        "a path that climbs is one elsewhere",
+        "storage/roots.py",
+        "if climbs(path if recorded is None else recorded):",
+        "if False:",
+        test="tests/test_containment.py",
+    ),
+    Fault(
+        "all stores get the options of the table's",
+        "storage/stores.py",
+        "elif self.stores is None or store in self.stores:",
+        "elif True:",
+        test="tests/storage",
+    ),
     # Files without columns.
     Fault(
         "a Parquet file without columns has no rows",
