@@ -17,8 +17,9 @@ from harness.engines.shared.data_files import FileName
 from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.shared.duckdb_instance import cursor
 from harness.engines.shared.footers import read_footers
-from harness.engines.spark.columns import FileConstants, Translation
+from harness.engines.spark.columns import Translation
 from harness.engines.spark.conform import conform
+from harness.engines.spark.constants import FileConstants
 from harness.engines.spark.gateway import Gateway, disk_files
 from harness.engines.spark.types import natural
 from harness.model.file_schema import PhysicalSchema

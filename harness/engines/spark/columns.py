@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
@@ -29,7 +28,7 @@ from harness.engines.shared.column_values import (
     Uniform,
 )
 from harness.engines.shared.legacy_calendar import OLDEST_DAY, OLDEST_MICROS, is_legacy
-from harness.engines.spark.constants import from_micros, literal, storable
+from harness.engines.spark.constants import FileConstants, from_micros, literal, storable
 from harness.engines.spark.types import natural, storage_type
 from harness.errors import SchemaMismatchError
 from harness.model.file_schema import PhysicalField, walk_stored
@@ -57,27 +56,6 @@ from harness.model.schema import (
     children,
 )
 from harness.plan.projection import Stored, is_identity
-
-
-@dataclass(frozen=True, slots=True)
-class FileConstants:
-    """What differs from file to file, as columns of the frame that reads the files.
-
-    size: how many files there are.
-    """
-
-    size: int
-    _columns: dict[str, pa.Array] = field(default_factory=dict)
-
-    def column(self, values: pa.Array) -> Column:
-        """The expression of a column of ready values, one per file."""
-        label = f"v{len(self._columns)}"
-        self._columns[label] = values
-        return F.col(label)
-
-    def table(self) -> pa.Table:
-        """One row per file, with the columns that the expressions need."""
-        return pa.table({**self._columns, "_": pa.nulls(self.size)}).drop(["_"])  # keeps the rows without columns
 
 
 @dataclass(frozen=True, slots=True)

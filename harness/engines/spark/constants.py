@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -35,6 +36,27 @@ from harness.model.schema import (
     VariantType,
     arrow_type,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class FileConstants:
+    """What differs from file to file, as columns of the frame that reads the files.
+
+    size: how many files there are.
+    """
+
+    size: int
+    _columns: dict[str, pa.Array] = field(default_factory=dict)
+
+    def column(self, values: pa.Array) -> Column:
+        """The expression of a column of ready values, one per file."""
+        label = f"v{len(self._columns)}"
+        self._columns[label] = values
+        return F.col(label)
+
+    def table(self) -> pa.Table:
+        """One row per file, with the columns that the expressions need."""
+        return pa.table({**self._columns, "_": pa.nulls(self.size)}).drop(["_"])  # keeps the rows without columns
 
 
 def literal(value: Any, type_: Type) -> Column:

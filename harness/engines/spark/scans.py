@@ -18,8 +18,9 @@ from pyspark.sql.types import StructType as SparkStruct
 from harness.engines.shared.column_values import ColumnValue, StoredColumn, stored_columns
 from harness.engines.shared.file_groups import FileGroup, ScanFile
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
-from harness.engines.spark.columns import FileConstants, Translation
+from harness.engines.spark.columns import Translation
 from harness.engines.spark.connect import PlainPaths, Reader
+from harness.engines.spark.constants import FileConstants
 from harness.engines.spark.gateway import FileFormat, Gateway, disk_files
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.positions import encode, is_deleted
