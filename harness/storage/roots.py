@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.errors import OutsideTableError, warn
 from harness.storage.gate import is_name
-from harness.storage.paths import is_local, local_path, shown
+from harness.storage.paths import absolute, is_local, local_path, shown
 from harness.storage.places import Place, climbs, place, places
 
 _SHOWN = 5
@@ -65,8 +65,9 @@ class Roots:
     table: its location, for messages.
     home: the store that it is in.
     outside: what becomes of paths elsewhere in that store.
-    names: the roots as they were given, for messages; such a path itself may always be read.
+    names: the roots as they were given, for messages.
     allowed: the roots in canonical form.
+    exact: the paths of roots, each of which may be a file, and so is read whatever its directory is.
     """
 
     table: str
@@ -74,6 +75,7 @@ class Roots:
     outside: Outside
     names: tuple[str, ...] = ()
     allowed: tuple[Place, ...] = ()
+    exact: frozenset[str] = frozenset()
     _verdicts: dict[str, Verdict] = field(default_factory=dict, repr=False, compare=False)
     _above: dict[str, tuple[str, bool]] = field(default_factory=dict, repr=False, compare=False)
     _met: _Met = field(default_factory=_Met, repr=False, compare=False)
@@ -86,13 +88,14 @@ class Roots:
 
     def including(self, *roots: str) -> Roots:
         """These roots and others, for the same read."""
-        spelled = (local_path(root).rstrip("/") or "/" for root in roots)
+        spelled = [local_path(root).rstrip("/") or "/" for root in roots]
         named = {root: _forms(root) for root in spelled}
         new = {root: forms for root, forms in named.items() if self._placed(forms) is not Verdict.INSIDE}
         return replace(
             self,
             names=(*self.names, *new),
             allowed=(*self.allowed, *(form for forms in new.values() for form in forms)),
+            exact=self.exact.union(spelled, (absolute(root, os.getcwd()) for root in spelled)),
             _verdicts={},
             _above={},
         )
@@ -122,7 +125,7 @@ class Roots:
         Raises:
             OutsideTableError: it may not; names the file, the roots and what would allow it.
         """
-        if self._verdicts.get(path.rpartition("/")[0]) is Verdict.INSIDE or path.rstrip("/") in self.names:
+        if self._verdicts.get(path.rpartition("/")[0]) is Verdict.INSIDE or path.rstrip("/") in self.exact:
             return
         folder = folder_of(path)
         verdict = self.verdict(folder)
@@ -139,7 +142,7 @@ class Roots:
     def followed(self, link: str) -> str:
         """The file that a link leads to, local, if that may be read. Raises as `check`."""
         path = os.path.realpath(link)
-        if link.rstrip("/") not in self.names:
+        if link.rstrip("/") not in self.exact:
             self.check(path, link)
         return path
 

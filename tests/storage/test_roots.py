@@ -13,6 +13,7 @@ import pytest
 
 from harness.errors import HarnessWarning, OutsideTableError, RequestError
 from harness.opening import open_storage
+from harness.storage.paths import PathMap
 from harness.storage.roots import Outside, Roots, Verdict, metadata_root
 from harness.storage.stores import Storage
 
@@ -78,6 +79,18 @@ def test_a_relative_root_starts_at_the_process_now(lake: Path, monkeypatch: pyte
     roots = Roots.of("t", ("other",))
     monkeypatch.chdir("/")
     assert roots.verdict(f"{lake}/t/data") is roots.verdict(f"{lake}/other") is Verdict.INSIDE
+
+
+@pytest.mark.parametrize("root", ["other/f", "t/../other/f", "file:other/f"])
+def test_a_root_may_be_a_file(lake: Path, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
+    """Such as the target of a path map that maps one file."""
+    monkeypatch.chdir(lake)
+    target = PathMap((("old", root),)).physical("old")
+    storage = Storage(roots=Roots.of("t", (root,), outside=Outside.REFUSE))
+    monkeypatch.chdir("/")
+    assert storage.read(target) == b"other"
+    with pytest.raises(OutsideTableError):
+        storage.read(f"{lake}/other/g")
 
 
 def test_the_error_names_the_file_the_roots_and_the_options(lake: Path) -> None:
