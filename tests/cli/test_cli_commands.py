@@ -87,6 +87,8 @@ DEFAULT_OPEN = {
     "enforce_retention": False,
     "prune": "files",
     "format_hint": None,
+    "allowed_roots": (),
+    "outside": "warn",
 }
 
 

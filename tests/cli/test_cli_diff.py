@@ -47,7 +47,9 @@ class Calls:
         self.sessions = 0
 
     def open_table(self, location, **given):
-        self.opened.append((location, {key: value for key, value in given.items() if value}))
+        usual = {"prune": "files", "outside": "warn"}
+        chosen = {key: value for key, value in given.items() if value and usual.get(key) != value}
+        self.opened.append((location, chosen))
         return StandInTable(location)
 
     def compare(self, left, right, **given):
