@@ -217,7 +217,7 @@ def shown() -> set[str]:
 def test_every_rule_that_users_are_shown_can_be_looked_up(capfd):
     names = sorted(shown())
     assert len(names) > 100
-    assert [rule(name).name for name in names] == names
+    assert KNOWN.issuperset(names)
     for name in names[:: len(names) // 5]:
         assert main(["rule", *name.split()]) == 0, name
         assert capfd.readouterr().out.startswith(f"{name}: ")
