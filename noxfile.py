@@ -1,11 +1,13 @@
 """Development sessions. `nox` runs the tests; `nox --list` shows the others.
 
-Each session makes its own virtual environment and installs what it needs. Arguments after `--` go to pytest.
+Each session makes its own virtual environment and installs what it needs. Arguments after `--` go to pytest. With
+`--no-venv --no-install`, those that need no more than `.[dev]` run in the environment that is active, as in `.ci/run`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -24,8 +26,32 @@ _ONE = ("--numprocesses=0",)
 """One process: for a session of Spark that tests share, and for measurements."""
 
 
-def _pytest(session: nox.Session, *arguments: str) -> None:
-    session.run("python", "-m", "pytest", *arguments, *session.posargs)
+_ASKS_DUCKDB = (
+    *(
+        "tests/cli",
+        "tests/differ",
+        "tests/engines",
+        "tests/files",
+        "tests/filters",
+        "tests/properties",
+        "tests/queries",
+    ),
+    *("tests/testing", "tests/test_bad_input.py", "tests/test_messages.py", "tests/test_result_types.py"),
+    *("tests/delta/test_changes.py", "tests/delta/test_delta_scan.py"),
+)
+"""Tests whose outcome depends on DuckDB; the others plan, build tables, read by the oracle, or make reports."""
+
+
+def _pytest(session: nox.Session, *arguments: str, **environment: str) -> None:
+    session.run("python", "-m", "pytest", *arguments, *session.posargs, env=environment)
+
+
+def _beside(session: nox.Session, requirement: str) -> str:
+    """Installs another version of a package apart from the environment; a PYTHONPATH that puts it first."""
+    place = Path("build", "packages", re.sub(r"\W+", "-", requirement).strip("-")).resolve()
+    quiet = ("--quiet", "--disable-pip-version-check", "--upgrade")
+    session.run("python", "-m", "pip", "install", *quiet, "--target", str(place), requirement)
+    return os.pathsep.join(filter(None, (str(place), os.environ.get("PYTHONPATH"))))
 
 
 @nox.session
@@ -51,9 +77,10 @@ def tests_without_spark(session: nox.Session) -> None:
 
 @nox.session(name="tests-duckdb15")
 def tests_duckdb15(session: nox.Session) -> None:
-    """The default tests but those on Spark, on the oldest DuckDB that is supported."""
-    session.install("-e", ".[dev]", "duckdb==1.5.*")
-    _pytest(session, "-m", f"{_ELSEWHERE} and not harness_spark", "--ignore-glob=tests/engines/test_spark_*")
+    """The default tests that ask DuckDB, but those on Spark, on the oldest DuckDB that is supported."""
+    session.install("-e", ".[dev]")
+    chosen = ("-m", f"{_ELSEWHERE} and not harness_spark", "--ignore-glob=tests/engines/test_spark_*")
+    _pytest(session, *chosen, *_ASKS_DUCKDB, PYTHONPATH=_beside(session, "duckdb==1.5.*"))
 
 
 @nox.session
@@ -178,9 +205,10 @@ def tests_on_oracle(session: nox.Session) -> None:
 def reference(session: nox.Session, format: str) -> None:
     """Both ways between harness and the reference implementations, whose jars come from Maven Central."""
     pinned = json.loads(Path("harness/conformance/readers/reference.json").read_text(encoding="utf-8"))[format]
-    session.install("-e", ".[dev]", f"pyspark=={pinned['pyspark']}")
+    session.install("-e", ".[dev]")
     files = sorted(map(str, Path("tests/reference").glob(f"test_{format}_*.py")))
-    _pytest(session, *_ONE, "-m", "reference", *files)
+    path = _beside(session, f"pyspark=={pinned['pyspark']}")
+    _pytest(session, *_ONE, "-m", "reference", *files, PYTHONPATH=path)
 
 
 @nox.session(name="tests-spark40")

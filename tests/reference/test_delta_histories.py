@@ -12,12 +12,24 @@ from delta_drawn import histories
 from delta_histories import HISTORIES
 from delta_history import History
 from hypothesis import given, note
-from reference_runs import MARKS, drawn
+from reference_runs import MARKS, drawn, params
 
 pytestmark = MARKS
+BEFORE_A_MERGE = (
+    "deletion-vectors",
+    "change-data-feed",
+    "row-tracking",
+    "v2-checkpoints-parquet",
+    "log-compaction",
+    "mapped-by-name",
+    "widened",
+    "partitions",
+    "types",
+)
+"""One of each kind: deletes, changes, row ids, checkpoints and logs, mapped and widened columns, values."""
 
 
-@pytest.mark.parametrize("history", HISTORIES, ids=[history.name for history in HISTORIES])
+@pytest.mark.parametrize("history", params(HISTORIES, BEFORE_A_MERGE))
 def test_delta_writes_and_harness_reads(
     history: History, delta_spark: Any, warehouse: Path, counted: Counter[str]
 ) -> None:
@@ -35,6 +47,7 @@ def test_delta_writes_and_harness_reads(
     counted["Delta histories"] += 1
 
 
+@pytest.mark.nightly
 @drawn(4)
 @given(statements=histories())
 def test_delta_writes_drawn_histories_and_harness_reads(

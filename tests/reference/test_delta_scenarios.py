@@ -46,6 +46,7 @@ def test_harness_writes_and_delta_reads(
     delta.check(scenario, tmp_path, counted)
 
 
+@pytest.mark.nightly
 @drawn(8)
 @given(history=st.sampled_from(KINDS).flatmap(histories))
 def test_harness_draws_and_delta_reads(

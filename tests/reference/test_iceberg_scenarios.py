@@ -47,6 +47,7 @@ def in_spark(history: DrawnHistory) -> bool:
     return LACKING.search(repr((history.table, history.operations))) is None
 
 
+@pytest.mark.nightly
 @drawn(30)
 @given(history=st.sampled_from(KINDS).flatmap(histories).filter(in_spark))
 def test_harness_draws_and_iceberg_reads(
