@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -208,6 +209,22 @@ def test_deleted_rows_stay_deleted_under_every_optimizer_rule(
         connection.execute(f"SET preserve_insertion_order = {in_order}")
         found = connection.execute(query).fetchall()
         assert (found if "ORDER BY" in query else sorted(found)) == expected, (threads, in_order)
+
+
+def test_row_groups_as_long_as_writers_make_them(tmp_path: Path) -> None:
+    group, count = 200_000, 600_000
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    f = t.write_data(pa.table({"id": pa.array(range(count))}), row_group_size=group)
+    t.append(f)
+    edges = (0, group - 1, group, 2 * group - 1, 2 * group, count - 1)
+    t.commit(add=[t.write_position_deletes([(f, p) for p in edges])])
+    with duckdb.connect() as con:
+        engine.register(open_table(t.location).snapshot().plan(["id"]), con, "v", use=Use.ONCE)
+        assert "POSITIONAL JOIN" in view_sql(con)
+        for threads in (1, 4):
+            con.execute(f"SET threads = {threads}")
+            found = con.execute(f"SELECT count(*), sum(id), count(*) FILTER (id IN {edges}) FROM v").fetchall()
+            assert found == [(count - len(edges), count * (count - 1) // 2 - sum(edges), 0)]
 
 
 @pytest.mark.parametrize("query", [query for query, _ in QUERIES.values()], ids=QUERIES)
