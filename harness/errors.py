@@ -12,8 +12,10 @@
     │   ├── CorruptDeleteError    a delete contradicts itself, or the data that it names
     │   └── SchemaMismatchError   a file's columns cannot become the table's
     ├── MissingFileError          the metadata names a file that is not there
+    ├── StorageError              storage failed while a file was read; the same read may do later
     ├── UnsupportedError          legal, and harness does not read it; the message names the feature
     │   └── EncryptedTableError   legal, and harness holds no key
+    ├── LimitError                a file asks for more memory than it may; the message names the limit
     └── EngineError               an engine failed while it ran a plan
 
 There are many finer causes (`CorruptManifest`, `MultipleDVs`, ...). They are the `cause` attribute, text for logs and
@@ -169,12 +171,20 @@ class MissingFileError(HarnessError):
     """A file that the metadata names is not in storage. Restore it, or map its path with `path_map`."""
 
 
+class StorageError(HarnessError):
+    """Storage failed while it was asked: a broken connection, a disk's error, fewer bytes than it said. Try again."""
+
+
 class UnsupportedError(HarnessError):
     """The table is legal but uses something that harness does not read. The message names it."""
 
 
 class EncryptedTableError(UnsupportedError):
     """The table, or one of its files, is encrypted. Harness holds no keys."""
+
+
+class LimitError(HarnessError):
+    """A file asks for more memory, items or levels than it may. If you trust the table, raise the limit that is named."""
 
 
 class EngineError(HarnessError):

@@ -21,6 +21,7 @@ import pyarrow as pa
 from harness.delta.change_range import ChangeRequest
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import RequestError, UnknownColumnError
+from harness.limits import DEFAULT, Limits, contained
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
 from harness.opening import OpenedTable, Options, Point, Selection, load_table, plan_changes
@@ -44,6 +45,7 @@ def open_table(
     allow_checkpoint_only: bool = False,
     prune: str = "files",
     format_hint: str | None = None,
+    limits: Limits | None = None,
 ) -> Table:
     """The table at a location, as its current metadata says.
 
@@ -61,6 +63,7 @@ def open_table(
         prune: `files` skips data files by partition and statistics; `all` also skips manifests by their summaries,
             which some writers get wrong (iceberg 3.9); `off` reads all files, and holds no delete back by statistics.
         format_hint: `iceberg` or `delta`; None: Delta where there is a `_delta_log`, else Iceberg.
+        limits: how much memory and how many items the table's metadata may ask for; None: `harness.Limits()`.
 
     An option of one format is refused for a table of the other.
 
@@ -69,6 +72,8 @@ def open_table(
         InvalidTableError: the metadata breaks the specification.
         UnsupportedError: the table uses what harness does not read.
         AmbiguousTableError: the metadata of both formats is there.
+        LimitError: a file asks for more than `limits` allow.
+        StorageError: storage failed.
         RequestError: an option has no such value, or is not for the table's format.
     """
     options = Options(
@@ -79,8 +84,9 @@ def open_table(
         allow_duplicate_files=allow_duplicate_files,
         allow_checkpoint_only=allow_checkpoint_only,
     )
-    storage = Storage(dict(storage_options or {}))
-    return Table(load_table(str(location), storage, options, format_hint=format_hint))
+    storage = Storage(dict(storage_options or {}), DEFAULT if limits is None else limits)
+    with contained(table=str(location)):
+        return Table(load_table(str(location), storage, options, format_hint=format_hint))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from harness.errors import CorruptFileError
 from harness.filters.predicate import Filter
 from harness.iceberg.deletes import DeleteIndex, FileDeletes, live_paths
 from harness.iceberg.equality_bounds import may_hit
@@ -227,7 +228,14 @@ def _table(kept: list[FileDeletes], scopes: list[int], source: ScanSource, parti
         "delete_set": scopes,
         "has_positions": [deletes.has_positions for deletes in kept],
     }
-    return pa.table(columns, schema=FILES)
+    try:
+        return pa.table(columns, schema=FILES)
+    except (pa.ArrowException, OverflowError, UnicodeError) as error:
+        raise CorruptFileError(
+            f"Invalid manifest: a number or a text in it is beyond what its type holds: {error}",
+            cause="CorruptManifest",
+            rule="iceberg 2.7",
+        ) from error
 
 
 def _position_deletes(kept: list[FileDeletes], source: ScanSource) -> tuple[PositionDelete, ...]:

@@ -20,6 +20,7 @@ from typing import Any
 import fsspec
 
 from harness.errors import RequestError
+from harness.limits import DEFAULT, Limits
 from harness.storage import gate
 from harness.storage.gate import is_name, open_regular, refusal, refuse_no_name
 
@@ -128,9 +129,11 @@ class Storage:
     """Reads local files and everything that fsspec has a file system for.
 
     options: passed to fsspec for every non-local location (`key`, `secret`, `endpoint_url`, …).
+    limits: what the decoders of its bytes let a file ask for.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    limits: Limits = DEFAULT
 
     @cached_property
     def _file_systems(self) -> dict[str, fsspec.AbstractFileSystem]:
