@@ -184,7 +184,7 @@ class EncryptedTableError(UnsupportedError):
 
 
 class LimitError(HarnessError):
-    """A file asks for more memory, items or levels than it may. If you trust the table, raise the limit that is named."""
+    """A file asks for more memory, items or levels than it may. Raise the named limit if you trust the table."""
 
 
 class EngineError(HarnessError):

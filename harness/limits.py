@@ -86,11 +86,10 @@ DEFAULT = Limits()
 def refusal(name: str, asked: str, *, file: str | None = None) -> LimitError:
     """The error for a file beyond a limit. asked: what it asks for, and what is allowed."""
     return LimitError(
-        f"The file asks for more than harness reads: {asked}. If you trust the table, raise the limit {name} "
-        f"(limits=Limits({name}=...))",
+        f"The file asks for more than harness reads: {asked}. If you trust it, raise {name} by the option limits",
         cause="LimitExceeded",
         file=file,
-        field=name,
+        options=("limits",),
     )
 
 

@@ -15,6 +15,7 @@ import typer
 
 import harness
 from harness.cli.storage_options import storage_options
+from harness.limits import parse_limits
 from harness.plan.pruning import Prune
 
 if TYPE_CHECKING:
@@ -72,6 +73,15 @@ AllowCheckpointOnly: TypeAlias = Annotated[
     bool,
     typer.Option("--allow-checkpoint-only", help="Read a Delta table whose newest checkpoint lacks its own commit."),
 ]
+LimitPairs: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=VALUE",
+        help="How much the metadata may ask for, such as document_bytes=1_000_000_000, for tables that you trust. "
+        "Repeatable.",
+    ),
+]
 FormatHint: TypeAlias = Annotated[
     TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
 ]
@@ -107,6 +117,7 @@ class Opening:
     allow_version_guess: AllowVersionGuess = False
     allow_checkpoint_only: AllowCheckpointOnly = False
     format_hint: FormatHint = None
+    limit: LimitPairs = None
 
     def open(self, location: str, reading: Reading | None = None) -> Table:
         """The table at `location`.
@@ -123,6 +134,7 @@ class Opening:
             path_map=pairs(self.path_map, "--path-map") or None,
             storage_options=storage_options(self.storage_option) or None,
             allow_version_guess=self.allow_version_guess,
+            limits=parse_limits(pairs(self.limit, "--limit").items()) if self.limit else None,
             **chosen,
             **({} if reading is None else reading.chosen()),
         )
@@ -199,7 +211,12 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-_RENAMED = {"snapshot_id": "--snapshot", "version": "--snapshot", "storage_options": "--storage-option"}
+_RENAMED = {
+    "snapshot_id": "--snapshot",
+    "version": "--snapshot",
+    "storage_options": "--storage-option",
+    "limits": "--limit",
+}
 _SAME = (
     *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),
     *("prune", "lenient_delete_partition", "allow_duplicate_files"),

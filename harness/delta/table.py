@@ -24,6 +24,7 @@ from harness.delta.segment import LogSegment, choose_segment, readable_ranges, w
 from harness.delta.source import DeltaSnapshot, DeltaSource
 from harness.delta.types import table_schema
 from harness.errors import HarnessError, MissingFileError, RequestError
+from harness.model.nesting import check_nesting
 from harness.model.schema import Field, Schema, children
 from harness.model.times import timestamp_ms
 from harness.plan.pruning import Prune
@@ -244,6 +245,7 @@ def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
         state = load_state(segment, source.storage, source.root.path, path_map=source.path_map)
         check_protocol(state.protocol, state.metadata, table=source.location)
         columns = table_schema(state.protocol, state.metadata, table=source.location)
+        check_nesting(columns.schema.fields, source.storage.limits)
         in_commit = in_commit_timestamps(state.metadata.configuration, table=source.location)
     except HarnessError as error:
         raise error.within(table=source.location, snapshot=segment.version) from error.__cause__

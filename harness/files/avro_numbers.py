@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What decoders raise for bytes, or a schema, that are not what they must be; their callers name the file."""
 

@@ -1,8 +1,8 @@
 """Decompression that stops: no codec makes more bytes than the caller allows, whatever the compressed ones claim.
 
-Libraries believe a declared length and allocate it first, and end the process where the memory is not there (snappy); or
-they go on until the stream ends (the others). So a declared length is read before the library sees it, and streams are
-taken in pieces.
+Libraries believe a declared length and allocate it first, and end the process where the memory is not there (snappy);
+or they go on until the stream ends (the others). So a declared length is read before the library sees it, and streams
+are taken in pieces.
 """
 
 from __future__ import annotations
@@ -101,9 +101,19 @@ def unzstd(data: bytes, *, most: int) -> bytes:
     declared = _zstd_declared(data)
     if declared is not None and declared > most:
         raise TooLongError(declared)
+    return streamed(data, "zstd", most=most)
+
+
+def streamed(data: bytes, codec: str, *, most: int) -> bytes:
+    """The content of the frames of a codec of pyarrow, piece by piece.
+
+    Raises:
+        TooLongError: as `inflate`.
+        OSError: a frame is damaged, or ends early.
+    """
     parts: list[bytes] = []
     found = 0
-    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+    with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
         while piece := stream.read(_PIECE):
             parts.append(piece)
             found += len(piece)

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.files.ocf import Cause, Header, blocks, corrupt, read_header
 from harness.files.avro_numbers import DAMAGE
+from harness.files.ocf import Cause, Header, blocks, corrupt, read_header
 from harness.iceberg.avro_decoding import Wanted, decode_error, record_decoder, schema_error, union_branches
 from harness.iceberg.avro_tally import Tally
 from harness.limits import DEFAULT, Limits

@@ -15,12 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.files import roaring
+from harness.files.decompression import TooLongError, streamed
+from harness.files.documents import check_document
 from harness.iceberg.manifests import ManifestEntry
+from harness.limits import DEFAULT, Limits, refusal
 from harness.storage.stores import Storage
 
 _MAGIC = b"PFA1"
@@ -29,7 +31,6 @@ _VECTOR_TYPE = "deletion-vector-v1"
 _TRAILER_BYTES = 12  # payload size, flags, magic
 _COMPRESSED_FOOTER = 1  # bit 0 of the flags
 _WHOLE_FILE_BYTES = 1 << 18  # smaller files are read at once: one request instead of one per part
-_MAX_FOOTER_BYTES = 1 << 26  # decompressed; a bound against footers that are made to fill memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,7 @@ def read_deletion_vector(puffin: PuffinFile, entry: ManifestEntry, *, data_recor
             entry's record count, or a position is beyond the end of the data file (4.19).
     """
     try:
-        positions = decode_deletion_vector(_blob(puffin, entry))
+        positions = decode_deletion_vector(_blob(puffin, entry), limits=puffin.storage.limits)
         _check_counts(positions, entry, data_record_count)
     except HarnessError as error:
         error.field = error.field or entry.file.referenced_data_file
@@ -130,11 +131,12 @@ def read_deletion_vector(puffin: PuffinFile, entry: ManifestEntry, *, data_recor
     return positions
 
 
-def decode_deletion_vector(blob: bytes) -> BitMap64:
+def decode_deletion_vector(blob: bytes, *, limits: Limits = DEFAULT) -> BitMap64:
     """The positions in a `deletion-vector-v1` blob: length, magic, bitmap, CRC-32 of magic and bitmap.
 
     Raises:
         CorruptDeleteError: any part of it is wrong (iceberg 4.18, 4.20).
+        LimitError: it holds more positions than `limits` allow.
     """
     if len(blob) < 20:
         raise _corrupt(f"it has {len(blob)} bytes, expected at least 20")
@@ -147,7 +149,7 @@ def decode_deletion_vector(blob: bytes) -> BitMap64:
     computed = zlib.crc32(memoryview(blob)[4:-4])
     if declared != computed:
         raise _corrupt(f"its checksum is {declared:08x}, computed {computed:08x}")
-    return roaring.decode_portable(memoryview(blob)[8:-4], rule="iceberg 4.18")
+    return roaring.decode_portable(memoryview(blob)[8:-4], rule="iceberg 4.18", limits=limits)
 
 
 def read_footer(puffin: PuffinFile) -> Footer:
@@ -156,7 +158,9 @@ def read_footer(puffin: PuffinFile) -> Footer:
     Raises:
         CorruptFileError: the footer's frame or JSON is wrong, a blob is outside the file, or a deletion vector is
             compressed (iceberg 4.22).
+        LimitError: it is a document beyond the limits of the storage.
     """
+    limits = puffin.storage.limits
     trailer = puffin.bytes_at(puffin.size - _TRAILER_BYTES, _TRAILER_BYTES)
     size, flags = struct.unpack("<iI", trailer[:8])
     start = puffin.size - _TRAILER_BYTES - size - len(_MAGIC)
@@ -166,7 +170,9 @@ def read_footer(puffin: PuffinFile) -> Footer:
         raise _bad_footer(f"its flags are {flags:#x}, expected 0 or 1", puffin)
     payload = puffin.bytes_at(start + len(_MAGIC), size)
     try:
-        document = json.loads(_decompressed(payload) if flags & _COMPRESSED_FOOTER else payload)
+        content = _decompressed(payload, puffin) if flags & _COMPRESSED_FOOTER else payload
+        check_document(content, file=puffin.file, limits=limits)
+        document = json.loads(content)
         footer = Footer(tuple(_parse_blob(item) for item in document["blobs"]), dict(document.get("properties") or {}))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError) as error:
         raise _bad_footer(f"{type(error).__name__}: {error}", puffin) from error
@@ -229,13 +235,14 @@ def _check_blob(blob: Blob, end: int, puffin: PuffinFile) -> None:
         raise _bad_footer(f"deletion vector at {blob.offset} is compressed with {blob.codec}", puffin)
 
 
-def _decompressed(payload: bytes) -> bytes:
+def _decompressed(payload: bytes, puffin: PuffinFile) -> bytes:
     """The content of an LZ4 frame."""
-    with pa.CompressedInputStream(pa.BufferReader(payload), "lz4") as stream:
-        content = bytes(stream.read(_MAX_FOOTER_BYTES + 1))
-    if len(content) > _MAX_FOOTER_BYTES:
-        raise ValueError(f"more than {_MAX_FOOTER_BYTES} bytes after decompression")
-    return content
+    most = puffin.storage.limits.document_bytes
+    try:
+        return streamed(payload, "lz4", most=most)
+    except TooLongError as error:
+        asked = f"its footer holds {error.found:,} bytes or more, {most:,} are allowed"
+        raise refusal("document_bytes", asked, file=puffin.file) from error
 
 
 def _hex(data: bytes) -> str:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from typing import BinaryIO
 
-from harness.errors import MissingFileError
+from harness.errors import HarnessError, MissingFileError, StorageError
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_QUERY = re.compile(r"\?[^\s'\"<>]*|(?<=://)[^\s/@]*@")  # of a URL, and the user before its host
+_SHOWN = 300  # characters
 ABSENT = "it does not exist"
 _FAULTS = {
     errno.ENOENT: ABSENT,
@@ -88,11 +91,17 @@ def open_regular(path: str) -> BinaryIO:
     return os.fdopen(opened, "rb")
 
 
-def refusal(error: OSError, path: str) -> Exception:
-    """The error that names the file, if a file system says by `error` that it has no such file; else `error`."""
+def refusal(error: Exception, path: str) -> HarnessError:
+    """The error that names the file: that there is no such file, if `error` says so, or that its storage failed."""
     # An error that is not the operating system's has no number, and says by its class what it means.
-    number = next((known for kind, known in _KINDS.items() if isinstance(error, kind)), error.errno)
-    return _missing(_FAULTS[number], path) if number in _FAULTS else error
+    number = next((known for kind, known in _KINDS.items() if isinstance(error, kind)), getattr(error, "errno", None))
+    return _missing(_FAULTS[number], path) if number in _FAULTS else failure(error, path)
+
+
+def failure(error: Exception, path: str) -> StorageError:
+    """The error for storage that failed, without what a client's message may hold of secrets: what is behind a `?`."""
+    told = _QUERY.sub("", f"{error}")[:_SHOWN]
+    return StorageError(f"Cannot read file: its storage failed: {type(error).__name__}: {told}", file=path)
 
 
 def _is_encodable(path: str) -> bool:

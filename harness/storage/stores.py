@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -19,10 +19,10 @@ from typing import Any
 
 import fsspec
 
-from harness.errors import RequestError
-from harness.limits import DEFAULT, Limits
+from harness.errors import HarnessError, RequestError
+from harness.limits import DEFAULT, Limits, contained
 from harness.storage import gate
-from harness.storage.gate import is_name, open_regular, refusal, refuse_no_name
+from harness.storage.gate import failure, is_name, open_regular, refusal, refuse_no_name
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
 _LOCAL = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
@@ -154,6 +154,8 @@ class Storage:
                 self._file_systems[protocol] = fsspec.filesystem(protocol, **options)
             except (ValueError, ImportError) as error:
                 raise RequestError(f"Cannot open {scheme}:// locations: {error}", file=path) from error
+            except Exception as error:  # a client that asks for its credentials, or the first connection
+                raise failure(error, path) from error
         return self._file_systems[protocol], protocol + path[len(scheme) :] if match else local_path(path)
 
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
@@ -163,42 +165,41 @@ class Storage:
 
         Raises:
             MissingFileError: there is no such file.
+            StorageError: its storage failed. LimitError: there is no memory for it.
         """
         local = local_path(path)
         refuse_no_name(local)
         if is_local(local):
-            with open_regular(local) as stream:
+            with _answering(path), open_regular(local) as stream:
                 stream.seek(offset)
                 return stream.read(-1 if length is None else length)
         file_system, name = self.file_system(local)
         end = None if length is None else offset + length
-        try:
-            with _turn(file_system):
-                return bytes(file_system.cat_file(name, start=offset, end=end))
-        except OSError as error:
-            raise refusal(error, path) from error
+        with _answering(path), _turn(file_system):
+            return bytes(file_system.cat_file(name, start=offset, end=end))
 
     def exists(self, path: str) -> bool:
-        """Whether `path` is a file."""
+        """Whether `path` is a file. Raises StorageError where that cannot be told: an absence must not be guessed."""
         local = local_path(path)
         if not is_name(local):
             return False
         if is_local(local):
             return os.path.isfile(local)
         file_system, name = self.file_system(local)
-        with _turn(file_system):
-            return bool(file_system.isfile(name))
+        with _answering(path), _turn(file_system):
+            return _kind(file_system, name) == "file"
 
     def is_directory(self, path: str) -> bool:
-        """Whether `path` is a directory (on an object store: a prefix of some file)."""
+        """Whether `path` is a directory (on an object store: a prefix of some file). Raises as `exists`."""
         local = local_path(path)
         if not is_name(local):
             return False
         if is_local(local):
             return os.path.isdir(local)
         file_system, name = self.file_system(local)
-        with _turn(file_system):
-            return bool(file_system.isdir(name))
+        with _answering(path), _turn(file_system):
+            # `isdir` takes every failure for a no; some file systems know directories by it alone.
+            return _kind(file_system, name) == "directory" or bool(file_system.isdir(name))
 
     def size(self, path: str) -> int:
         """The size of a file in bytes.
@@ -208,35 +209,30 @@ class Storage:
         """
         local = local_path(path)
         refuse_no_name(local)
-        try:
-            if is_local(local):
+        if is_local(local):
+            with _answering(path):
                 return os.path.getsize(local)
-            file_system, name = self.file_system(local)
-            with _turn(file_system):
-                return int(file_system.size(name))
-        except OSError as error:
-            raise refusal(error, path) from error
+        file_system, name = self.file_system(local)
+        with _answering(path), _turn(file_system):
+            return int(file_system.size(name))
 
     def status(self, path: str) -> FileStatus:
         """A file's size and its last modification, asked for afresh; one request to an object store.
 
         Raises:
             MissingFileError: there is no such file, or it is none but a directory.
-            OSError: the storage does not tell its size.
+            StorageError: the storage failed, or does not tell the size.
         """
         local = local_path(path)
         refuse_no_name(local)
         file_system, name = self.file_system(local)
-        try:
-            with _turn(file_system):
-                file_system.invalidate_cache(name)
-                info = file_system.info(name)
+        with _answering(path), _turn(file_system):
+            file_system.invalidate_cache(name)
+            info = file_system.info(name)
             if info["type"] == "directory":
                 raise IsADirectoryError(path)
             if info["size"] is None:
-                raise OSError(f"Cannot read {path}: its storage does not tell its size")
-        except OSError as error:
-            raise refusal(error, path) from error
+                raise OSError("it does not tell the file's size")
         return FileStatus(int(info["size"]), _modified_ms(info, *_MODIFIED))
 
     def fault(self, path: str) -> str | None:
@@ -255,14 +251,14 @@ class Storage:
         if is_local(local):
             if not os.path.isdir(local):
                 return ()
-            with os.scandir(local) as entries:
+            with _answering(directory), os.scandir(local) as entries:
                 return tuple(sorted(entry.name for entry in entries if entry.is_file()))
         file_system, name = self.file_system(local)
-        try:
-            with _turn(file_system):
+        with _answering(directory), _turn(file_system):
+            try:
                 listed = file_system.ls(name, detail=True)
-        except FileNotFoundError:
-            return ()
+            except FileNotFoundError:
+                return ()
         return tuple(sorted(info["name"].rstrip("/").rsplit("/", 1)[-1] for info in listed if info["type"] == "file"))
 
     def entries(self, directory: str) -> tuple[Entry, ...]:
@@ -271,14 +267,15 @@ class Storage:
         if not is_name(local):
             return ()
         if is_local(local):
-            return tuple(sorted(_local_entries(local), key=lambda entry: entry.name))
+            with _answering(directory):
+                return tuple(sorted(_local_entries(local), key=lambda entry: entry.name))
         file_system, name = self.file_system(local)
-        try:
-            with _turn(file_system):
-                file_system.invalidate_cache(name)
+        with _answering(directory), _turn(file_system):
+            file_system.invalidate_cache(name)
+            try:
                 listed = file_system.ls(name, detail=True)
-        except (FileNotFoundError, NotADirectoryError):
-            return ()
+            except (FileNotFoundError, NotADirectoryError):
+                return ()
         files = (
             Entry(
                 info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), _modified_ms(info, *_MODIFIED, "created")
@@ -287,6 +284,26 @@ class Storage:
             if info["type"] == "file"
         )
         return tuple(sorted(files, key=lambda entry: entry.name))
+
+
+@contextmanager
+def _answering(path: str) -> Iterator[None]:
+    """Whatever storage fails with is an error of harness that names the path; clients have classes of their own."""
+    try:
+        with contained(file=path):
+            yield
+    except HarnessError:
+        raise
+    except Exception as error:
+        raise refusal(error, path) from error
+
+
+def _kind(file_system: fsspec.AbstractFileSystem, name: str) -> str | None:
+    """`file`, `directory` or what else the file system calls it; None: it is not there."""
+    try:
+        return str(file_system.info(name)["type"])
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
 
 
 def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:
