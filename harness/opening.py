@@ -69,6 +69,9 @@ class OpenedTable(Protocol):
     def select(self, point: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
         """The asked point of the history; the current one without a selector."""
 
+    def newest(self) -> int | None:
+        """The id of the newest snapshot, or version, that storage has now; None: there is none."""
+
     def plan(self, selection: Any, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
         """The plan of a read of what `select` gave."""
 

@@ -12,6 +12,7 @@ gives the same rows for ever.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from harness.model.schema import Schema
 from harness.opening import OpenedTable, Options, Point, Selection, load_table, plan_changes
 from harness.plan.file_index import FileIndex
 from harness.plan.scan_plan import ScanPlan
+from harness.reading import reading
 from harness.storage.stores import Storage, shown
 
 if TYPE_CHECKING:
@@ -120,7 +122,8 @@ class Table:
 
     def snapshots(self) -> list[dict[str, Any]]:
         """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides."""
-        return self.source.snapshots()
+        with reading(self.source, None):
+            return self.source.snapshots()
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
@@ -128,7 +131,8 @@ class Table:
 
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""
-        return self.source.describe()
+        with reading(self.source, None):
+            return self.source.describe()
 
     def snapshot(
         self,
@@ -162,7 +166,8 @@ class Table:
                 )
             if self.format != "delta":
                 raise RequestError(f"Cannot select version {version}: {self.format} tables have snapshot ids")
-        return Snapshot(self, self.source.select(snapshot_id if version is None else version, timestamp, ref))
+        with reading(self.source, None):
+            return Snapshot(self, self.source.select(snapshot_id if version is None else version, timestamp, ref))
 
     def changes(
         self,
@@ -202,7 +207,8 @@ class Table:
             to_timestamp=to_timestamp,
             allow_out_of_range=allow_out_of_range,
         )
-        return Changes(plan_changes(self.source, request, _names(columns, self.location)))
+        with reading(self.source, None):
+            return Changes(plan_changes(self.source, request, _names(columns, self.location)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +232,8 @@ class Changes:
             MissingFileError: a file that was removed has been vacuumed.
             InvalidTableError, UnsupportedError, EngineError: a file cannot be read; the message names it.
         """
-        return duckdb_engine().relation(self.plan, connection, name=name)
+        with contained(table=self.plan.table):
+            return duckdb_engine().relation(self.plan, connection, name=name)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """The changes as a lazy Spark DataFrame, as `Snapshot.to_spark` says.
@@ -242,7 +249,8 @@ class Changes:
         Raises:
             As `to_duckdb` or `to_spark`, and RequestError: there is no such engine.
         """
-        return find_engine(engine).to_arrow(self.plan)
+        with contained(table=self.plan.table):
+            return find_engine(engine).to_arrow(self.plan)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -290,9 +298,10 @@ class Snapshot:
             RequestError: `where` cannot be parsed.
             InvalidTableError, MissingFileError, UnsupportedError: the table cannot be read; the message names the file.
         """
-        plan = self.table.source.plan(self.selection, _names(columns, self.table.location), where)
-        _refuse_foreign_columns(plan)
-        return plan
+        with self._reading():
+            plan = self.table.source.plan(self.selection, _names(columns, self.table.location), where)
+            _refuse_foreign_columns(plan)
+            return plan
 
     def file_index(self) -> FileIndex:
         """The live files as Spark's `FileIndex` sees them: grouped by partition, and pruned by filters.
@@ -320,7 +329,8 @@ class Snapshot:
         Raises:
             As `plan`, and EngineError.
         """
-        return duckdb_engine().relation(self.plan(columns, where), connection, name=name)
+        with self._reading():
+            return duckdb_engine().relation(self.plan(columns, where), connection, name=name)
 
     def to_spark(
         self,
@@ -353,7 +363,8 @@ class Snapshot:
             UnsupportedError: a part of `where` has no meaning in Spark that is certain to be the same.
             As `plan`, and EngineError.
         """
-        return spark_engine().dataframe(self.plan(columns, where), spark)
+        with self._reading():
+            return spark_engine().dataframe(self.plan(columns, where), spark)
 
     def to_arrow(
         self, *, columns: Sequence[str] | None = None, where: str | None = None, engine: str = "duckdb"
@@ -367,7 +378,11 @@ class Snapshot:
         Raises:
             As `plan`, EngineError, and RequestError: there is no such engine.
         """
-        return find_engine(engine).to_arrow(self.plan(columns, where))
+        with self._reading():
+            return find_engine(engine).to_arrow(self.plan(columns, where))
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return reading(self.table.source, self.selection.snapshot)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)

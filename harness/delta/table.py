@@ -14,7 +14,7 @@ from harness.delta.changes import plan_changes
 from harness.delta.commit_times import CommitHistory, in_commit_timestamps
 from harness.delta.commits import CommitReader
 from harness.delta.last_checkpoint import read_hint
-from harness.delta.log_files import LogListing
+from harness.delta.log_files import LogListing, list_log
 from harness.delta.paths import TableRoot
 from harness.delta.protocol import check_protocol, protocol_warnings
 from harness.delta.redirect import redirect_warnings
@@ -92,6 +92,10 @@ class DeltaTable:
             return Selection(self._snapshot(self._version(version, timestamp, ref)))
         except HarnessError as error:
             raise error.within(table=self.location, format="delta") from error.__cause__
+
+    def newest(self) -> int:
+        """The latest version that the log has now. Raises TableNotFoundError if it has none."""
+        return list_log(self.source.storage, self.source.root.path).latest
 
     def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | None) -> ScanPlan:
         """The plan of a read, see `harness.delta.scan.plan_scan`."""
