@@ -146,6 +146,7 @@ class _Compiler:
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
+        self._made: dict[str | int, Decoder] = {}
         self._names: dict[str, Any] = {}
 
     def collect(self, schema: Any, namespace: str) -> None:
@@ -226,13 +227,14 @@ class _Compiler:
                 raise TypeError(f"unknown type {kind!r}")
 
     def _lazy(self, schema: Any) -> Decoder:
-        """A decoder made at first use, because a named type may contain itself."""
-        made: list[Decoder] = []
+        """A decoder made at first use, because a named type may contain itself, and once for all uses of it."""
+        key = schema if isinstance(schema, str) else id(schema)
 
         def decode(data: bytes, position: int) -> tuple[Any, int]:
-            if not made:
-                made.append(self.decoder(schema, Plain()))
-            return made[0](data, position)
+            made = self._made.get(key)
+            if made is None:
+                made = self._made[key] = self.decoder(schema, Plain())
+            return made(data, position)
 
         return decode
 

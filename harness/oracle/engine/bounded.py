@@ -15,6 +15,9 @@ from typing import Any
 MOST_BYTES = 256 << 20
 """Of a block or a document after decompression."""
 
+MOST_VALUES = 8_000_000
+"""Of one JSON document, an object's keys counted too."""
+
 MOST_EMPTY = 1 << 20
 """Values of a file that take no byte of it."""
 
