@@ -204,6 +204,7 @@ class _Reader:
                 )
         columns["key"] = columns["physical"] = self.locator.locate(columns["path"], file=file)
         table = pa.table([columns[name] for name in schema.names], schema=schema)
+        table.validate(full=True)  # text that is no UTF-8 would show only where it is printed
         check_vectors(table, file=file)
         return table
 

@@ -100,7 +100,7 @@ def _about(plan: ScanPlan) -> Iterator[None]:
     except HarnessError as error:
         error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format)
         raise
-    except (duckdb.Error, pa.ArrowException, OSError) as error:
+    except (duckdb.Error, pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
         raise engine_error(error, plan).within(format=plan.format) from error
 
 
