@@ -75,7 +75,9 @@ def doubling(levels: int) -> list[object]:
     type_: object = "null"
     for level in range(levels):
         # The definition stands first, and the name refers to it.
-        type_ = {"type": "record", "name": f"n{level}", "fields": [{"name": "a", "type": type_}, {"name": "b", "type": f"n{level - 1}" if level else "null"}]}  # fmt: skip
+        again = f"n{level - 1}" if level else "null"
+        fields = [{"name": "a", "type": type_}, {"name": "b", "type": again}]
+        type_ = {"type": "record", "name": f"n{level}", "fields": fields}
     return [type_]
 
 

@@ -30,7 +30,7 @@ from harness.files.roaring import decode_native, decode_portable
 from harness.iceberg.avro import open_container
 from harness.iceberg.avro_decoding import LONGS, Wanted
 from harness.iceberg.puffin import open_puffin, read_footer
-from harness.limits import Limits, parse_limits
+from harness.limits import Limits, names, parse_limits
 from harness.storage.stores import Storage
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -258,3 +258,9 @@ def test_memory_that_ends_is_an_error_of_the_file(tmp_path: Path, monkeypatch: p
 def test_damage_is_no_limit() -> None:
     with pytest.raises(CorruptFileError):
         decompress("snappy", b"", file="f", cause="c", limits=SMALL)
+
+
+def test_the_page_names_every_limit_and_its_default() -> None:
+    page = (Path(__file__).parents[1] / "docs/reference/limits.md").read_text()
+    for name in names():
+        assert f"| `{name}` | {getattr(Limits(), name):,} |" in page

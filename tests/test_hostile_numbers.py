@@ -21,16 +21,22 @@ def short(number: str) -> str:
     return number[:12]
 
 
+def refusal(location: Path) -> HarnessError | None:
+    try:
+        harness.open_table(str(location)).snapshot().to_arrow()
+    except HarnessError as error:
+        return error
+    return None
+
+
 @pytest.mark.parametrize("number", NUMBERS, ids=short)
 @pytest.mark.parametrize("type_", ["long", "float", "decimal(9,2)", "date"])
 def test_as_a_partition_value_of_a_delta_table(tmp_path: Path, type_: str, number: str) -> None:
     table = DeltaTable.create(tmp_path / "t", {"id": "long", "p": type_}, partition_columns=["p"])
     table.append(table.write_data([{"id": 1}], partition={"p": None}))
     edit(tmp_path, lambda action: action.get("add", {}).get("partitionValues", {}).update(p=number))
-    try:  # a float of that many digits has a value
-        harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
-    except HarnessError as error:
-        assert len(str(error)) < 7_000
+    error = refusal(tmp_path / "t")  # a float of that many digits has a value
+    assert error is None or len(str(error)) < 7_000
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=short)
@@ -82,7 +88,5 @@ def test_as_a_default_of_an_iceberg_column(tmp_path: Path, type_: str, number: s
     text = json.dumps(document)
     for written in (number, f'"{number}"'):
         path.write_text(text.replace('"HERE"', written))
-        try:
-            harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
-        except HarnessError as error:
-            assert len(str(error)) < 7_000
+        error = refusal(tmp_path / "t")
+        assert error is None or len(str(error)) < 7_000

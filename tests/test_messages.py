@@ -215,8 +215,9 @@ def test_the_command_spells_the_options_of_an_error(message, names, expected) ->
 
 def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
     ours = [f.name for group in (options.Opening, options.Reading) for f in dataclasses.fields(group)]
-    assert {options.spelled(name, None) for name in ours if name != "storage_option"} == {
-        f"--{name.replace('_', '-')}" for name in ours if name != "storage_option"
+    arguments = {"storage_option": "storage_options", "limit": "limits"}
+    assert {options.spelled(arguments.get(name, name), None) for name in ours} == {
+        f"--{name.replace('_', '-')}" for name in ours
     }
 
 

@@ -1,4 +1,4 @@
-"""A store that fails at its n-th call, for every n of a read: the rows are right, or an error of harness says what failed.
+"""A store that fails at its n-th call, for every n of a read: right rows, or an error of harness that says what failed.
 
 The file system serves a local directory as a remote one, counts what it is asked, and at one call does something else.
 Which failure comes at which call goes round, and two tests differ in where they begin: all of them at all calls would
@@ -95,8 +95,8 @@ FAILURES = {
     "client": fails(ClientError("SlowDown: https://host/key?signature=secret")),
     "value": fails(ValueError("a client's own fault")),
     "memory": fails(MemoryError()),
-    "gone": lambda name: STORE.gone.add(name),
-    "cut": lambda name: STORE.cut.add(name),
+    "gone": lambda name: STORE.gone.add(name),  # noqa: PLW0108 (each run has a new set)
+    "cut": lambda name: STORE.cut.add(name),  # noqa: PLW0108
 }
 
 
@@ -146,7 +146,7 @@ def test_a_failure_at_any_call_is_an_error_of_harness(tmp_path: Path, make: Any,
             assert read(location) == ROWS, f"{name} at call {at}: other rows"
         except HarnessError as error:
             failed += 1
-            assert "secret" not in str(error)
+            leaks += ["a secret"] if "secret" in str(error) else []
         except Exception as error:
             leaks.append(f"{name} at call {at}: {type(error).__name__}: {error}"[:200])
     assert not leaks, "\n".join(leaks)
