@@ -21,7 +21,8 @@ class Tally:
         Raises:
             LimitError: they are more than `limits.items`.
         """
-        self.limits.check("items", count, "items of one list", file=self.file)
+        if count > self.limits.items:  # asked for each list of each record
+            self.limits.check("items", count, "items of one list", file=self.file)
 
     def nothing(self) -> None:
         """Counts a value that took no byte.
@@ -30,4 +31,5 @@ class Tally:
             LimitError: there are more than `limits.empty_values`.
         """
         self.empty += 1
-        self.limits.check("empty_values", self.empty, "values without a byte", file=self.file)
+        if self.empty > self.limits.empty_values:
+            self.limits.check("empty_values", self.empty, "values without a byte", file=self.file)
