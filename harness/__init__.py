@@ -16,6 +16,7 @@ Where to look:
 
     table         open_table → Table → Snapshot: what most callers need; `query` for SQL, `opening` for the formats
     errors        every refusal, one class per cause that a caller can act on; `rules` says what the cited rules say
+    limits        how much a table's metadata may ask for
     storage/      bytes by location, recorded and physical paths, the roots of a table, the gate
     model/        logical types and fields with ids, internal values, what files hold, statistics
     filters/      filters that planning understands, from SQL text
@@ -50,6 +51,7 @@ from harness.errors import (
     HarnessWarning,
     InvalidTableError,
     IsAViewError,
+    LimitError,
     MissingFileError,
     OutsideTableError,
     RequestError,
@@ -60,6 +62,7 @@ from harness.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
+from harness.limits import Limits
 
 if TYPE_CHECKING:
     from harness.differ.compare import compare
@@ -82,6 +85,8 @@ __all__ = [
     "HarnessWarning",
     "InvalidTableError",
     "IsAViewError",
+    "LimitError",
+    "Limits",
     "MissingFileError",
     "OutsideTableError",
     "RequestError",

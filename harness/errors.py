@@ -13,9 +13,10 @@
     │   └── SchemaMismatchError   a file's columns cannot become the table's
     ├── MissingFileError          the metadata names a file that is not there
     ├── OutsideTableError         the metadata names a file that the table may not read
-    ├── StorageError              a file system or a store failed, or its client did
+    ├── StorageError              storage failed, or its client did; the same read may do later
     ├── UnsupportedError          legal, and harness does not read it; the message names the feature
     │   └── EncryptedTableError   legal, and harness holds no key
+    ├── LimitError                a file asks for more memory than it may; the message names the limit
     └── EngineError               an engine failed while it ran a plan
 
 There are many finer causes (`CorruptManifest`, `MultipleDVs`, ...). They are the `cause` attribute, text for logs and
@@ -176,7 +177,7 @@ class OutsideTableError(HarnessError):
 
 
 class StorageError(HarnessError):
-    """A file system, a store or its client failed, for another reason than that a file is not there."""
+    """Storage failed while it was asked: a broken connection, a disk's error, fewer bytes than it said. Try again."""
 
 
 class UnsupportedError(HarnessError):
@@ -185,6 +186,10 @@ class UnsupportedError(HarnessError):
 
 class EncryptedTableError(UnsupportedError):
     """The table, or one of its files, is encrypted. Harness holds no keys."""
+
+
+class LimitError(HarnessError):
+    """A file asks for more memory, items or levels than it may. Raise the named limit if you trust the table."""
 
 
 class EngineError(HarnessError):

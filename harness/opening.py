@@ -11,6 +11,7 @@ from harness.delta.change_range import ChangeRequest
 from harness.errors import AmbiguousTableError, RequestError, UnsupportedError, warn
 from harness.filters.predicate import Filter
 from harness.iceberg import table as iceberg
+from harness.limits import Limits
 from harness.model.schema import Schema
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
@@ -79,6 +80,9 @@ class OpenedTable(Protocol):
     def select(self, point: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
         """The asked point of the history; the current one without a selector."""
 
+    def newest(self) -> int | None:
+        """The id of the newest snapshot, or version, that storage has now; None: there is none."""
+
     def plan(self, selection: Any, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         """The plan of a read of what `select` gave."""
 
@@ -93,13 +97,19 @@ class OpenedTable(Protocol):
 
 
 def open_storage(
-    location: str, *, options: Mapping[str, Any], targets: tuple[str, ...], allowed_roots: tuple[str, ...], outside: str
+    location: str,
+    *,
+    options: Mapping[str, Any],
+    limits: Limits,
+    targets: tuple[str, ...],
+    allowed_roots: tuple[str, ...],
+    outside: str,
 ) -> Storage:
     """The storage of one table, which reads within its roots and sends options where they were given for.
 
     Args:
         location: the table's.
-        options, allowed_roots, outside: as for `harness.table.open_table`.
+        options, limits, allowed_roots, outside: as for `harness.table.open_table`.
         targets: what its path map leads to.
 
     Raises:
@@ -116,6 +126,7 @@ def open_storage(
     owners = targets if is_local(local_path(location)) else (location,)
     return Storage(
         dict(options),
+        limits,
         stores=frozenset(place(owner).store for owner in owners if not is_local(local_path(owner))),
         roots=Roots.of(location, (*targets, *allowed_roots), outside=Outside(outside)),
     )

@@ -12,6 +12,7 @@ gives the same rows for ever.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from harness.delta.change_range import ChangeRequest
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import RequestError, UnknownColumnError
 from harness.filters.predicate import Filter
+from harness.limits import DEFAULT, Limits, contained
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
 from harness.opening import OpenedTable, Point, Selection, load_table, open_storage, plan_changes
@@ -29,6 +31,7 @@ from harness.plan.file_index import FileIndex
 from harness.plan.pruning import parse_prune
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
+from harness.reading import reading
 from harness.storage.paths import PathMap, shown
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ def open_table(
     format_hint: str | None = None,
     allowed_roots: Sequence[str] = (),
     outside: str = "warn",
+    limits: Limits | None = None,
 ) -> Table:
     """The table at a location, as its current metadata says.
 
@@ -77,6 +81,7 @@ def open_table(
         outside: what becomes of an absolute path elsewhere in the store of `location`: `warn` reads the file, with one
             warning for each read that names the directories; `refuse` is an error. A path that leaves the table by
             `..`, or is in another store, is always refused.
+        limits: how much memory and how many items the table's metadata may ask for; None: `harness.Limits()`.
 
     An option of one format is refused for a table of the other.
 
@@ -85,6 +90,8 @@ def open_table(
         InvalidTableError: the metadata breaks the specification.
         UnsupportedError: the table uses what harness does not read.
         AmbiguousTableError: the metadata of both formats is there.
+        LimitError: a file asks for more than `limits` allow.
+        StorageError: storage failed.
         RequestError: an option has no such value, or is not for the table's format.
         OutsideTableError: the metadata is, or leads, where the table may not be read from.
     """
@@ -100,11 +107,13 @@ def open_table(
     storage = open_storage(
         str(location),
         options=storage_options or {},
+        limits=DEFAULT if limits is None else limits,
         targets=tuple((path_map or {}).values()),
         allowed_roots=_listed(allowed_roots),
         outside=outside,
     )
-    return Table(load_table(str(location), storage, options, format_hint=format_hint))
+    with contained(table=str(location)):
+        return Table(load_table(str(location), storage, options, format_hint=format_hint))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +147,8 @@ class Table:
 
     def snapshots(self) -> list[dict[str, Any]]:
         """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides."""
-        return self.source.snapshots()
+        with reading(self.source, None):
+            return self.source.snapshots()
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
@@ -146,7 +156,8 @@ class Table:
 
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""
-        return self.source.describe()
+        with reading(self.source, None):
+            return self.source.describe()
 
     def snapshot(
         self,
@@ -181,7 +192,8 @@ class Table:
                 )
             if self.format != "delta":
                 raise RequestError(f"Cannot select version {version}: {self.format} tables have snapshot ids")
-        return Snapshot(self, self.source.select(snapshot_id if version is None else version, timestamp, ref))
+        with reading(self.source, None):
+            return Snapshot(self, self.source.select(snapshot_id if version is None else version, timestamp, ref))
 
     def changes(
         self,
@@ -221,7 +233,8 @@ class Table:
             to_timestamp=to_timestamp,
             allow_out_of_range=allow_out_of_range,
         )
-        return Changes(plan_changes(self.source, request, _names(columns, self.location)))
+        with reading(self.source, None):
+            return Changes(plan_changes(self.source, request, _names(columns, self.location)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +258,8 @@ class Changes:
             MissingFileError: a file that was removed has been vacuumed.
             InvalidTableError, UnsupportedError, EngineError: a file cannot be read; the message names it.
         """
-        return duckdb_engine().relation(self.plan, connection, name=name)
+        with contained(table=self.plan.table):
+            return duckdb_engine().relation(self.plan, connection, name=name)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """The changes as a lazy Spark DataFrame, as `Snapshot.to_spark` says.
@@ -261,7 +275,8 @@ class Changes:
         Raises:
             As `to_duckdb` or `to_spark`, and RequestError: there is no such engine.
         """
-        return find_engine(engine).to_arrow(self.plan)
+        with contained(table=self.plan.table):
+            return find_engine(engine).to_arrow(self.plan)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -310,9 +325,10 @@ class Snapshot:
             RequestError: `where` cannot be parsed, or was parsed for a schema with other columns.
             InvalidTableError, MissingFileError, UnsupportedError: the table cannot be read; the message names the file.
         """
-        plan = self.table.source.plan(self.selection, _names(columns, self.table.location), where)
-        _refuse_foreign_columns(plan)
-        return plan
+        with self._reading():
+            plan = self.table.source.plan(self.selection, _names(columns, self.table.location), where)
+            _refuse_foreign_columns(plan)
+            return plan
 
     def file_index(self) -> FileIndex:
         """The live files as Spark's `FileIndex` sees them: grouped by partition, and pruned by filters.
@@ -340,7 +356,8 @@ class Snapshot:
         Raises:
             As `plan`, and EngineError.
         """
-        return duckdb_engine().relation(self.plan(columns, where), connection, name=name)
+        with self._reading():
+            return duckdb_engine().relation(self.plan(columns, where), connection, name=name)
 
     def to_spark(
         self,
@@ -373,7 +390,8 @@ class Snapshot:
             UnsupportedError: a part of `where` has no meaning in Spark that is certain to be the same.
             As `plan`, and EngineError.
         """
-        return spark_engine().dataframe(self.plan(columns, where), spark)
+        with self._reading():
+            return spark_engine().dataframe(self.plan(columns, where), spark)
 
     def to_arrow(
         self, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, engine: str = "duckdb"
@@ -387,7 +405,11 @@ class Snapshot:
         Raises:
             As `plan`, EngineError, and RequestError: there is no such engine.
         """
-        return find_engine(engine).to_arrow(self.plan(columns, where))
+        with self._reading():
+            return find_engine(engine).to_arrow(self.plan(columns, where))
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return reading(self.table.source, self.selection.snapshot)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)

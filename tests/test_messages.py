@@ -215,9 +215,9 @@ def test_the_command_spells_the_options_of_an_error(message, names, expected) ->
 
 def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
     ours = [f.name for group in (options.Opening, options.Reading) for f in dataclasses.fields(group)]
-    named_anew = {"storage_option", "allowed_roots"}
-    assert {options.spelled(name, None) for name in ours if name not in named_anew} == {
-        f"--{name.replace('_', '-')}" for name in ours if name not in named_anew
+    arguments = {"storage_option": "storage_options", "limit": "limits"}
+    assert {options.spelled(arguments.get(name, name), None) for name in ours if name != "allowed_roots"} == {
+        f"--{name.replace('_', '-')}" for name in ours if name != "allowed_roots"
     }
     assert options.spelled("allowed_roots", None) == "--allow-root"
 

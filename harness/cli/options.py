@@ -15,6 +15,7 @@ import typer
 
 import harness
 from harness.cli.storage_options import storage_options
+from harness.limits import parse_limits
 from harness.plan.pruning import Prune
 from harness.storage.roots import Outside
 
@@ -87,6 +88,15 @@ EnforceRetention: TypeAlias = Annotated[
         "--enforce-retention", help="Refuse versions of a Delta table older than the table keeps deleted files."
     ),
 ]
+LimitPairs: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=VALUE",
+        help="How much the metadata may ask for, such as document_bytes=1_000_000_000, for tables that you trust. "
+        "Repeatable.",
+    ),
+]
 FormatHint: TypeAlias = Annotated[
     TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
 ]
@@ -134,6 +144,7 @@ class Opening:
     allow_version_guess: AllowVersionGuess = False
     allow_checkpoint_only: AllowCheckpointOnly = False
     format_hint: FormatHint = None
+    limit: LimitPairs = None
 
     def open(self, location: str, reading: Reading | None = None) -> Table:
         """The table at `location`; `reading` is for commands that plan.
@@ -156,6 +167,7 @@ class Opening:
             format_hint=None if self.format_hint is None else self.format_hint.value,
             allowed_roots=self.allowed_roots or (),
             outside=self.outside.value,
+            limits=parse_limits(pairs(self.limit, "--limit").items()) if self.limit else None,
         )
 
 
@@ -217,6 +229,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 _RENAMED = {
     **{"snapshot_id": "--snapshot", "version": "--snapshot"},
     **{"storage_options": "--storage-option", "allowed_roots": "--allow-root"},
+    "limits": "--limit",
 }
 _SAME = (
     *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),

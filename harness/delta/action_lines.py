@@ -14,6 +14,8 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from harness.delta.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Transaction
 from harness.errors import CorruptFileError, InvalidTableError
+from harness.files.documents import check_document
+from harness.limits import DEFAULT, Limits, refusal
 
 Body: TypeAlias = Mapping[str, Any]
 T = TypeVar("T")
@@ -25,6 +27,7 @@ VECTOR_KEYS = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
 """What every descriptor of a deletion vector has (delta D1)."""
 
 _HELD = 16_384  # file actions
+_LONG_LINE = 1 << 20  # bytes; shorter ones cannot hold much
 _TYPE_NAMES = {str: "text", int: "an integer", bool: "true or false", dict: "an object", list: "a list"}
 
 
@@ -58,7 +61,13 @@ class ParsedActions:
         return only(self.metadata, "metaData", self.file)
 
 
-def parse_actions(data: bytes, *, file: str, drain: Callable[[ParsedActions], None] | None = None) -> ParsedActions:
+def parse_actions(
+    data: bytes,
+    *,
+    file: str,
+    drain: Callable[[ParsedActions], None] | None = None,
+    limits: Limits = DEFAULT,
+) -> ParsedActions:
     """The actions in a file of newline-delimited JSON.
 
     Args:
@@ -71,9 +80,12 @@ def parse_actions(data: bytes, *, file: str, drain: Callable[[ParsedActions], No
     Raises:
         CorruptFileError: bytes that are not UTF-8, a line that is not one JSON object, two actions on one line, an
             action without a field that it must have, or with one of another type. Says which line.
+        LimitError: there are more actions, or a line is longer, than `limits` allow.
     """
     parsed = ParsedActions(file)
-    for number, (line, action) in enumerate(_lines(data, file)):
+    for number, (line, action) in enumerate(_lines(data, file, limits)):
+        if number >= limits.actions:
+            raise refusal("actions", f"it has more than {limits.actions:,} actions", file=file)
         known = [name for name, body in action.items() if body is not None and name in _KNOWN]
         if len(known) > 1:
             raise _corrupt(f"line {line} holds {len(known)} actions ({', '.join(known)}), expected one", file)
@@ -120,10 +132,12 @@ class _FieldError(Exception):
     """What is wrong with an action; `collect` adds where it is."""
 
 
-def _lines(data: bytes, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _lines(data: bytes, file: str, limits: Limits) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(io.BytesIO(data), start=1):
         if line.isspace():
             continue
+        if len(line) > _LONG_LINE:
+            check_document(line, file=file, limits=limits)
         try:
             value = _DECODER.decode(line.decode("utf-8"))
         except (ValueError, RecursionError) as error:  # ValueError: JSON and UTF-8 errors, and absurdly long integers

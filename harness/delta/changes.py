@@ -33,7 +33,7 @@ from harness.errors import HarnessError, UnknownColumnError
 from harness.filters.column_binding import bind_columns
 from harness.model.metadata_columns import CHANGES, METADATA
 from harness.model.schema import Field, Schema
-from harness.plan.containment import contained
+from harness.plan.containment import within_roots
 from harness.plan.scan_plan import FILES, Counts, Partition, PositionDelete, PositionLoader, ScanPlan
 
 _OFFERED = ("_file", "_pos")
@@ -58,7 +58,7 @@ def plan_changes(
     """
     source = replace(source, storage=source.storage.for_read())
     try:
-        return contained(_Feed(source, history, resolve_range(request, history)).plan(columns))
+        return within_roots(_Feed(source, history, resolve_range(request, history)).plan(columns))
     except HarnessError as error:
         raise error.within(table=source.location, format="delta") from error.__cause__
 

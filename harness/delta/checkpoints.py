@@ -22,6 +22,8 @@ from harness.delta.log_files import Checkpoint, CheckpointKind, LogFile
 from harness.delta.paths import decode, first_repeated
 from harness.delta.stats_structs import STATS_STRUCT
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
+from harness.files.avro_numbers import DAMAGE
+from harness.limits import Limits, contained
 from harness.storage.paths import join
 from harness.storage.stores import Storage
 
@@ -71,6 +73,7 @@ def read_checkpoint(
     Raises:
         InvalidTableError: it can be read and contradicts itself. Rules: delta L14, L18.
         UnsupportedError: it names files that cannot be opened.
+        LimitError: a file of it asks for more than the limits of the storage allow.
     """
     reader = _Reader(storage, locator, statistics, ParsedActions(checkpoint.files[0].path))
     try:
@@ -137,21 +140,26 @@ class _Reader:
         return content
 
     def _read_json(self, data: bytes, file: str) -> None:
-        parsed = self.few = parse_actions(data, file=file)
+        parsed = self.few = parse_actions(data, file=file, limits=self.storage.limits)
         if parsed.adds:
             self.adds.append(file_actions(parsed.adds, ADDS, locator=self.locator, file=file))
         if parsed.removes:
             self.remove_ids.append(ids_of(file_actions(parsed.removes, REMOVED, locator=self.locator, file=file)))
 
     def _read_parquet(self, data: bytes, file: str, *, once: tuple[str, ...]) -> None:
+        limits = self.storage.limits
         try:
-            with pq.ParquetFile(pa.BufferReader(data)) as parquet:
+            with contained(file=file), pq.ParquetFile(pa.BufferReader(data)) as parquet:
+                allowed = len(data) + limits.spare_records
+                limits.check("spare_records", parquet.metadata.num_rows, "rows", file=file, allowed=allowed)
                 _require_paths(parquet.schema_arrow, file)
                 _refuse_unknown_vectors(parquet, file)
                 few = list(_actions(parquet, once))
                 for name, body in few:
                     collect(self.few, name, body, place="of the checkpoint")
-                adds, removes = self._read_adds(parquet, file), list(self._read_remove_ids(parquet, file))
+                room = _Room(limits, file, 100 * len(data) + limits.spare_bytes)
+                adds = self._read_adds(parquet, file, room)
+                removes = list(self._read_remove_ids(parquet, file, room))
                 found = len(few) + sum(table.num_rows for table in adds) + sum(map(len, removes))
                 _require_actions(parquet, found, file, read={"add", "remove", *once})
                 self.adds += adds
@@ -159,30 +167,34 @@ class _Reader:
                 self.rows += parquet.metadata.num_rows
                 if "add" not in parquet.schema_arrow.names:
                     self.without_adds.append(file)
-        except (pa.ArrowException, OSError, UnicodeError) as error:
+        except (pa.ArrowException, OSError, *DAMAGE) as error:
             raise CorruptFileError(
                 f"Cannot read the checkpoint: {error}", cause="LogCorrupt", file=file, rule="delta L19"
             ) from error
 
-    def _read_adds(self, parquet: pq.ParquetFile, file: str) -> list[pa.Table]:
+    def _read_adds(self, parquet: pq.ParquetFile, file: str, room: _Room) -> list[pa.Table]:
         with_struct = STATS_STRUCT in _children(parquet.schema_arrow, "add") and self.statistics != "none"
-        first = list(self._add_tables(parquet, file, struct=with_struct and self.statistics == "all"))
+        first = list(self._add_tables(parquet, file, room, struct=with_struct and self.statistics == "all"))
         if not with_struct or self.statistics == "all" or not any(t.column("stats").null_count for t in first):
             return first
-        return list(self._add_tables(parquet, file, struct=True))
+        room.empty()
+        return list(self._add_tables(parquet, file, room, struct=True))
 
-    def _add_tables(self, parquet: pq.ParquetFile, file: str, *, struct: bool) -> Iterator[pa.Table]:
+    def _add_tables(self, parquet: pq.ParquetFile, file: str, room: _Room, *, struct: bool) -> Iterator[pa.Table]:
         names = [name for name in ADDS.names if name != "stats" or self.statistics != "none"]
         for actions in _batches(parquet, "add", names, (STATS_STRUCT,) if struct else ()):
             table = self._located(actions, ADDS, file)
             if struct:
                 parsed = _child(actions, (STATS_STRUCT,))
                 table = table if parsed is None else table.append_column(STATS_STRUCT, parsed)
+            room.take(table.nbytes)
             yield table
 
-    def _read_remove_ids(self, parquet: pq.ParquetFile, file: str) -> Iterator[pa.Array]:
+    def _read_remove_ids(self, parquet: pq.ParquetFile, file: str, room: _Room) -> Iterator[pa.Array]:
         for actions in _batches(parquet, "remove", REMOVED.names, ()):
-            yield ids_of(self._located(actions, REMOVED, file))
+            ids = ids_of(self._located(actions, REMOVED, file))
+            room.take(ids.nbytes)
+            yield ids
 
     def _located(self, actions: pa.StructArray, schema: pa.Schema, file: str) -> pa.Table:
         columns = {target.name: _column(actions, target) for target in schema if target.name not in ("key", "physical")}
@@ -193,6 +205,7 @@ class _Reader:
                 )
         columns["key"] = columns["physical"] = self.locator.locate(columns["path"], file=file)
         table = pa.table([columns[name] for name in schema.names], schema=schema)
+        table.validate(full=True)  # text that is no UTF-8 would show only where it is printed
         check_vectors(table, file=file)
         return table
 
@@ -247,6 +260,23 @@ class _Reader:
                 raise _malformed(f"it holds the file {path} both as added and as removed", top, rule="delta L18")
 
 
+@dataclass(slots=True)
+class _Room:
+    """The memory that the columns of one file may take. most: bytes."""
+
+    limits: Limits
+    file: str
+    most: int
+    taken: int = 0
+
+    def take(self, size: int) -> None:
+        self.taken += size
+        self.limits.check("spare_bytes", self.taken, "bytes of columns", file=self.file, allowed=self.most)
+
+    def empty(self) -> None:
+        self.taken = 0
+
+
 def _actions(parquet: pq.ParquetFile, names: Sequence[str]) -> Iterator[tuple[str, Body]]:
     """The actions of the few kinds `names`."""
     present = [name for name in names if name in parquet.schema_arrow.names]
@@ -268,7 +298,7 @@ def _require_actions(parquet: pq.ParquetFile, found: int, file: str, *, read: se
     lost = parquet.metadata.num_rows - found
     others = [name for name in parquet.schema_arrow.names if name not in read]
     if lost > 0 and others:
-        lost -= sum(len(values) - values.null_count for values in parquet.read(columns=others).columns)
+        lost -= _values(parquet, others)
     if lost > 0:
         raise CorruptFileError(
             f"Cannot read the checkpoint: {lost} of its {parquet.metadata.num_rows} rows hold no action, so columns of "
@@ -308,10 +338,20 @@ def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
 
 def _holds_anything(parquet: pq.ParquetFile, column: str) -> bool:
     """Whether a leaf of the struct's field `column` has a value."""
-    read = parquet.read(columns=[column]).flatten()  # the struct's fields, of which one was read
+    return any(_leaf_values(batch) for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=[column]))
+
+
+def _leaf_values(batch: pa.RecordBatch) -> bool:
+    read = pa.table(batch).flatten()  # the struct's fields, of which one was read
     while any(pa.types.is_struct(f.type) for f in read.schema):
         read = read.flatten()
     return any(values.null_count < len(values) for values in read.columns)
+
+
+def _values(parquet: pq.ParquetFile, columns: list[str]) -> int:
+    """How many values the columns have that are not null."""
+    batches = parquet.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
+    return sum(len(values) - values.null_count for batch in batches for values in batch.columns)
 
 
 def _children(schema: pa.Schema, name: str) -> frozenset[str]:

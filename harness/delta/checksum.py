@@ -12,16 +12,20 @@ from collections.abc import Iterator
 import pyarrow.compute as pc
 
 from harness.delta.actions import State
+from harness.errors import LimitError
+from harness.files.documents import check_document
+from harness.limits import DEFAULT, Limits
 
 
-def cross_check(state: State, data: bytes, *, file: str) -> tuple[str, ...]:
+def cross_check(state: State, data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[str, ...]:
     """One warning per field of the checksum in `data` that contradicts `state`, or one if it cannot be read.
 
     `file` is the checksum's, for the text. Fields that are absent, or of an unexpected type, say nothing.
     """
     try:
+        check_document(data, file=file, limits=limits)
         said = json.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, LimitError):
         said = None
     name = file.rsplit("/", 1)[-1]
     if not isinstance(said, dict):

@@ -17,6 +17,7 @@ from harness.delta.actions import ADDS, DELETION_VECTOR, PARTITION_VALUES, REMOV
 from harness.delta.log_files import LogFile
 from harness.delta.paths import TableRoot, canonical_paths, file_ids
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError
+from harness.limits import DEFAULT, Limits, contained
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
@@ -87,9 +88,11 @@ class CommitReader:
             CorruptFileError: it cannot be parsed, or is empty. Rules: delta L3, L24.
             InvalidTableError: it contradicts itself. Rule: delta L25.
             MissingFileError: it is gone.
+            LimitError: it has more actions than the limits of the storage allow.
         """
-        data = read_log_file(file, self.storage)
-        return parse_commit(data, file=file.path, version=file.version, locator=self.locator)
+        data, limits = read_log_file(file, self.storage), self.storage.limits
+        with contained(file=file.path):
+            return parse_commit(data, file=file.path, version=file.version, locator=self.locator, limits=limits)
 
 
 def read_log_file(file: LogFile, storage: Storage) -> bytes:
@@ -110,13 +113,13 @@ def read_log_file(file: LogFile, storage: Storage) -> bytes:
     return data
 
 
-def parse_commit(data: bytes, *, file: str, version: int, locator: Locator) -> Commit:
+def parse_commit(data: bytes, *, file: str, version: int, locator: Locator, limits: Limits = DEFAULT) -> Commit:
     """The commit in `data`.
 
     Raises:
-        CorruptFileError, InvalidTableError: as for `CommitReader.read_commit`.
+        CorruptFileError, InvalidTableError, LimitError: as for `CommitReader.read_commit`.
     """
-    parsed = parse_actions(data, file=file)
+    parsed = parse_actions(data, file=file, limits=limits)
     adds = file_actions(parsed.adds, ADDS, locator=locator, file=file)
     removes = file_actions(parsed.removes, REMOVES, locator=locator, file=file)
     ranks = np.zeros(adds.num_rows + removes.num_rows, dtype=np.int64)

@@ -25,6 +25,7 @@ from harness.delta.actions import DeletionVectorDescriptor
 from harness.delta.paths import TableRoot
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.files import roaring
+from harness.limits import DEFAULT, Limits
 from harness.plan.scan_plan import PositionLoader
 from harness.storage.paths import PathMap, join
 from harness.storage.stores import Storage
@@ -93,7 +94,7 @@ def vector_path(vector: DeletionVectorDescriptor, root: TableRoot) -> str | None
             raise _broken(f"its storage type is {other!r}, expected u, p or i", "delta D1")
 
 
-def decode_inline(vector: DeletionVectorDescriptor) -> BitMap64:
+def decode_inline(vector: DeletionVectorDescriptor, *, limits: Limits = DEFAULT) -> BitMap64:
     """The positions of an inline vector (delta D4).
 
     Raises:
@@ -107,10 +108,10 @@ def decode_inline(vector: DeletionVectorDescriptor) -> BitMap64:
         raise _broken(f"its inline text has {error}", "delta D4") from None
     if not 0 <= len(data) - vector.size < 4:
         raise _broken(f"its inline text gives {len(data)} bytes, {vector.size} are declared", "delta D4")
-    return _counted(_decode(data[: vector.size]), vector)
+    return _counted(_decode(data[: vector.size], limits), vector)
 
 
-def decode_stored(frame: bytes, vector: DeletionVectorDescriptor) -> BitMap64:
+def decode_stored(frame: bytes, vector: DeletionVectorDescriptor, *, limits: Limits = DEFAULT) -> BitMap64:
     """The positions of a vector in a file, from the bytes at its offset: length, bitmap, checksum (delta D5).
 
     Raises:
@@ -125,7 +126,7 @@ def decode_stored(frame: bytes, vector: DeletionVectorDescriptor) -> BitMap64:
     (checksum,) = struct.unpack_from(">I", frame, 4 + length)
     if zlib.crc32(data) != checksum:
         raise _broken(f"its checksum is {zlib.crc32(data):#010x}, the file says {checksum:#010x}", "delta D5")
-    return _counted(_decode(data), vector)
+    return _counted(_decode(data, limits), vector)
 
 
 def footer_rows(path: str, physical: str, storage: Storage) -> int:
@@ -147,7 +148,7 @@ def footer_rows(path: str, physical: str, storage: Storage) -> int:
         start = max(0, size - _PARQUET_TAIL - length)
         footer = storage.read(physical, offset=start, length=size - start)
         return int(pq.read_metadata(pa.BufferReader(b"PAR1" + footer)).num_rows)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise CorruptFileError(f"Cannot read the footer of a Parquet file: {error}", file=path) from error
 
 
@@ -169,18 +170,18 @@ def _relative_parts(text: str) -> tuple[str, ...]:
     return (prefix, name) if prefix else (name,)
 
 
-def _decode(data: bytes) -> BitMap64:
+def _decode(data: bytes, limits: Limits) -> BitMap64:
     """A bitmap behind its magic number (delta D7, D8)."""
     if len(data) < 4:
         raise _broken(f"it has {len(data)} bytes, no bitmap is that short", "delta D7")
     (magic,) = struct.unpack_from("<i", data)
     try:
         if magic == _PORTABLE:
-            return roaring.decode_portable(memoryview(data)[4:], key_order="ascending", rule="delta D7")
+            return roaring.decode_portable(memoryview(data)[4:], key_order="ascending", rule="delta D7", limits=limits)
         if magic == _NATIVE:
-            return roaring.decode_native(memoryview(data)[4:], rule="delta D7")
+            return roaring.decode_native(memoryview(data)[4:], rule="delta D7", limits=limits)
         if struct.unpack_from(">i", data) == (_NATIVE,):
-            return roaring.decode_native(_little_endian(data), rule="delta D7")
+            return roaring.decode_native(_little_endian(data), rule="delta D7", limits=limits)
     except CorruptDeleteError as error:
         error.cause = "DeletionVectorError"
         raise
@@ -236,7 +237,7 @@ class _Loader:
             try:
                 path = vector_path(target.vector, self.root)
                 if path is None:
-                    self._keep(ordinal, decode_inline(target.vector))
+                    self._keep(ordinal, decode_inline(target.vector, limits=self.storage.limits))
                 else:
                     _check_place(target.vector)
                     stored[self.path_map.physical(path)].append(ordinal)
@@ -259,7 +260,8 @@ class _Loader:
         for ordinal, offset, end in zip(ordinals, offsets, ends, strict=True):
             target = self.targets[ordinal]
             try:
-                self._keep(ordinal, decode_stored(data[offset - start : end - start], target.vector))
+                frame = data[offset - start : end - start]
+                self._keep(ordinal, decode_stored(frame, target.vector, limits=self.storage.limits))
             except HarnessError as error:
                 raise error.within(file=f"{path} at {offset}, of {target.path}") from error.__cause__
 

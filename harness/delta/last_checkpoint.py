@@ -15,7 +15,9 @@ from typing import Any
 from urllib.parse import quote
 
 from harness.delta.log_files import LOG_DIRECTORY, Hint
-from harness.errors import MissingFileError
+from harness.errors import LimitError, MissingFileError
+from harness.files.documents import check_document
+from harness.limits import DEFAULT, Limits
 from harness.storage.paths import join
 from harness.storage.stores import Storage
 
@@ -29,7 +31,7 @@ def read_hint(storage: Storage, root: str) -> Hint | None:
     path = join(root, LOG_DIRECTORY, FILE_NAME)
     for _ in range(_TRIES):
         try:
-            hint = parse_hint(storage.read(path))
+            hint = parse_hint(storage.read(path), limits=storage.limits)
         except MissingFileError:
             return None
         if hint is not None:
@@ -37,9 +39,13 @@ def read_hint(storage: Storage, root: str) -> Hint | None:
     return None
 
 
-def parse_hint(data: bytes) -> Hint | None:
-    """The hint in a file; None if it is not JSON, has a key twice, wrong types, or a wrong checksum (delta L6, L7)."""
+def parse_hint(data: bytes, *, limits: Limits = DEFAULT) -> Hint | None:
+    """The hint in a file; None if it is not JSON, has a key twice, wrong types, or a wrong checksum (delta L6, L7).
+
+    One beyond `limits` is none either.
+    """
     try:
+        check_document(data, file=FILE_NAME, limits=limits)
         document = _parse(data)
         version = document.get("version") if isinstance(document, dict) else None
         if not isinstance(version, _Number) or not version.text.isdigit():
@@ -49,7 +55,11 @@ def parse_hint(data: bytes) -> Hint | None:
         if not sound:
             return None
         return Hint(int(version.text), _count(document.get("numOfAddFiles")), _count(document.get("size")))
-    except (ValueError, RecursionError):  # a lone surrogate and a number of 5,000 digits are ValueErrors, too
+    except (
+        ValueError,
+        RecursionError,
+        LimitError,
+    ):  # as are a lone surrogate, and 5,000 digits
         return None
 
 

@@ -38,6 +38,7 @@ from harness.delta.paths import TableRoot, first_repeated, require_readable
 from harness.delta.segment import LogSegment
 from harness.delta.stats_structs import concat_files
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
+from harness.limits import Limits, contained
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
@@ -100,13 +101,15 @@ def _load(
     locator = Locator(TableRoot.of(root), path_map or PathMap())
     segment, base = _read_base(segment, storage, locator, statistics)
     replay = _Replay(
+        limits=storage.limits,
         adds=_Pending(ADDS, locator, frozenset({"stats"} if statistics == "none" else ())),
         removes=_Pending(REMOVED, locator),
     )
     if base is not None:
         replay.start(base)
     for number, (file, version, data) in enumerate(_read_steps(segment, storage, locator.root)):
-        replay.step(data, file=file, version=version, number=number)
+        with contained(file=file):
+            replay.step(data, file=file, version=version, number=number)
     state = replay.state(segment.version, segment.warnings, root)
     require_readable(state.files.column("physical"), locator.root, storage)
     return state
@@ -181,6 +184,7 @@ def _read_steps(segment: LogSegment, storage: Storage, root: TableRoot) -> Itera
 class _Replay:
     """Reconciles a base and the commits after it, in ascending order of versions."""
 
+    limits: Limits
     adds: _Pending
     removes: _Pending
     protocol: Protocol | None = None
@@ -202,7 +206,7 @@ class _Replay:
             parsed.removes.clear()
 
         self.files.append(file)
-        parsed = parse_actions(data, file=file, drain=drain)
+        parsed = parse_actions(data, file=file, drain=drain, limits=self.limits)
         drain(parsed)
         protocol, metadata = parsed.protocol, parsed.only_metadata
         self.protocol = self.protocol if protocol is None else protocol
@@ -364,4 +368,4 @@ def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, .
         data = storage.read(segment.checksum.path)
     except MissingFileError:
         return ()
-    return cross_check(state, data, file=segment.checksum.path)
+    return cross_check(state, data, file=segment.checksum.path, limits=storage.limits)

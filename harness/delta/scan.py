@@ -24,7 +24,7 @@ from harness.filters.parsed import filter_for
 from harness.filters.predicate import Filter
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, StructType, UnknownType
-from harness.plan.containment import contained
+from harness.plan.containment import within_roots
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, Partition, PositionDelete, ScanPlan
 from harness.plan.skipped_files import KEPT, SkippedFiles, Verdicts
@@ -52,7 +52,7 @@ def plan_scan(
     """
     source = replace(source, storage=source.storage.for_read())
     try:
-        return contained(_Scan(source, snapshot).plan(columns, where))
+        return within_roots(_Scan(source, snapshot).plan(columns, where))
     except HarnessError as error:
         error.within(table=source.location, snapshot=snapshot.id, format="delta")
         raise

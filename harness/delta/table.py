@@ -14,7 +14,7 @@ from harness.delta.changes import plan_changes
 from harness.delta.commit_times import CommitHistory, CommitTime, check_retention, in_commit_timestamps
 from harness.delta.commits import CommitReader
 from harness.delta.last_checkpoint import read_hint
-from harness.delta.log_files import LogListing
+from harness.delta.log_files import LogListing, list_log
 from harness.delta.paths import TableRoot
 from harness.delta.protocol import check_protocol, protocol_warnings
 from harness.delta.redirect import redirect_warnings
@@ -25,6 +25,7 @@ from harness.delta.source import DeltaSnapshot, DeltaSource
 from harness.delta.types import table_schema
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.filters.predicate import Filter
+from harness.model.nesting import check_nesting
 from harness.model.schema import Field, Schema, children
 from harness.model.times import timestamp_ms
 from harness.plan.pruning import Prune
@@ -92,6 +93,10 @@ class DeltaTable:
             return Selection(self._snapshot(self._version(version, timestamp, ref)))
         except HarnessError as error:
             raise error.within(table=self.location, format="delta") from error.__cause__
+
+    def newest(self) -> int:
+        """The latest version that the log has now. Raises TableNotFoundError if it has none."""
+        return list_log(self.source.storage, self.source.root.path).latest
 
     def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         """The plan of a read, see `harness.delta.scan.plan_scan`."""
@@ -246,6 +251,7 @@ def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
         state = load_state(segment, source.storage, source.root.path, path_map=source.path_map)
         check_protocol(state.protocol, state.metadata, table=source.location)
         columns = table_schema(state.protocol, state.metadata, table=source.location)
+        check_nesting(columns.schema.fields, source.storage.limits)
         in_commit = in_commit_timestamps(state.metadata.configuration, table=source.location)
     except HarnessError as error:
         raise error.within(table=source.location, snapshot=segment.version) from error.__cause__

@@ -22,8 +22,23 @@ from harness.model.schema import DecimalType
 Read: TypeAlias = Callable[[bytes, int], int]
 """Takes the value at a position and gives the position after it. A `LookupError` or `ValueError` is damage."""
 
-_EMPTY_ITEMS = 1 << 20
-"""How many items without any bytes are believed: without a bound, one damaged count would fill the memory."""
+
+class TooManyError(Exception):
+    """More values without a byte than are believed."""
+
+
+@dataclass(slots=True)
+class EmptyValues:
+    """Values of a file that take no byte of it: only a count says that they are there. most: are believed."""
+
+    most: int
+    found: int = 0
+
+    def add(self) -> None:
+        """Counts one. Raises `TooManyError` if there are too many."""
+        self.found += 1
+        if self.found > self.most:
+            raise TooManyError
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +50,23 @@ class Column:
     array: Callable[[], pa.Array]
 
 
-def column_of(node: Node) -> Column:
-    """A column without values yet, of the type and encoding that the node says."""
+def column_of(node: Node, empty: EmptyValues) -> Column:
+    """A column without values yet, of the type and encoding that the node says.
+
+    empty: counts records and items without a byte; one for all columns of a file.
+    """
     match node.shape:
         case "value" | "enum" | "decimal":
             column = _values(node)
         case "struct":
-            column = _struct(node)
+            column = _struct(node, empty)
         case "list" | "map" | "pairs":
-            column = _items(node)
+            column = _items(node, empty)
     return column if node.null_branch == "none" else _optional(column, 0 if node.null_branch == "first" else 2)
 
 
 def read_records(column: Column, block: bytes, count: int) -> None:
     """Adds the records of a block. Raises `LookupError` or `ValueError` for damage: they must use up its bytes."""
-    _check_count(count, block)
     read, position = column.read, 0
     for _ in range(count):
         position = read(block, position)
@@ -73,18 +90,20 @@ def _optional(column: Column, null: int) -> Column:
     return Column(read, add_null, column.array)
 
 
-def _struct(node: Node) -> Column:
-    columns = [column_of(child) for child in node.children]
+def _struct(node: Node, empty: EmptyValues) -> Column:
+    columns = [column_of(child, empty) for child in node.children]
     steps = [(name, column.read) for name, column in zip(node.names, columns, strict=True)]
     present: list[bool] = []
 
     def read(data: bytes, position: int) -> int:
-        name = ""
+        name, start = "", position
         try:
             for name, step in steps:  # noqa: B007 (the error needs the name)
                 position = step(data, position)
         except (LookupError, ValueError) as error:
             raise within(name, error) from error
+        if position == start:
+            empty.add()
         present.append(True)
         return position
 
@@ -100,9 +119,9 @@ def _struct(node: Node) -> Column:
     return Column(read, add_null, array)
 
 
-def _items(node: Node) -> Column:
+def _items(node: Node, empty: EmptyValues) -> Column:
     """Lists and maps: items in blocks, each behind its count; a negative count is followed by the block's bytes."""
-    columns = [column_of(child) for child in node.children]
+    columns = [column_of(child, empty) for child in node.children]
     offsets: list[int | None] = []
     read_item = _in_turn([column.read for column in columns])
     size = 0
@@ -118,9 +137,11 @@ def _items(node: Node) -> Column:
             if count < 0:
                 length, position = decode_long(data, position)
                 count, end = -count, position + length
-            _check_count(count, data)
             for _ in range(count):
+                before = position
                 position = read_item(data, position)
+                if position == before:
+                    empty.add()
             if end is not None and position != end:
                 raise ValueError("a block of items is not as long as it says")
             size += count
@@ -259,11 +280,6 @@ _READERS: dict[str, Callable[[list[Any]], Read]] = {
     "bytes": _slices,
     "string": _texts,
 }
-
-
-def _check_count(count: int, data: bytes) -> None:
-    if count > len(data) + _EMPTY_ITEMS:
-        raise ValueError(f"{count} items in {len(data)} bytes")
 
 
 def _plain(node: Node, values: Sequence[Any]) -> pa.Array:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What decoders raise for bytes, or a schema, that are not what they must be; their callers name the file."""
+
 
 class FieldError(ValueError):
     """Damage in a field; `path` is the names from the top. Only between decoders and those who call them."""
@@ -52,6 +55,16 @@ def decode_long(data: bytes, position: int) -> tuple[int, int]:
     if shift > 63:
         raise ValueError("a number has more than ten bytes")
     return (number >> 1) ^ -(number & 1), position
+
+
+def decode_unsigned(data: bytes, position: int) -> tuple[int, int]:
+    """A number without a sign, of the same groups, and the position after it.
+
+    Raises:
+        IndexError: the data ends inside the number. ValueError: it has more than ten bytes.
+    """
+    zigzag, position = decode_long(data, position)
+    return (zigzag << 1) ^ (zigzag >> 127), position
 
 
 def decode_bytes(data: bytes, position: int) -> tuple[bytes, int]:

@@ -12,7 +12,9 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from harness.errors import CorruptFileError, UnsupportedError
+from harness.files.avro_numbers import DAMAGE
 from harness.files.ocf import corrupt
+from harness.limits import DEFAULT, Limits
 from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
 from harness.model.schema import (
     BinaryType,
@@ -79,15 +81,19 @@ class Node:
         return tuple(c.physical(n, i) for c, n, i in zip(self.children, self.names, self.ids, strict=True))
 
 
-def parse_writer_schema(schema: Any, *, file: str) -> Node:
+def parse_writer_schema(schema: Any, *, file: str, limits: Limits = DEFAULT) -> Node:
     """The tree of a file's schema; its root is a struct.
 
     Raises:
         UnsupportedError: a union other than of null and one type, a type that contains itself, a root that is no record
             (iceberg 7.3).
         CorruptFileError: not an Avro schema.
+        LimitError: it has more types, a named one counted at each use, or more levels than `limits` allow.
     """
-    root = _Parser(file).node(schema, "", "")
+    try:
+        root = _Parser(file, limits).node(schema, "", "")
+    except DAMAGE as error:
+        raise _corrupt(f"its schema is not Avro: {error}", file) from error
     if root.shape != "struct" or root.null_branch != "none":
         raise _unsupported("its root is not a record", file)
     return root
@@ -105,15 +111,31 @@ _PRIMITIVES: dict[str, Type] = {
 }
 
 
+_MAX_FIXED = (1 << 31) - 1  # bytes; Arrow has no longer type
+
+
 @dataclass(slots=True)
 class _Parser:
     """Paths are dotted names from the root, for messages."""
 
     file: str
+    limits: Limits
+    types: int = 0
+    depth: int = 0
     named: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     inside: list[str] = field(default_factory=list)
 
     def node(self, schema: Any, namespace: str, path: str) -> Node:
+        # Counted at each use: a chain of types that each hold the next one twice is short, and means millions.
+        self.types += 1
+        self.limits.check("schema_types", self.types, "types in its schema", file=self.file)
+        self.depth += 1
+        self.limits.check("nesting", self.depth, "levels of types", file=self.file)
+        node = self.type_of(schema, namespace, path)
+        self.depth -= 1
+        return node
+
+    def type_of(self, schema: Any, namespace: str, path: str) -> Node:
         match schema:
             case list():
                 return self.union(schema, namespace, path)
@@ -171,7 +193,7 @@ class _Parser:
 
     def fixed(self, schema: Mapping[str, Any], path: str) -> Node:
         size = schema.get("size")
-        if not isinstance(size, int) or size < 0:
+        if not isinstance(size, int) or not 0 <= size <= _MAX_FIXED:
             raise _corrupt(f"its schema has a fixed type of size {size!r} at {path}", self.file)
         return _with_logical_type(Node(type=FixedType(size), plain="fixed", size=size), schema)
 

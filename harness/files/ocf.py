@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeAlias
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
 from harness.files.avro_codecs import CODECS, decompress
 from harness.files.avro_numbers import decode_bytes, decode_long
+from harness.files.documents import check_document
+from harness.limits import DEFAULT, Limits
 
 Cause: TypeAlias = Literal["CorruptManifest", "CorruptDataFile"]
 """What damage is called, by what the file is to the table."""
@@ -40,13 +42,14 @@ class Header:
     end: int
 
 
-def read_header(data: bytes, *, file: str, cause: Cause) -> Header:
+def read_header(data: bytes, *, file: str, cause: Cause, limits: Limits = DEFAULT) -> Header:
     """The container's header.
 
     Raises:
         EncryptedTableError: the file is an encrypted stream (iceberg 2.19).
         CorruptFileError: no Avro container, or a damaged header.
         UnsupportedError: a codec that is not in `CODECS` (iceberg 2.14).
+        LimitError: its schema is a document beyond `limits`.
     """
     if data.startswith(b"AGS1"):
         raise EncryptedTableError(
@@ -64,6 +67,7 @@ def read_header(data: bytes, *, file: str, cause: Cause) -> Header:
     sync = data[position : position + SYNC_BYTES]
     if len(sync) < SYNC_BYTES:
         raise corrupt("it ends inside the header", file, cause)
+    check_document(metadata.get("avro.schema", b""), file=file, limits=limits)
     try:
         schema = json.loads(metadata["avro.schema"])
     except (KeyError, ValueError, RecursionError) as error:
@@ -88,17 +92,21 @@ def _metadata(data: bytes) -> tuple[dict[str, bytes], int]:
             return metadata, position
         if count < 0:
             _, position = decode_long(data, position)
+        # A count that lies ends with the data: each pair takes two bytes or more.
         for _ in range(abs(count)):
             key, position = decode_bytes(data, position)
             metadata[key.decode(errors="replace")], position = decode_bytes(data, position)
 
 
-def blocks(data: bytes, header: Header, *, file: str, cause: Cause) -> Iterator[tuple[int, bytes]]:
+def blocks(
+    data: bytes, header: Header, *, file: str, cause: Cause, limits: Limits = DEFAULT
+) -> Iterator[tuple[int, bytes]]:
     """The number of records and the plain bytes of every block, in order.
 
     Raises:
         CorruptFileError: a block is damaged, or the blocks do not end with the file.
         UnsupportedError: the package for the codec is missing.
+        LimitError: a block holds more than `limits.block_bytes`.
     """
     position = header.end
     while position < len(data):
@@ -112,7 +120,7 @@ def blocks(data: bytes, header: Header, *, file: str, cause: Cause) -> Iterator[
             raise corrupt("it ends inside a block; it was cut", file, cause)
         if data[end : end + SYNC_BYTES] != header.sync:
             raise corrupt("a block does not end with the sync marker", file, cause)
-        yield count, decompress(header.codec, data[position:end], file=file, cause=cause)
+        yield count, decompress(header.codec, data[position:end], file=file, cause=cause, limits=limits)
         position = end + SYNC_BYTES
 
 

@@ -6,6 +6,7 @@ It also gives every timestamp in nanos, and refuses a file with one outside the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any, Literal, TypeVar
@@ -91,8 +92,11 @@ def orc_traits(source: IO[bytes], *, file: str) -> OrcTraits:
         CorruptFileError, UnsupportedError: as `schema_of_orc`.
     """
     opened = _reading(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
-    tail = _message(opened.reader.serialized_file_tail())
-    footer = _message(_only(tail, _TAIL_FOOTER))
+    return _reading(lambda: _traits(opened.reader.serialized_file_tail()), file)
+
+
+def _traits(tail: bytes) -> OrcTraits:
+    footer = _message(_only(_message(tail), _TAIL_FOOTER))
     kinds = [_only(_message(type_), _TYPE_KIND) for type_ in footer.get(_FOOTER_TYPES, ())]
     return OrcTraits(pads_text=_CHAR in kinds, is_proleptic=_PROLEPTIC in footer.get(_FOOTER_CALENDAR, ()))
 
@@ -141,7 +145,7 @@ def _reading(read: Callable[[], _T], file: str) -> _T:
         return read()
     except pa.ArrowNotImplementedError as error:
         raise _unsupported(str(error), file) from error
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as error:
         if "out of range for nanosecond" in str(error):
             raise _unsupported("it has a timestamp outside the years 1677 to 2262", file) from error
         raise _corrupt(str(error), file) from error
@@ -176,10 +180,13 @@ def _stored(field: pa.Field) -> PhysicalField:
     return _nested(field, _single_type(field), ())
 
 
+_ID, _LENGTH = re.compile(r"-?[0-9]{1,10}"), re.compile(r"[0-9]{1,9}")
+
+
 def _nested(field: pa.Field, type_: Type, children: tuple[PhysicalField, ...]) -> PhysicalField:
     text = _attribute(field, "iceberg.id")
-    is_number = text is not None and text.removeprefix("-").isdecimal()
-    return PhysicalField(name=field.name, id=int(text) if is_number and text else None, type=type_, children=children)
+    id_ = int(text) if text is not None and _ID.fullmatch(text) else None
+    return PhysicalField(name=field.name, id=id_, type=type_, children=children)
 
 
 def _attribute(field: pa.Field, name: str) -> str | None:
@@ -219,7 +226,7 @@ def _binary_type(field: pa.Field) -> Type:
     match (_attribute(field, "iceberg.binary-type") or "").upper():
         case "UUID":
             return FixedType(16)
-        case "FIXED" if length is not None and length.isdecimal():
+        case "FIXED" if length is not None and _LENGTH.fullmatch(length):
             return FixedType(int(length))
         case "GEOMETRY":
             return GeometryType()

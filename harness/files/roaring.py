@@ -20,6 +20,7 @@ import numpy.typing as npt
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError
+from harness.limits import DEFAULT, Limits
 
 Positions: TypeAlias = npt.NDArray[np.uint64]
 
@@ -37,7 +38,11 @@ _SpanReader: TypeAlias = Callable[[bytes], list[_Span]]
 
 
 def decode_portable(
-    data: bytes | memoryview, *, key_order: Literal["any", "ascending"] = "any", rule: str | None = None
+    data: bytes | memoryview,
+    *,
+    key_order: Literal["any", "ascending"] = "any",
+    rule: str | None = None,
+    limits: Limits = DEFAULT,
 ) -> BitMap64:
     """The positions in a 64-bit roaring bitmap of the portable format, without magic, length or checksum around it.
 
@@ -52,25 +57,27 @@ def decode_portable(
     Raises:
         CorruptDeleteError: the bytes end early or late, a key is repeated or 2^31 - 1 and above, or a container
             contradicts its header or is not sorted. Rules: iceberg 4.18, 4.20; delta D7, D8.
+        LimitError: it holds more than `limits.positions`.
     """
     buffer = bytes(data)
     spans = _checked(_portable_spans, buffer, rule)
     _check_keys([key for key, _, _ in spans], key_order, rule)
     if any(left[0] > right[0] for left, right in itertools.pairwise(spans)):
         buffer = _assembled(buffer, spans)  # the C library takes ascending keys only
-    return _deserialized(buffer, rule)
+    return _deserialized(buffer, rule, limits)
 
 
-def decode_native(data: bytes | memoryview, *, rule: str | None = None) -> BitMap64:
+def decode_native(data: bytes | memoryview, *, rule: str | None = None, limits: Limits = DEFAULT) -> BitMap64:
     """The positions in Delta's older layout: bitmap count (i32), then per bitmap its byte length (i32) and the bitmap.
 
     The key of a bitmap is its place in the list.
 
     Raises:
         CorruptDeleteError: as `decode_portable`, or a byte length is not that of its bitmap. Rules: delta D7, D8.
+        LimitError: as `decode_portable`.
     """
     buffer = bytes(data)
-    return _deserialized(_assembled(buffer, _checked(_native_spans, buffer, rule)), rule)
+    return _deserialized(_assembled(buffer, _checked(_native_spans, buffer, rule)), rule, limits)
 
 
 def from_positions(positions: npt.NDArray[np.int64] | Positions) -> BitMap64:
@@ -182,11 +189,14 @@ def _assembled(buffer: bytes, spans: list[_Span]) -> bytes:
     return b"".join(parts)
 
 
-def _deserialized(buffer: bytes, rule: str | None) -> BitMap64:
+def _deserialized(buffer: bytes, rule: str | None, limits: Limits) -> BitMap64:
     try:
-        return BitMap64.deserialize(buffer)
+        bitmap = BitMap64.deserialize(buffer)
     except ValueError as error:
         raise _corrupt(str(error), rule) from error
+    # A few bytes of runs hold billions; nothing has made an array of them yet.
+    limits.check("positions", len(bitmap), "deleted rows of one file")
+    return bitmap
 
 
 def _bitmap_end(buffer: bytes, start: int) -> int:

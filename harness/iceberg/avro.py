@@ -15,9 +15,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.files.avro_numbers import DAMAGE
 from harness.files.ocf import Cause, Header, blocks, corrupt, read_header
-from harness.iceberg.avro_decoding import Wanted, decode_error, plain_decoder, record_decoder, union_branches
+from harness.iceberg.avro_decoding import (
+    Wanted,
+    decode_error,
+    plain_decoder,
+    record_decoder,
+    schema_error,
+    union_branches,
+)
 from harness.iceberg.avro_numbers import Decoder
+from harness.iceberg.avro_tally import Tally
+from harness.limits import DEFAULT, Limits
 
 __all__ = ["Container", "Wanted", "WriterField", "open_container"]
 
@@ -40,6 +50,7 @@ class Container:
     file: str
     header: Header
     data: bytes = field(repr=False)
+    limits: Limits = DEFAULT
 
     def text(self, key: str) -> str | None:
         """A header value as text; None if there is no such key, or its value is not UTF-8 (headers are optional)."""
@@ -50,15 +61,15 @@ class Container:
             return None
 
     def fields(self, *path: Wanted) -> tuple[WriterField, ...]:
-        """The writer's fields of the record at `path` from the top; empty if there is no such record."""
-        names: dict[str, Any] = {}
-        schema = _resolved(self.header.schema, names)
-        for step in path:
-            found = [f["type"] for f in schema.get("fields", ()) if _is(f, step)]
-            if not found:
-                return ()
-            schema = _resolved(found[0], names)
-        return tuple(_writer_field(f) for f in schema.get("fields", ()))
+        """The writer's fields of the record at `path` from the top; empty if there is no such record.
+
+        Raises:
+            CorruptFileError: the schema is not Avro. Cause `CorruptManifest`.
+        """
+        try:
+            return _fields(self.header.schema, path)
+        except (*DAMAGE, RecursionError) as error:
+            raise schema_error(error, file=self.file) from error
 
     def decoder(self, *path: Wanted) -> Decoder:
         """A decoder of the values of the field at `path` from the top; LookupError if there is no such field."""
@@ -69,7 +80,7 @@ class Container:
             type_ = next((f["type"] for f in declared.get("fields", ()) if _is(f, step)), None)
             if type_ is None:
                 raise LookupError(step.id)
-        return plain_decoder(self.header.schema, type_, file=self.file)
+        return plain_decoder(self.header.schema, type_, Tally(self.limits, self.file), file=self.file)
 
     def records(self, wanted: tuple[Wanted, ...]) -> Iterator[list[Any]]:
         """Every record of the file, in order, as the values of `wanted`.
@@ -77,18 +88,24 @@ class Container:
         Raises:
             CorruptFileError: the file is damaged or cut, or a field cannot be decoded. Nothing of a damaged block is
                 returned. Cause `CorruptManifest`.
+            LimitError: it asks for more than the limits allow.
         """
-        decode = record_decoder(self.header.schema, wanted, file=self.file)
-        for count, block in blocks(self.data, self.header, file=self.file, cause=_CAUSE):
+        tally = Tally(self.limits, self.file)
+        decode = record_decoder(self.header.schema, wanted, file=self.file, tally=tally)
+        records = 0
+        for count, block in blocks(self.data, self.header, file=self.file, cause=_CAUSE, limits=self.limits):
             if count > len(block):
                 raise corrupt(f"a block of {len(block)} bytes claims {count} records", self.file, _CAUSE)
+            records += count
+            allowed = len(self.data) + self.limits.spare_records
+            self.limits.check("spare_records", records, "records", file=self.file, allowed=allowed)
             position = 0
             rows = []
             try:
                 for _ in range(count):
                     row, position = decode(block, position)
                     rows.append(row)
-            except (ArithmeticError, LookupError, ValueError, TypeError, RecursionError) as error:
+            except (*DAMAGE, RecursionError) as error:
                 raise decode_error(error, file=self.file) from error
             if position != len(block):
                 rest = f"{len(block) - position} bytes"
@@ -96,15 +113,27 @@ class Container:
             yield from rows
 
 
-def open_container(data: bytes, *, file: str) -> Container:
+def open_container(data: bytes, *, file: str, limits: Limits = DEFAULT) -> Container:
     """The container in `data`, with its header read.
 
     Raises:
         EncryptedTableError: the bytes are an encrypted stream (iceberg 2.19).
         UnsupportedError: a codec that harness does not know (iceberg 2.14).
         CorruptFileError: not an Avro file, or the header is damaged. Cause `CorruptManifest`.
+        LimitError: the header asks for more than `limits` allow.
     """
-    return Container(file, read_header(data, file=file, cause=_CAUSE), data)
+    return Container(file, read_header(data, file=file, cause=_CAUSE, limits=limits), data, limits)
+
+
+def _fields(schema: Any, path: tuple[Wanted, ...]) -> tuple[WriterField, ...]:
+    names: dict[str, Any] = {}
+    record = _resolved(schema, names)
+    for step in path:
+        found = [f["type"] for f in record.get("fields", ()) if _is(f, step)]
+        if not found:
+            return ()
+        record = _resolved(found[0], names)
+    return tuple(_writer_field(f) for f in record.get("fields", ()))
 
 
 def _resolved(schema: Any, names: dict[str, Any]) -> dict[str, Any]:

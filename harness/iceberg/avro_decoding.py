@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from harness.errors import CorruptFileError
-from harness.files.avro_numbers import FieldError, decode_bytes, decode_long, decode_string, reason, within
+from harness.files.avro_numbers import DAMAGE, FieldError, decode_bytes, decode_long, decode_string, reason, within
 from harness.iceberg.avro_leaves import (
     array_decoder,
     decode_boolean,
@@ -34,6 +34,7 @@ from harness.iceberg.avro_numbers import (
     skip_long,
     skip_long_items,
 )
+from harness.iceberg.avro_tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +83,23 @@ Shape: TypeAlias = Plain | Struct | ListOf | IntMap | Memo
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A field to decode. names: what it is called in files that give no field ids; never used otherwise."""
+    """A field to decode.
+
+    names: what it is called in files that give no field ids; never used otherwise.
+    kinds: the Avro types that it may have beside null; empty: any.
+    """
 
     id: int
     names: tuple[str, ...] = ()
     shape: Shape = Plain()
+    kinds: frozenset[str] = frozenset()
+
+
+LONG, TEXT, BYTES, BOOLEAN = (
+    frozenset(kinds) for kinds in (("int", "long"), ("string", "enum"), ("bytes", "fixed"), ("boolean",))
+)
+LONGS = frozenset(f"array of {kind}" for kind in LONG)
+"""Kinds of fields, as readers expect them."""
 
 
 def decode_error(error: Exception, *, file: str) -> CorruptFileError:
@@ -97,29 +110,36 @@ def decode_error(error: Exception, *, file: str) -> CorruptFileError:
     )
 
 
-def record_decoder(schema: Any, wanted: tuple[Wanted, ...], *, file: str) -> Decoder:
+def schema_error(error: Exception, *, file: str) -> CorruptFileError:
+    """The error for a writer's schema that is not Avro."""
+    return CorruptFileError(
+        f"Invalid Avro schema: {reason(error)}", cause="CorruptManifest", file=file, field="avro.schema"
+    )
+
+
+def record_decoder(schema: Any, wanted: tuple[Wanted, ...], *, file: str, tally: Tally) -> Decoder:
     """A decoder of the file's records that gives a list of the values of `wanted`, None for fields that are missing.
+
+    tally: counts what the records claim.
 
     Raises:
         CorruptFileError: the schema is not a record, or not Avro.
     """
-    return _compiled(schema, schema, Struct(wanted), file)
+    return _compiled(schema, schema, Struct(wanted), tally, file)
 
 
-def plain_decoder(schema: Any, type_: Any, *, file: str) -> Decoder:
+def plain_decoder(schema: Any, type_: Any, tally: Tally, *, file: str) -> Decoder:
     """A decoder of the values of `type_`, which is a part of the file's schema, as they are; raises as above."""
-    return _compiled(schema, type_, Plain(), file)
+    return _compiled(schema, type_, Plain(), tally, file)
 
 
-def _compiled(schema: Any, type_: Any, shape: Shape, file: str) -> Decoder:
-    compiler = _Compiler()
+def _compiled(schema: Any, type_: Any, shape: Shape, tally: Tally, file: str) -> Decoder:
+    compiler = _Compiler(tally)
     try:
         compiler.collect(schema, "")
         return compiler.decoder(type_, shape)
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise CorruptFileError(
-            f"Invalid Avro schema: {reason(error)}", cause="CorruptManifest", file=file, field="avro.schema"
-        ) from error
+    except (*DAMAGE, RecursionError) as error:
+        raise schema_error(error, file=file) from error
 
 
 def union_branches(schema: Any) -> list[Any]:
@@ -133,7 +153,9 @@ _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "b
 class _Compiler:
     """Makes decoders. Named types are collected first, so that a use may come before or inside its definition."""
 
-    def __init__(self) -> None:
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._made: dict[str | int, Decoder] = {}
         self._names: dict[str, Any] = {}
 
     def collect(self, schema: Any, namespace: str) -> None:
@@ -166,7 +188,7 @@ class _Compiler:
             case ListOf(fields=fields):
                 if kind != "array":
                     raise TypeError(f"expected an array, got {kind}")
-                return array_decoder(self.decoder(declared["items"], Struct(fields)))
+                return array_decoder(self.decoder(declared["items"], Struct(fields)), self._tally)
             case IntMap():
                 return self._int_map_decoder(declared, shape)
             case Plain():
@@ -205,22 +227,23 @@ class _Compiler:
             case "enum":
                 return enum_decoder(tuple(declared["symbols"]))
             case "array":
-                return array_decoder(self._lazy(declared["items"]))
+                return array_decoder(self._lazy(declared["items"]), self._tally)
             case "map":
-                return map_decoder(self._lazy(declared["values"]))
+                return map_decoder(self._lazy(declared["values"]), self._tally)
             case "record":
                 return self._values_decoder(declared)
             case _:
                 raise TypeError(f"unknown type {kind!r}")
 
     def _lazy(self, schema: Any) -> Decoder:
-        """A decoder made at first use, because a named type may contain itself."""
-        made: list[Decoder] = []
+        """A decoder made at first use, because a named type may contain itself, and once for all uses of it."""
+        key = schema if isinstance(schema, str) else id(schema)
 
         def decode(data: bytes, position: int) -> tuple[Any, int]:
-            if not made:
-                made.append(self.decoder(schema, Plain()))
-            return made[0](data, position)
+            made = self._made.get(key)
+            if made is None:
+                made = self._made[key] = self.decoder(schema, Plain())
+            return made(data, position)
 
         return decode
 
@@ -241,43 +264,63 @@ class _Compiler:
 
     def _values_decoder(self, declared: dict[str, Any]) -> Decoder:
         fields = [(f["name"], self._lazy(f["type"])) for f in declared["fields"]]
+        nothing = self._tally.nothing
 
         def decode(data: bytes, position: int) -> tuple[list[Any], int]:
             values = []
-            name = ""
+            name, start = "", position
             try:
                 for name, decoder in fields:  # noqa: B007 (the error needs the name)
                     value, position = decoder(data, position)
                     values.append(value)
-            except (ArithmeticError, LookupError, ValueError, TypeError) as error:
+            except DAMAGE as error:
                 raise within(name, error) from error
+            if position == start:  # records of no bytes may hold each other, each twice the one before
+                nothing()
             return values, position
 
         return decode
 
     def _record_decoder(self, declared: dict[str, Any], wanted: tuple[Wanted, ...]) -> Decoder:
         slots = _slots(declared["fields"], wanted)
-        width = len(wanted)
+        width, nothing = len(wanted), self._tally.nothing
         steps: list[tuple[str, Decoder | None, Skipper, int]] = []
         for position_in_record, declared_field in enumerate(declared["fields"]):
             slot = slots.get(position_in_record)
+            if slot is not None:
+                self._check_kind(declared_field, wanted[slot])
             decoder = None if slot is None else self.decoder(declared_field["type"], wanted[slot].shape)
             steps.append((declared_field["name"], decoder, self.skipper(declared_field["type"]), slot or 0))
 
         def decode(data: bytes, position: int) -> tuple[list[Any], int]:
             values: list[Any] = [None] * width
-            name = ""
+            name, start = "", position
             try:
                 for name, decoder, skip, slot in steps:  # noqa: B007 (the error needs the name)
                     if decoder is None:
                         position = skip(data, position)
                     else:
                         values[slot], position = decoder(data, position)
-            except (ArithmeticError, LookupError, ValueError, TypeError) as error:
+            except DAMAGE as error:
                 raise within(name, error) from error
+            if position == start:
+                nothing()
             return values, position
 
         return decode
+
+    def _check_kind(self, declared: dict[str, Any], wanted: Wanted) -> None:
+        for branch in union_branches(declared["type"]) if wanted.kinds else ():
+            kind = self._kind(branch)
+            if kind != "null" and kind not in wanted.kinds:
+                expected = " or ".join(sorted(wanted.kinds))
+                raise TypeError(f"field {declared['name']!r} is of type {kind}, expected {expected}")
+
+    def _kind(self, schema: Any) -> str:
+        if isinstance(schema, list):
+            return "union"
+        kind, declared = self._declared(schema)
+        return f"array of {self._kind(declared['items'])}" if kind == "array" else kind
 
     def _int_map_decoder(self, declared: dict[str, Any], shape: IntMap) -> Decoder:
         """Statistics of an unforeseen form are decoded, and come back as None: unknown."""
@@ -292,12 +335,12 @@ class _Compiler:
         if _slots(item["fields"], wanted) == {0: 0, 1: 1}:
             match self._kinds(item):
                 case ["int" | "long", "int" | "long"]:
-                    return long_map_decoder(shape.keep)
+                    return long_map_decoder(shape.keep, self._tally)
                 case ["int" | "long", "bytes" | "string"]:
-                    return bytes_map_decoder(shape.keep)
+                    return bytes_map_decoder(shape.keep, self._tally)
                 case _:
                     pass
-        return pairs_decoder(self._record_decoder(item, wanted), shape.keep)
+        return pairs_decoder(self._record_decoder(item, wanted), shape.keep, self._tally)
 
     def _kinds(self, declared: dict[str, Any]) -> list[str]:
         types = (f["type"] for f in declared["fields"])
@@ -337,7 +380,7 @@ class _Compiler:
                     return skip_bytes_items
                 case _:
                     pass
-        decode = array_decoder(self._lazy(items))
+        decode = array_decoder(self._lazy(items), self._tally)
         return lambda data, position: decode(data, position)[1]
 
 

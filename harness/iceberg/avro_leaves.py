@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 from harness.files.avro_numbers import decode_long, decode_string
 from harness.iceberg.avro_numbers import Decoder, Skipper, next_block
+from harness.iceberg.avro_tally import Tally
 
 
 def memo(skip: Skipper, decode: Decoder, convert: Callable[[Any], Any]) -> Decoder:
@@ -98,25 +100,29 @@ def enum_decoder(symbols: tuple[str, ...]) -> Decoder:
     return decode
 
 
-def array_decoder(item: Decoder) -> Decoder:
+def array_decoder(item: Decoder, tally: Tally) -> Decoder:
     """A decoder of an array into a list."""
 
     def decode(data: bytes, position: int) -> tuple[list[Any], int]:
-        values = []
+        values: list[Any] = []
         count, position = next_block(data, position)
         while count:
+            tally.items(len(values) + count)
             for _ in range(count):
+                start = position
                 value, position = item(data, position)
                 values.append(value)
+                if position == start:
+                    tally.nothing()
             count, position = next_block(data, position)
         return values, position
 
     return decode
 
 
-def map_decoder(value: Decoder) -> Decoder:
+def map_decoder(value: Decoder, tally: Tally) -> Decoder:
     """A decoder of a map, whose keys are text in Avro, into a dict."""
-    pairs = array_decoder(lambda data, position: _decode_pair(value, data, position))
+    pairs = array_decoder(lambda data, position: _decode_pair(value, data, position), tally)
 
     def decode(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         items, position = pairs(data, position)
@@ -131,17 +137,17 @@ def _decode_pair(value: Decoder, data: bytes, position: int) -> tuple[tuple[str,
     return (key, found), position
 
 
-def pairs_decoder(item: Decoder, keep: AbstractSet[int] | None) -> Decoder:
+def pairs_decoder(item: Decoder, keep: AbstractSet[int] | None, tally: Tally) -> Decoder:
     """Statistics maps whose items are not plain (int, long or bytes) pairs."""
-    items = array_decoder(item)
+    items = array_decoder(item, tally)
 
     def decode(data: bytes, position: int) -> tuple[dict[int, Any], int]:
         pairs, position = items(data, position)
-        keys = [key for key, _ in pairs]
+        times = Counter(key for key, _ in pairs)
         return {
             key: value
             for key, value in pairs
-            if value is not None and (keep is None or key in keep) and keys.count(key) == 1
+            if value is not None and (keep is None or key in keep) and times[key] == 1
         }, position
 
     return decode

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from harness.files.avro_numbers import decode_bytes, decode_long
+from harness.iceberg.avro_tally import Tally
 
 Decoder: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 Skipper: TypeAlias = Callable[[bytes, int], int]
@@ -85,7 +86,7 @@ def skip_bytes_items(data: bytes, position: int) -> int:
     return position
 
 
-def long_map_decoder(keep: AbstractSet[int] | None) -> Decoder:
+def long_map_decoder(keep: AbstractSet[int] | None, tally: Tally) -> Decoder:
     """A decoder of arrays of (number, number) records into dicts of the keys in `keep` (None: all keys)."""
 
     def decode(data: bytes, position: int) -> tuple[dict[int, int], int]:
@@ -93,6 +94,7 @@ def long_map_decoder(keep: AbstractSet[int] | None) -> Decoder:
         repeated: set[int] = set()
         count, position = next_block(data, position)
         while count:
+            tally.items(len(found) + count)
             for _ in range(count):
                 byte = data[position]
                 if byte < 0x80:
@@ -114,7 +116,7 @@ def long_map_decoder(keep: AbstractSet[int] | None) -> Decoder:
     return decode
 
 
-def bytes_map_decoder(keep: AbstractSet[int] | None) -> Decoder:
+def bytes_map_decoder(keep: AbstractSet[int] | None, tally: Tally) -> Decoder:
     """A decoder of arrays of (number, byte string) records into dicts of the keys in `keep` (None: all keys)."""
 
     def decode(data: bytes, position: int) -> tuple[dict[int, bytes], int]:
@@ -122,6 +124,7 @@ def bytes_map_decoder(keep: AbstractSet[int] | None) -> Decoder:
         repeated: set[int] = set()
         count, position = next_block(data, position)
         while count:
+            tally.items(len(found) + count)
             for _ in range(count):
                 byte = data[position]
                 if byte < 0x80:

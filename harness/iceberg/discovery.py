@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.errors import AmbiguousTableError, CorruptFileError, HarnessError, TableNotFoundError
+from harness.errors import AmbiguousTableError, CorruptFileError, HarnessError, TableNotFoundError, UnsupportedError
+from harness.files.documents import check_document
 from harness.files.kinds import HEAD, kind_of
 from harness.iceberg.compression import decompress
 from harness.iceberg.metadata import TableMetadata, parse_metadata
 from harness.iceberg.relocation import default_prefixes
+from harness.limits import contained
 from harness.storage.paths import PathMap, join
 from harness.storage.stores import Storage
 
@@ -80,7 +82,7 @@ def find_metadata(
     try:
         choice = _choose(location, storage, allow_version_guess)
         storage = storage.around(choice.path)
-        metadata = parse_metadata(storage.read(choice.path), file=choice.path)
+        metadata = _read_metadata(choice.path, storage)
     except HarnessError as error:
         error.within(table=location)
         raise
@@ -113,7 +115,7 @@ def _refuse_other_file(location: str, storage: Storage) -> None:
     if _ANY.fullmatch(name):
         return
     kind = kind_of(storage.read(location, length=HEAD), name)
-    if kind in ("a JSON file", "a gzip file", "a zstandard file") and _is_metadata(storage.read(location), location):
+    if kind in ("a JSON file", "a gzip file", "a zstandard file") and _is_metadata(location, storage):
         return
     advice = f"give the directory of a table, or a metadata file of an Iceberg table (*{_SUFFIXES[0]})"
     root, log, _ = location.rpartition("/_delta_log/")
@@ -124,10 +126,18 @@ def _refuse_other_file(location: str, storage: Storage) -> None:
     )
 
 
-def _is_metadata(data: bytes, file: str) -> bool:
+def _read_metadata(path: str, storage: Storage) -> TableMetadata:
+    with contained(file=path):
+        return parse_metadata(storage.read(path), file=path, limits=storage.limits)
+
+
+def _is_metadata(file: str, storage: Storage) -> bool:
     try:
-        document = json.loads(decompress(data, file=file))
-    except (ValueError, RecursionError, HarnessError):
+        with contained(file=file):
+            plain = decompress(storage.read(file), file=file, limits=storage.limits)
+            check_document(plain, file=file, limits=storage.limits)
+            document = json.loads(plain)
+    except (ValueError, CorruptFileError, UnsupportedError):
         return False
     return isinstance(document, dict) and "format-version" in document
 
@@ -216,7 +226,7 @@ def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
 
 def _undisputed(directory: str, names: Sequence[str], storage: Storage) -> str:
     """Of files with one number, the only newest, if no other counts it among its past (iceberg 1.5)."""
-    loaded = {name: parse_metadata(storage.read(join(directory, name)), file=join(directory, name)) for name in names}
+    loaded = {name: _read_metadata(join(directory, name), storage) for name in names}
     times = {name: _updated_ms(metadata) for name, metadata in loaded.items()}
     newest = [name for name, time in times.items() if time == max(times.values())]
     past = {entry.file.rsplit("/", 1)[-1] for metadata in loaded.values() for entry in metadata.metadata_log}

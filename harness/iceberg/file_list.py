@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import InvalidTableError
+from harness.errors import CorruptFileError, InvalidTableError
 from harness.filters.predicate import Filter
 from harness.iceberg.columns.applied import PlannedFiles, equality_deletes, with_positions
 from harness.iceberg.columns.data_files import DataFiles
@@ -237,7 +237,14 @@ def _table(
         "delete_set": delete_sets,
         "has_positions": pa.array(has_positions),
     }
-    return pa.table([columns[name] for name in FILES.names], schema=FILES)
+    try:
+        return pa.table([columns[name] for name in FILES.names], schema=FILES)
+    except (pa.ArrowException, OverflowError, UnicodeError) as error:
+        raise CorruptFileError(
+            f"Invalid manifest: a number or a text in it is beyond what its type holds: {error}",
+            cause="CorruptManifest",
+            rule="iceberg 2.7",
+        ) from error
 
 
 def _skipped(

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.errors import CorruptFileError, EncryptedTableError
+from harness.files.avro_numbers import DAMAGE
 from harness.iceberg.avro import open_container
-from harness.iceberg.avro_decoding import ListOf, Wanted
+from harness.iceberg.avro_decoding import BOOLEAN, BYTES, LONG, TEXT, ListOf, Wanted, decode_error
+from harness.limits import DEFAULT, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,39 +58,44 @@ class ManifestFile:
 
 # In the order in which `_manifest_file` takes a row apart. Names serve fields without ids only (iceberg 2.1).
 _SUMMARY = (
-    Wanted(509, ("contains_null",)),
-    Wanted(518, ("contains_nan",)),
-    Wanted(510, ("lower_bound",)),
-    Wanted(511, ("upper_bound",)),
+    Wanted(509, ("contains_null",), kinds=BOOLEAN),
+    Wanted(518, ("contains_nan",), kinds=BOOLEAN),
+    Wanted(510, ("lower_bound",), kinds=BYTES),
+    Wanted(511, ("upper_bound",), kinds=BYTES),
 )
 _WANTED = (
-    Wanted(500, ("manifest_path",)),
-    Wanted(502, ("partition_spec_id",)),
-    Wanted(501, ("manifest_length",)),
-    Wanted(517, ("content",)),
-    Wanted(515, ("sequence_number",)),
-    Wanted(516, ("min_sequence_number",)),
-    Wanted(503, ("added_snapshot_id",)),
-    Wanted(504, ("added_files_count", "added_data_files_count")),
-    Wanted(505, ("existing_files_count", "existing_data_files_count")),
-    Wanted(506, ("deleted_files_count", "deleted_data_files_count")),
-    Wanted(512, ("added_rows_count",)),
-    Wanted(513, ("existing_rows_count",)),
-    Wanted(514, ("deleted_rows_count",)),
+    Wanted(500, ("manifest_path",), kinds=TEXT),
+    Wanted(502, ("partition_spec_id",), kinds=LONG),
+    Wanted(501, ("manifest_length",), kinds=LONG),
+    Wanted(517, ("content",), kinds=LONG),
+    Wanted(515, ("sequence_number",), kinds=LONG),
+    Wanted(516, ("min_sequence_number",), kinds=LONG),
+    Wanted(503, ("added_snapshot_id",), kinds=LONG),
+    Wanted(504, ("added_files_count", "added_data_files_count"), kinds=LONG),
+    Wanted(505, ("existing_files_count", "existing_data_files_count"), kinds=LONG),
+    Wanted(506, ("deleted_files_count", "deleted_data_files_count"), kinds=LONG),
+    Wanted(512, ("added_rows_count",), kinds=LONG),
+    Wanted(513, ("existing_rows_count",), kinds=LONG),
+    Wanted(514, ("deleted_rows_count",), kinds=LONG),
     Wanted(507, ("partitions",), ListOf(_SUMMARY)),
-    Wanted(519, ("key_metadata",)),
-    Wanted(520, ("first_row_id",)),
+    Wanted(519, ("key_metadata",), kinds=BYTES),
+    Wanted(520, ("first_row_id",), kinds=LONG),
 )
 
 
-def parse_manifest_list(data: bytes, *, file: str) -> tuple[ManifestFile, ...]:
+def parse_manifest_list(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[ManifestFile, ...]:
     """The manifests of a snapshot, in the list's order. `file` is the list's path, for messages.
 
     Raises:
         CorruptFileError: the bytes are damaged, or a manifest's path or spec id is missing (iceberg 2.2).
         EncryptedTableError: the list, or a manifest in it, is encrypted (iceberg 2.19).
+        LimitError: it asks for more than `limits` allow.
     """
-    return tuple(_manifest_file(row, file) for row in open_container(data, file=file).records(_WANTED))
+    container = open_container(data, file=file, limits=limits)
+    try:
+        return tuple(_manifest_file(row, file) for row in container.records(_WANTED))
+    except DAMAGE as error:  # a field of another type than it must have
+        raise decode_error(error, file=file) from error
 
 
 def _manifest_file(row: list[Any], file: str) -> ManifestFile:

@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from harness.errors import InvalidTableError
+from harness.files.avro_numbers import DAMAGE
 from harness.iceberg.avro import Container, WriterField, open_container
-from harness.iceberg.avro_decoding import IntMap, Memo, Struct, Wanted
+from harness.iceberg.avro_decoding import BYTES, LONG, LONGS, TEXT, IntMap, Memo, Struct, Wanted, decode_error
 from harness.iceberg.manifest_entries import Content, DataFile, EntryReader, ManifestEntry, Status, corrupt, encrypted
 from harness.iceberg.manifest_list import FieldSummary, ManifestFile, parse_manifest_list
 from harness.iceberg.specs import PartitionField, PartitionSpec, parse_header_spec
 from harness.iceberg.transforms import Void, result_type
 from harness.iceberg.values import partition_value
+from harness.limits import DEFAULT, Limits
 from harness.model.schema import Schema, Type
 
 __all__ = [
@@ -46,6 +48,7 @@ def parse_manifest(
     schemas: Sequence[Schema],
     statistics: Statistics = None,
     live_only: bool = True,
+    limits: Limits = DEFAULT,
 ) -> Iterator[ManifestEntry]:
     """The entries of a manifest, in file order, after inheritance; `live_only` leaves out those of status deleted.
 
@@ -57,18 +60,26 @@ def parse_manifest(
         CorruptFileError: damage, or a value that the format does not have; cause `CorruptManifest`.
         InvalidTableError: no spec (cause `MissingSpec`), no sequence number (cause `MissingSequenceNumber`).
         UnsupportedError: an unknown file format or codec. EncryptedTableError: the manifest or a file is encrypted.
+        LimitError: the manifest asks for more than `limits` allow.
         All on iteration, which nothing of the manifest must survive.
 
     Source: iceberg 2.4-2.22.
     """
-    yield from open_manifest(data, manifest, specs=specs, schemas=schemas).entries(statistics, live_only=live_only)
+    yield from open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits).entries(
+        statistics, live_only=live_only
+    )
 
 
 def open_manifest(
-    data: bytes, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec], schemas: Sequence[Schema]
+    data: bytes,
+    manifest: ManifestFile,
+    *,
+    specs: Mapping[int, PartitionSpec],
+    schemas: Sequence[Schema],
+    limits: Limits = DEFAULT,
 ) -> ManifestReader:
     """The manifest in `data`, with its header read; arguments and errors as `parse_manifest`."""
-    container = _open(data, manifest)
+    container = _open(data, manifest, limits)
     if container.text("content") == "deletes" and not manifest.is_deletes:
         raise corrupt(manifest.path, "content", "it holds deletes, but the list calls it a data manifest", "2.4")
     spec = _spec(container, manifest, specs)
@@ -92,7 +103,10 @@ class ManifestReader:
     def entries(self, statistics: Statistics = None, *, live_only: bool = True) -> Iterator[ManifestEntry]:
         """The entries one by one, as `parse_manifest`."""
         reader = EntryReader(self.manifest, self.spec, is_v1=self.is_v1, live_only=live_only)
-        yield from filter(None, map(reader.entry, self.container.records(_wanted(self._convert, statistics))))
+        try:
+            yield from filter(None, map(reader.entry, self.container.records(_wanted(self._convert, statistics))))
+        except DAMAGE as error:  # a field of another type than it must have
+            raise decode_error(error, file=self.manifest.path) from error
 
     def partition_decoder(self) -> Callable[[bytes], Mapping[int, Any]]:
         """A function from the bytes of a partition tuple to `DataFile.partition`; raises ValueError and such."""
@@ -111,14 +125,17 @@ class ManifestReader:
         return {f.field_id: None for f in self.spec.fields}
 
 
-def spec_of(data: bytes, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec]) -> PartitionSpec:
+def spec_of(
+    data: bytes, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec], limits: Limits = DEFAULT
+) -> PartitionSpec:
     """The spec of a manifest's partition tuples: one of the table's, else the one in the header (iceberg 2.22).
 
     Raises:
         CorruptFileError: damage. EncryptedTableError: the manifest is encrypted.
         InvalidTableError: neither has the spec; cause `MissingSpec`.
+        LimitError: the header asks for more than `limits` allow.
     """
-    return _spec(_open(data, manifest), manifest, specs)
+    return _spec(_open(data, manifest, limits), manifest, specs)
 
 
 def partition_types(spec: PartitionSpec, schemas: Sequence[Schema]) -> dict[int, Type]:
@@ -129,10 +146,10 @@ def partition_types(spec: PartitionSpec, schemas: Sequence[Schema]) -> dict[int,
     return {f.field_id: result_type(f.transform, _source_type(f, schemas)) for f in spec.fields}
 
 
-def _open(data: bytes, manifest: ManifestFile) -> Container:
+def _open(data: bytes, manifest: ManifestFile, limits: Limits) -> Container:
     if manifest.key_metadata:
         raise encrypted(manifest.path, manifest.path)
-    return open_container(data, file=manifest.path)
+    return open_container(data, file=manifest.path, limits=limits)
 
 
 def _source_type(partition_field: PartitionField, schemas: Sequence[Schema]) -> Type | None:
@@ -169,27 +186,27 @@ _PARTITION = Wanted(102, ("partition",))
 def _wanted(convert: Callable[[list[Any]], Mapping[int, Any]], statistics: Statistics) -> tuple[Wanted, ...]:
     """What to decode of an entry; in the order in which `EntryReader` takes it apart."""
     file = (
-        Wanted(134, ("content",)),
-        Wanted(100, ("file_path",)),
-        Wanted(101, ("file_format",), Memo(_lower)),
+        Wanted(134, ("content",), kinds=LONG),
+        Wanted(100, ("file_path",), kinds=TEXT),
+        Wanted(101, ("file_format",), Memo(_lower), TEXT),
         replace(_PARTITION, shape=Memo(convert)),
-        Wanted(103, ("record_count",)),
-        Wanted(104, ("file_size_in_bytes",)),
-        Wanted(131, ("key_metadata",)),
-        Wanted(132, ("split_offsets",)),
-        Wanted(135, ("equality_ids",)),
-        Wanted(140, ("sort_order_id",)),
-        Wanted(142, ("first_row_id",)),
-        Wanted(143, ("referenced_data_file",)),
-        Wanted(144, ("content_offset",)),
-        Wanted(145, ("content_size_in_bytes",)),
+        Wanted(103, ("record_count",), kinds=LONG),
+        Wanted(104, ("file_size_in_bytes",), kinds=LONG),
+        Wanted(131, ("key_metadata",), kinds=BYTES),
+        Wanted(132, ("split_offsets",), kinds=LONGS),
+        Wanted(135, ("equality_ids",), kinds=LONGS),
+        Wanted(140, ("sort_order_id",), kinds=LONG),
+        Wanted(142, ("first_row_id",), kinds=LONG),
+        Wanted(143, ("referenced_data_file",), kinds=TEXT),
+        Wanted(144, ("content_offset",), kinds=LONG),
+        Wanted(145, ("content_size_in_bytes",), kinds=LONG),
         *_statistics_wanted(statistics),
     )
     return (
-        Wanted(0, ("status",)),
-        Wanted(1, ("snapshot_id",)),
-        Wanted(3, ("sequence_number",)),
-        Wanted(4, ("file_sequence_number",)),
+        Wanted(0, ("status",), kinds=LONG),
+        Wanted(1, ("snapshot_id",), kinds=LONG),
+        Wanted(3, ("sequence_number",), kinds=LONG),
+        Wanted(4, ("file_sequence_number",), kinds=LONG),
         replace(_DATA_FILE, shape=Struct(file)),
     )
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from harness.errors import CorruptFileError, InvalidTableError, IsAViewError, TableNotFoundError, UnsupportedError
+from harness.files.documents import check_document
 from harness.iceberg.compression import decompress
 from harness.iceberg.json_doc import Json
 from harness.iceberg.metadata_parts import (
@@ -50,6 +51,8 @@ from harness.iceberg.specs import (
 )
 from harness.iceberg.transforms import Void
 from harness.iceberg.types import parse_schema
+from harness.limits import DEFAULT, Limits
+from harness.model.nesting import check_nesting
 from harness.model.schema import Schema
 
 __all__ = [
@@ -92,7 +95,7 @@ T = TypeVar("T")
 Identified = TypeVar("Identified", Schema, PartitionSpec)
 
 
-def parse_metadata(data: bytes, *, file: str) -> TableMetadata:
+def parse_metadata(data: bytes, *, file: str, limits: Limits = DEFAULT) -> TableMetadata:
     """The table metadata in the bytes of a metadata file: plain, gzip or zstd, as the bytes themselves say.
 
     Raises:
@@ -100,17 +103,20 @@ def parse_metadata(data: bytes, *, file: str) -> TableMetadata:
         TableNotFoundError: the JSON is no table metadata; `IsAViewError` if it is a view's (iceberg 1.9).
         UnsupportedError: a format version other than 1, 2 and 3 (iceberg 1.15).
         InvalidTableError: the metadata breaks the specification where a reader depends on it.
+        LimitError: it is longer, has more values, or types of more levels than `limits` allow.
     """
     try:
-        value = json.loads(decompress(data, file=file).decode("utf-8-sig"), parse_constant=_refuse_constant)
-        return parse_metadata_document(value, file=file)
+        plain = decompress(data, file=file, limits=limits)
+        check_document(plain, file=file, limits=limits)
+        value = json.loads(plain.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        return parse_metadata_document(value, file=file, limits=limits)
     except RecursionError as error:
         raise _corrupt("it is nested too deeply", file) from error
     except ValueError as error:
         raise _corrupt(f"it is not JSON ({error})", file) from error
 
 
-def parse_metadata_document(value: Any, *, file: str) -> TableMetadata:
+def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) -> TableMetadata:
     """The table metadata in an already decoded JSON value, such as a catalog's response; `file` is for messages.
 
     Raises:
@@ -121,6 +127,8 @@ def parse_metadata_document(value: Any, *, file: str) -> TableMetadata:
     warnings: list[str] = []
     _warn_of_missing(document, version, warnings)
     schemas, current_schema_id = _schemas(document, version)
+    for schema in schemas.values():
+        check_nesting(schema.fields, limits, file=file)
     specs = _specs(document, version)
     snapshots = _snapshots(document, warnings)
     current_snapshot_id = _current_snapshot_id(document, snapshots)

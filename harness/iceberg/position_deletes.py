@@ -28,11 +28,13 @@ from pyroaring import BitMap64
 from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
 from harness.files import roaring
 from harness.files.avro import read_avro
+from harness.files.avro_numbers import DAMAGE
 from harness.files.orc import read_orc
 from harness.iceberg.delete_lookup import FILE_PATH_ID
 from harness.iceberg.deletes import FileDeletes, partition_mismatch
 from harness.iceberg.manifests import DataFile, ManifestEntry
 from harness.iceberg.puffin import PuffinFile, open_puffin, read_deletion_vector
+from harness.limits import Limits, contained
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
@@ -97,8 +99,9 @@ def read_positions(storage: Storage, physical: str, file: DataFile, *, wanted: P
     """
     name = file.path if file.path == physical else f"{file.path} ({physical})"
     try:
-        paths, positions = _read_columns(storage.read(physical), file, name)
-        return _by_path(paths, positions, wanted, name)
+        with contained(file=name):
+            paths, positions = _read_columns(storage.read(physical), file, name, storage.limits)
+            return _by_path(paths, positions, wanted, name)
     except HarnessError as error:
         error.file = name
         error.rule = error.rule or "iceberg 4.10"
@@ -182,13 +185,13 @@ def _check_out_of_scope(delete: ManifestEntry, named: FileDeletes) -> None:
     raise partition_mismatch(delete, named.data)
 
 
-def _read_columns(data: bytes, file: DataFile, name: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+def _read_columns(data: bytes, file: DataFile, name: str, limits: Limits) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
     """The path and the position of every row."""
     match file.format:
         case "parquet":
             return _read_parquet(data, name)
         case "avro":
-            schema, table = read_avro(data, file=name)
+            schema, table = read_avro(data, file=name, limits=limits)
         case "orc":
             schema, table = read_orc(data, file=name)
         case _:
@@ -223,7 +226,7 @@ def _read_parquet(data: bytes, name: str) -> tuple[pa.ChunkedArray, pa.ChunkedAr
         # Small files: starting threads costs more than they save.
         table = reader.read(columns=[path, position], use_threads=False)
         return table.column(path), table.column(position)
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+    except (pa.ArrowException, OSError, *DAMAGE) as error:
         raise CorruptFileError(
             f"Cannot read position delete file: {error}. Restore the file", file=name, rule="iceberg 4.10"
         ) from error

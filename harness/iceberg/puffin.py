@@ -17,6 +17,7 @@ from pyroaring import BitMap64
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.files import roaring
 from harness.iceberg.manifests import ManifestEntry
+from harness.limits import DEFAULT, Limits
 from harness.storage.stores import Storage
 
 _MAGIC = b"PFA1"
@@ -25,7 +26,6 @@ _VECTOR_TYPE = "deletion-vector-v1"
 _TRAILER_BYTES = 12  # payload size, flags, magic
 _COMPRESSED_FOOTER = 1  # bit 0 of the flags
 _WHOLE_FILE_BYTES = 1 << 18  # smaller files are read at once: one request instead of one per part
-_MAX_FOOTER_BYTES = 1 << 26  # decompressed; a bound against footers that are made to fill memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def read_deletion_vector(puffin: PuffinFile, entry: ManifestEntry, *, data_recor
             entry's record count, or a position is beyond the end of the data file (4.19).
     """
     try:
-        positions = decode_deletion_vector(_blob(puffin, entry))
+        positions = decode_deletion_vector(_blob(puffin, entry), limits=puffin.storage.limits)
         _check_counts(positions, entry, data_record_count)
     except HarnessError as error:
         error.field = error.field or entry.file.referenced_data_file
@@ -100,11 +100,12 @@ def read_deletion_vector(puffin: PuffinFile, entry: ManifestEntry, *, data_recor
     return positions
 
 
-def decode_deletion_vector(blob: bytes) -> BitMap64:
+def decode_deletion_vector(blob: bytes, *, limits: Limits = DEFAULT) -> BitMap64:
     """The positions in a `deletion-vector-v1` blob: length, magic, bitmap, CRC-32 of magic and bitmap.
 
     Raises:
         CorruptDeleteError: any part of it is wrong (iceberg 4.18, 4.20).
+        LimitError: it holds more positions than `limits` allow.
     """
     if len(blob) < 20:
         raise _corrupt(f"it has {len(blob)} bytes, expected at least 20")
@@ -117,7 +118,7 @@ def decode_deletion_vector(blob: bytes) -> BitMap64:
     computed = zlib.crc32(memoryview(blob)[4:-4])
     if declared != computed:
         raise _corrupt(f"its checksum is {declared:08x}, computed {computed:08x}")
-    return roaring.decode_portable(memoryview(blob)[8:-4], rule="iceberg 4.18")
+    return roaring.decode_portable(memoryview(blob)[8:-4], rule="iceberg 4.18", limits=limits)
 
 
 def _blob(puffin: PuffinFile, entry: ManifestEntry) -> bytes:

@@ -21,9 +21,10 @@ from harness.iceberg.partitions import all_partition_fields
 from harness.iceberg.pruning import manifest_filter, summary_check
 from harness.iceberg.snapshots import Selection
 from harness.iceberg.source import ScanSource
+from harness.limits import contained
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, Schema, StructType, UnknownType
-from harness.plan.containment import contained
+from harness.plan.containment import within_roots
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, ScanPlan
 
@@ -50,7 +51,7 @@ def plan_scan(
     try:
         manifests = [] if snapshot is None else _manifests(source, snapshot)
         scan = _Scan(_with_specs_of(manifests, source), selection.schema)
-        return contained(scan.plan(snapshot, manifests, columns, where))
+        return within_roots(scan.plan(snapshot, manifests, columns, where))
     except HarnessError as error:
         error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
         raise
@@ -60,7 +61,8 @@ def _manifests(source: ScanSource, snapshot: Snapshot) -> list[ManifestFile]:
     """The snapshot's manifests in order; v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
     if snapshot.manifest_list is not None:
         data = source.read(snapshot.manifest_list, "manifest list")
-        return list(parse_manifest_list(data, file=snapshot.manifest_list))
+        with contained(file=snapshot.manifest_list):
+            return list(parse_manifest_list(data, file=snapshot.manifest_list, limits=source.storage.limits))
     return [ManifestFile(path=path, added_snapshot_id=snapshot.id) for path in snapshot.manifests or ()]
 
 
@@ -71,7 +73,8 @@ def _with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> Sca
     """
     specs = source.metadata.specs
     unsure = [m for m in manifests if m.spec_id not in specs]
-    found = {m.path: spec_of(source.read(m.path, "manifest"), m, specs=specs) for m in unsure}
+    limits = source.storage.limits
+    found = {m.path: spec_of(source.read(m.path, "manifest"), m, specs=specs, limits=limits) for m in unsure}
     if not found:
         return source
     added = {spec.id: spec for spec in found.values()}
@@ -135,13 +138,15 @@ class _Scan:
 
     def _entries(self, manifest: ManifestFile) -> Iterator[ManifestEntry]:
         data = self.source.read(manifest.path, "manifest")
-        return parse_manifest(
-            data,
-            manifest,
-            specs=self.source.metadata.specs,
-            schemas=read_schema_first(self.source.metadata.schemas, self.schema),
-            statistics=ALL,
-        )
+        with contained(file=manifest.path):
+            yield from parse_manifest(
+                data,
+                manifest,
+                specs=self.source.metadata.specs,
+                schemas=read_schema_first(self.source.metadata.schemas, self.schema),
+                statistics=ALL,
+                limits=self.source.storage.limits,
+            )
 
     def _open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
         """The live data files, without manifests whose partition summaries exclude the filter, if that is wanted.
@@ -169,6 +174,7 @@ class _Scan:
             specs=self.source.metadata.specs,
             schemas=read_schema_first(self.source.metadata.schemas, self.schema),
             statistics=statistics,
+            limits=self.source.storage.limits,
         )
 
     def _summary_may_match(self, manifest: ManifestFile, condition: Filter) -> bool:

@@ -62,6 +62,15 @@ class IcebergTable:
         except HarnessError as error:
             raise error.within(table=self.location) from error.__cause__
 
+    def newest(self) -> int | None:
+        """The id of the current snapshot in the metadata that is current now; None: it has none.
+
+        Raises:
+            HarnessError: as for `harness.iceberg.discovery.find_metadata`.
+        """
+        found = find_metadata(self.location, self.source.storage, allow_version_guess=True)
+        return None if found.metadata.current_snapshot is None else found.metadata.current_snapshot.id
+
     def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         """The plan of a read, see `harness.iceberg.scan.plan_scan`."""
         return plan_scan(self.source, selection, columns=columns, where=where)

@@ -18,7 +18,7 @@ _MAY_CLIMB = r"(\.|%(25)*2[eE]){2}"
 """Two dots, encoded or not: what `harness.storage.places.climbs` is then asked about."""
 
 
-def contained(plan: ScanPlan) -> ScanPlan:
+def within_roots(plan: ScanPlan) -> ScanPlan:
     """The plan, once every file in it may be read; files outside of the table are named in one warning.
 
     Links between the files themselves show when these are opened, see `harness.storage.gate`.

@@ -20,6 +20,8 @@ Follow: TypeAlias = Callable[[str], str]
 """From a link to the file that it leads to; raises HarnessError if that may not be read."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_QUERY = re.compile(r"\?[^\s'\"<>]*|(?<=://)[^\s/@]*@")  # of a URL, and the user before its host
+_SHOWN = 300  # characters
 ABSENT = "it does not exist"
 _FAULTS = {
     errno.ENOENT: ABSENT,
@@ -120,13 +122,16 @@ def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
 
 
 def refusal(error: Exception, path: str) -> HarnessError:
-    """The error that names the file, for what a file system or its client says."""
+    """The error that names the file: that there is no such file, if `error` says so, or that its storage failed."""
     # An error that is not the operating system's has no number, and says by its class what it means.
     number = next((known for kind, known in _KINDS.items() if isinstance(error, kind)), getattr(error, "errno", None))
-    if number in _FAULTS:
-        return _missing(_FAULTS[number], path)
-    said = _SIGNATURE.sub(r"\1?…", str(error))  # what follows may be a signature, which lets its bearer read
-    return StorageError(f"Cannot read file: its storage fails: {type(error).__name__}: {said}", file=path)
+    return _missing(_FAULTS[number], path) if number in _FAULTS else failure(error, path)
+
+
+def failure(error: Exception, path: str) -> StorageError:
+    """The error for storage that failed, without what a client's message may hold of secrets: what is behind a `?`."""
+    told = _QUERY.sub("", f"{error}")[:_SHOWN]
+    return StorageError(f"Cannot read file: its storage failed: {type(error).__name__}: {told}", file=path)
 
 
 def _is_encodable(path: str) -> bool:

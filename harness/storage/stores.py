@@ -13,6 +13,7 @@ from typing import Any, Literal
 import fsspec
 
 from harness.errors import HarnessError, RequestError, StorageError
+from harness.limits import DEFAULT, Limits, contained
 from harness.storage import gate
 from harness.storage.gate import is_name, open_regular, refusal, refuse_no_name
 from harness.storage.listings import Entry, FileStatus, local_entries, remote_entry, remote_status
@@ -33,11 +34,13 @@ class Storage:
 
     options: passed to fsspec for locations that are not local (`key`, `secret`, `endpoint_url`, …). Under a key that is
         a URI, such as `s3://bucket`, are those of that store; the others are of `stores`.
+    limits: what the decoders of its bytes let a file ask for.
     stores: scheme, host and bucket that the plain options are for, see `harness.storage.places`; None: all.
     roots: what may be read; None: everything.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    limits: Limits = DEFAULT
     stores: frozenset[str] | None = None
     roots: Roots | None = None
     _file_systems: dict[tuple[str, ...], fsspec.AbstractFileSystem] = field(
@@ -119,7 +122,7 @@ class Storage:
         Raises:
             MissingFileError: there is no such file.
             OutsideTableError: the table may not read it.
-            StorageError: the storage fails.
+            StorageError: the storage fails. LimitError: there is no memory for it.
         """
         local = local_path(path)
         refuse_no_name(local)
@@ -277,7 +280,8 @@ class Storage:
 def _failing(path: str) -> Iterator[None]:
     """Whatever the operating system or a client library raises becomes an error that names the file."""
     try:
-        yield
+        with contained(file=path):
+            yield
     except HarnessError:
         raise
     except Exception as error:  # the classes of clients' errors are theirs: botocore's, aiohttp's, Google's

@@ -89,6 +89,7 @@ DEFAULT_OPEN = {
     "format_hint": None,
     "allowed_roots": (),
     "outside": "warn",
+    "limits": None,
 }
 
 

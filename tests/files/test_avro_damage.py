@@ -13,7 +13,7 @@ import zlib
 import cramjam
 import pytest
 
-from harness.errors import CorruptFileError, HarnessError
+from harness.errors import CorruptFileError, HarnessError, LimitError
 from harness.files.avro import read_avro
 from harness.iceberg.avro import open_container
 from harness.iceberg.avro_decoding import Wanted
@@ -117,8 +117,13 @@ def test_a_record_may_be_without_bytes(read):
 
 
 def test_a_count_of_values_without_bytes_is_bounded():
-    with pytest.raises(CorruptFileError, match="items in 0 bytes"):
+    with pytest.raises(LimitError, match="empty_values"):
         data_file(container("null", 2**62, b""))
+    with pytest.raises(ValueError, match="records without a byte"):
+        oracle(container("null", 2**62, b""))
+    for read in (manifest, planned):
+        with pytest.raises(HarnessError):
+            read(container("null", 2**62, b""))
 
 
 PLAIN = b"\x02\x04\x06"

@@ -38,10 +38,11 @@ def relation(
         HarnessError: as `harness.engines.duckdb.lowering.lower` says.
     """
     own = cursor(lossless=False) if connection is None else connection
-    if name is None:
-        return own.sql(_query(plan, own, Use.VIEW))
-    register(plan, own, name)
-    return own.sql(f"SELECT * FROM {sqltext.name(name)}")
+    with _about(plan):
+        if name is None:
+            return own.sql(_query(plan, own, Use.VIEW))
+        register(plan, own, name)
+        return own.sql(f"SELECT * FROM {sqltext.name(name)}")
 
 
 def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW) -> None:
@@ -50,7 +51,9 @@ def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *
     Raises:
         HarnessError: as for `relation`.
     """
-    connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {_query(plan, connection, use)}")
+    with _about(plan):
+        query = _query(plan, connection, use)
+        connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {query}")
 
 
 def to_arrow(plan: ScanPlan) -> pa.Table:
@@ -64,11 +67,8 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
     connection = cursor()
     with _about(plan):
         query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
-    try:
         rows = pa.table(connection.sql(query))
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns])) if plan.columns else rows.select([])
-    except (duckdb.Error, pa.ArrowException, OSError) as error:
-        raise engine_error(error, plan).within(format=plan.format) from error
 
 
 def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str]:
@@ -86,21 +86,22 @@ def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str
 
 
 def _query(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, use: Use) -> str:
-    with _about(plan):
-        refuse_same_names(plan.columns, plan.table)
-        _check_time_zone(plan, connection)
-        _check_collation(plan, connection)
-        return named(lower(plan, connection, registrar(connection), use), plan)
+    refuse_same_names(plan.columns, plan.table)
+    _check_time_zone(plan, connection)
+    _check_collation(plan, connection)
+    return named(lower(plan, connection, registrar(connection), use), plan)
 
 
 @contextmanager
 def _about(plan: ScanPlan) -> Iterator[None]:
-    """Errors on the way to a query name the table and the snapshot."""
+    """Errors on the way to the rows are harness's, and name the table and the snapshot."""
     try:
         yield
     except HarnessError as error:
         error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format)
         raise
+    except (duckdb.Error, pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
+        raise engine_error(error, plan).within(format=plan.format) from error
 
 
 def _check_time_zone(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:

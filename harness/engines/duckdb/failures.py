@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -12,7 +13,7 @@ from harness.engines.shared.columnless import columnless_rows
 from harness.engines.shared.data_files import FileName
 from harness.engines.shared.duckdb_files import DuckDBFiles, said
 from harness.engines.shared.duckdb_instance import cursor
-from harness.errors import CorruptFileError, EngineError, HarnessError
+from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError, StorageError
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import is_local, local_path
 
@@ -27,8 +28,24 @@ _MOST_BYTES = 1 << 30
 
 
 def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
-    """A failure as one line: a CorruptFileError about the data file that DuckDB cannot decode, or an EngineError."""
+    """A failure as one line.
+
+    A MissingFileError about a file that is gone since it was planned, a CorruptFileError about the data file that
+    DuckDB cannot decode, a StorageError, or an EngineError.
+    """
     reason = said(error)
+    gone = _gone(plan, reason)
+    if gone is not None:
+        return MissingFileError(
+            f"Cannot read a file: it was there when the table was planned, and is gone: {reason}",
+            cause="MissingFile",
+            table=plan.table,
+            snapshot=plan.snapshot,
+            file=str(gone),
+            rule="iceberg 7.6",
+        )
+    if "StorageError" in reason:  # of `PlannedFiles`; DuckDB keeps its text alone
+        return StorageError(f"Cannot read a file: {reason}", table=plan.table)
     if not _DAMAGE.search(reason):
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)
     physical = _NAMED.search(reason)
@@ -40,6 +57,31 @@ def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
         file=None if name is None else str(name),
         rule="iceberg 7.6",
     )
+
+
+def _gone(plan: ScanPlan, reason: str) -> FileName | None:
+    """A file of the plan that is no longer there; of remote ones only those that DuckDB names are asked for."""
+    for name in _files(plan):
+        if is_local(name.physical):
+            if plan.storage.fault(name.physical) is not None:
+                return name
+        elif name.physical in reason and _is_absent(plan, name):
+            return name
+    return None
+
+
+def _is_absent(plan: ScanPlan, name: FileName) -> bool:
+    try:
+        return not plan.storage.exists(name.physical)
+    except HarnessError:
+        return False
+
+
+def _files(plan: ScanPlan) -> Iterator[FileName]:
+    """The files that DuckDB reads itself: data files, and files of equality deletes."""
+    paths = (plan.files.column(name).to_pylist() for name in ("path", "physical"))
+    yield from map(FileName, *paths)
+    yield from (FileName(delete.path, delete.physical) for delete in plan.equality_deletes)
 
 
 def _recorded(plan: ScanPlan, physical: str) -> FileName:

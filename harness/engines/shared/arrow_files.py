@@ -14,6 +14,7 @@ from harness.files.avro import read_avro
 from harness.files.orc import read_orc
 from harness.files.variant import variant_to_json
 from harness.files.wkb import canonical_wkb
+from harness.limits import contained
 from harness.model.arrow_rebuild import children_of, nested_type, with_children
 from harness.model.schema import Field, GeographyType, GeometryType, VariantType, children
 from harness.plan.projection import ColumnSource, PhysicalSchema, Stored
@@ -48,7 +49,7 @@ def load(file: FileName, file_format: str, storage: Storage, *, table: str) -> t
 
     Raises:
         UnsupportedError: another format (iceberg 7.5).
-        MissingFileError, EncryptedTableError, CorruptFileError: naming the file.
+        MissingFileError, EncryptedTableError, CorruptFileError, LimitError: naming the file.
     """
     if file_format not in ("avro", "orc"):
         raise UnsupportedError(
@@ -60,8 +61,11 @@ def load(file: FileName, file_format: str, storage: Storage, *, table: str) -> t
         )
     check_file(file, storage, table=table)
     try:
-        data = storage.read(file.physical)
-        return read_avro(data, file=str(file)) if file_format == "avro" else read_orc(data, file=str(file))
+        data, name = storage.read(file.physical), str(file)
+        with contained(file=name):
+            if file_format == "orc":
+                return read_orc(data, file=name)
+            return read_avro(data, file=name, limits=storage.limits)
     except HarnessError as error:
         raise error.within(table=table) from error.__cause__
 
@@ -81,22 +85,25 @@ def load_parquet(
         CorruptFileError: the file or a variant value cannot be decoded.
     """
     try:
-        rows = pq.read_table(
-            pa.BufferReader(storage.read(file.physical)),
-            coerce_int96_timestamp_unit="us",
-            arrow_extensions_enabled=False,
-        )
-        if not schema:
-            return rows  # a table that is made of no arrays has no rows
-        encoded = set(variants(fields, sources))
-        columns = [_mapped(rows.column(i).combine_chunks(), (i,), encoded, variant_to_json) for i in range(len(schema))]
-        return pa.table(columns, names=[str(i) for i in range(len(columns))])
-    except (pa.ArrowException, OSError) as error:
+        with contained(file=str(file)):
+            return _load_parquet(storage.read(file.physical), schema, fields, sources)
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise CorruptFileError(
             f"Cannot read file: {error}", cause="CorruptDataFile", table=table, file=str(file)
         ) from error
     except HarnessError as error:
         raise error.within(table=table, file=str(file)) from error.__cause__
+
+
+def _load_parquet(
+    data: bytes, schema: PhysicalSchema, fields: Sequence[Field], sources: Sequence[ColumnSource]
+) -> pa.Table:
+    rows = pq.read_table(pa.BufferReader(data), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False)
+    if not schema:
+        return rows  # a table that is made of no arrays has no rows
+    encoded = set(variants(fields, sources))
+    columns = [_mapped(rows.column(i).combine_chunks(), (i,), encoded, variant_to_json) for i in range(len(schema))]
+    return pa.table(columns, names=[str(i) for i in range(len(columns))])
 
 
 def with_canonical_geometries(

@@ -24,7 +24,7 @@ import duckdb
 import fsspec
 
 from harness.engines.shared import sqltext
-from harness.errors import MissingFileError
+from harness.errors import MissingFileError, StorageError
 from harness.storage.listings import FileStatus
 from harness.storage.paths import is_local, local_path
 from harness.storage.stores import Storage
@@ -200,12 +200,12 @@ class PlannedFile:
         """The next bytes of the thread, exactly as many as are asked for: DuckDB would take rubbish for the rest.
 
         Raises:
-            OSError: the storage gives more or fewer.
+            StorageError: the storage gives more or fewer.
         """
         offset = self.tell()
         data = self._storage.read(self._physical, offset=offset, length=length) if length else b""
         if len(data) != length:
-            raise OSError(
+            raise StorageError(
                 f"Cannot read {self._physical}: its storage gives {len(data)} bytes for {length} from {offset} on, of "
                 f"{self._size}; it was replaced while it was read, or is not given in parts"
             )

@@ -46,7 +46,7 @@ def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) 
         return {}
     try:
         return _read(access, tuple(file.physical for file in files))
-    except (duckdb.Error, HarnessError) as error:
+    except (duckdb.Error, HarnessError, LookupError, ValueError) as error:
         bare = columnless_rows(files, access.storage)
         if bare:
             others = [file for file in files if file.physical not in bare]
@@ -56,7 +56,7 @@ def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) 
             check_file(file, access.storage, table=table)
             try:
                 _read(access, (file.physical,))
-            except (duckdb.Error, HarnessError) as reason:
+            except (duckdb.Error, HarnessError, LookupError, ValueError) as reason:
                 raise CorruptFileError(
                     f"Cannot read the footer of a Parquet file: {_told(reason)}",
                     cause="CorruptDataFile",
@@ -102,5 +102,5 @@ def _read(files: DuckDBFiles, physical: tuple[str, ...]) -> dict[str, Footer]:
     return {path: Footer(schemas[name], rows[name]) for path, name in names.items()}
 
 
-def _told(error: duckdb.Error | HarnessError) -> str:
+def _told(error: Exception) -> str:
     return error.message if isinstance(error, HarnessError) else said(error)[:300]

@@ -70,7 +70,7 @@ def _avro_schema(file: FileName, storage: Storage) -> PhysicalSchema:
     length, size = _FIRST_BYTES, storage.size(file.physical)
     while length < size:
         try:
-            return schema_of_avro(storage.read(file.physical, length=length), file=str(file))
+            return schema_of_avro(storage.read(file.physical, length=length), file=str(file), limits=storage.limits)
         except CorruptFileError:
             length *= 4
-    return schema_of_avro(storage.read(file.physical), file=str(file))
+    return schema_of_avro(storage.read(file.physical), file=str(file), limits=storage.limits)

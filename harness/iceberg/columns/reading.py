@@ -20,10 +20,11 @@ from harness.iceberg.columns.assembly import Part, assembled
 from harness.iceberg.columns.data_files import DataFiles, from_entries, schema_of, with_tuples
 from harness.iceberg.columns.layout import Slot, entry_step
 from harness.iceberg.columns.varints import Unsure, Varints
-from harness.iceberg.columns.walk import walk
+from harness.iceberg.columns.walk import MOST_ITEMS, walk
 from harness.iceberg.manifest_list import ManifestFile
 from harness.iceberg.manifests import ManifestReader, open_manifest
 from harness.iceberg.specs import PartitionSpec
+from harness.limits import DEFAULT, Limits, contained
 from harness.model.schema import Schema
 
 _BATCH_BYTES = 16 << 20
@@ -39,12 +40,13 @@ def read_data_files(
     specs: Mapping[int, PartitionSpec],
     schemas: Sequence[Schema],
     statistics: Iterable[int],
+    limits: Limits = DEFAULT,
 ) -> DataFiles:
     """The live data files of data manifests, in order.
 
     Args:
         read: the bytes of a manifest.
-        specs, schemas: as for `harness.iceberg.manifests.parse_manifest`.
+        specs, schemas, limits: as for `harness.iceberg.manifests.parse_manifest`.
         statistics: ids of the fields whose statistics are wanted.
 
     Raises:
@@ -55,8 +57,10 @@ def read_data_files(
     found: list[DataFiles] = []
     batch: list[_Blocks] = []
     for number, manifest in enumerate(manifests):
-        reader = open_manifest(read(manifest), manifest, specs=specs, schemas=schemas)
-        blocks_ = _Blocks.of(reader, number)
+        data = read(manifest)
+        with contained(file=manifest.path):
+            reader = open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits)
+            blocks_ = _Blocks.of(reader, number)
         if batch and (
             blocks_ is None
             or blocks_.schema != batch[0].schema
@@ -109,11 +113,21 @@ class _Blocks:
 
     @staticmethod
     def of(reader: ManifestReader, number: int) -> _Blocks | None:
-        """None: a block is damaged."""
+        """None: a block is damaged, or there are so many entries that they are to be counted one by one."""
         container = reader.container
         try:
-            found = list(blocks(container.data, container.header, file=container.file, cause="CorruptManifest"))
+            found = list(
+                blocks(
+                    container.data,
+                    container.header,
+                    file=container.file,
+                    cause="CorruptManifest",
+                    limits=container.limits,
+                )
+            )
         except HarnessError:
+            return None
+        if sum(count for count, _ in found) > len(container.data) + container.limits.spare_records:
             return None
         return _Blocks(number, reader, tuple(count for count, _ in found), tuple(data for _, data in found))
 
@@ -137,7 +151,8 @@ def _decoded(batch: list[_Blocks], slots: tuple[Slot, ...], fields: tuple[int, .
     """The files of a batch of manifests with the same schema."""
     if not batch:
         return
-    step = entry_step(batch[0].reader.container.header.schema, slots)
+    container = batch[0].reader.container
+    step = entry_step(container.header.schema, slots) if container.limits.items >= MOST_ITEMS else None
     in_step = _worth_it(batch) if step is not None else frozenset()
     together = [blocks_ for blocks_ in batch if blocks_.number in in_step]
     try:

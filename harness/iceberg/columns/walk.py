@@ -18,7 +18,8 @@ from harness.iceberg.columns.varints import Places, Unsure, Varints
 Step: TypeAlias = Callable[["Walk", Places, Places], Places]
 """From the places where a value begins, and the numbers of the entries that these belong to, to the places after it."""
 
-_MOST_ITEMS = 10_000
+MOST_ITEMS = 100_000
+"""A longer list or map is decoded entry by entry, which counts it."""
 
 NOWHERE = -1
 
@@ -166,6 +167,8 @@ def _array(items: Callable[[Walk, Places, Places, Places], Places]) -> Step:
 
     def step(found: Walk, at: Places, entries: Places) -> Places:
         count, after = found.varints.lengths(at)
+        if int(count.max()) > MOST_ITEMS:
+            raise Unsure
         filled = count > 0
         if not filled.any():
             return after
@@ -197,10 +200,7 @@ def number_items() -> Step:
 
 
 def _check_each(found: Walk, at: Places, count: Places) -> None:
-    most = int(count.max())
-    if most > _MOST_ITEMS:
-        raise Unsure
-    for item in range(most):
+    for item in range(int(count.max())):
         going = count > item
         at, count = at[going], count[going]
         after = found.varints.skip(at)
@@ -226,8 +226,6 @@ def byte_pairs(slot: str | None = None, keys: Sequence[int] = ()) -> Step:
 
     def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
         most = int(count.max())
-        if most > _MOST_ITEMS:
-            raise Unsure
         uniform = most == int(count.min())
         after = at
         for item in range(most):

@@ -5,13 +5,22 @@ The planner of `harness.testing` reads manifests through it, too.
 
 from __future__ import annotations
 
-import bz2
 import io
-import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from harness.oracle.engine.bounded import (
+    MOST_BYTES,
+    MOST_EMPTY,
+    bunzipped,
+    check,
+    inflated,
+    unsnappy,
+    unxzed,
+    unzstd,
+)
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
@@ -33,13 +42,17 @@ class Container:
 
     def records(self, decode: Callable[[io.BytesIO], Any]) -> Iterator[Any]:
         """The records, in order. Raises ValueError for a block that is cut, damaged, or not used up by its records."""
+        empty = 0
         while self.stream.tell() < len(self.stream.getbuffer()):
             count, size = read_long(self.stream), read_long(self.stream)
             if count < 0 or size < 0:
                 raise ValueError(f"a block claims {count} records in {size} bytes")
             block = io.BytesIO(_unpacked(self.decompress, take(self.stream, size)))
             for _ in range(count):
+                start = block.tell()
                 yield decode(block)
+                empty += block.tell() == start
+                check(empty, MOST_EMPTY, "records without a byte")
             if block.read(1):
                 raise ValueError("a block has more bytes than its records")
             if take(self.stream, _SYNC_BYTES) != self.sync:
@@ -77,11 +90,15 @@ def read_long(stream: io.BytesIO) -> int:
 
 def read_items(stream: io.BytesIO, decode: Callable[[io.BytesIO], Any]) -> Iterator[Any]:
     """Items in blocks, each behind its count; a negative count is followed by the block's bytes."""
+    empty = 0
     while count := read_long(stream):
         size = read_long(stream) if count < 0 else None
         start = stream.tell()
         for _ in range(abs(count)):
+            before = stream.tell()
             yield decode(stream)
+            empty += stream.tell() == before
+            check(empty, MOST_EMPTY, "items without a byte")
         if size is not None and stream.tell() != start + size:
             raise ValueError("a block of items is not as long as it says")
 
@@ -110,42 +127,36 @@ def _unpacked(decompress: Callable[[bytes], bytes], data: bytes) -> bytes:
 
 
 def _snappy(data: bytes) -> bytes:
-    import cramjam
-
-    plain = bytes(cramjam.snappy.decompress_raw(data[:-_CRC_BYTES]))
+    plain = unsnappy(data[:-_CRC_BYTES])
     if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != data[-_CRC_BYTES:]:
         raise ValueError("its checksum is wrong")
     return plain
 
 
-def _zstandard(data: bytes) -> bytes:
-    import cramjam
-
-    return bytes(cramjam.zstd.decompress(data))
-
-
 def _deflate(data: bytes) -> bytes:
-    stream = zlib.decompressobj(wbits=-15)
-    plain = stream.decompress(data) + stream.flush()
+    plain, rest = inflated(data, wbits=-15)
     checksum = zlib.adler32(plain).to_bytes(4, "big")
     # Python's writers leave up to three bytes of zlib's checksum behind the stream.
-    if not stream.eof or stream.unused_data not in [checksum[:length] for length in range(5)]:
+    if rest not in [checksum[:length] for length in range(5)]:
         raise ValueError("it ends before its block does, or after it")
     return plain
 
 
-def _whole(stream: Any, data: bytes) -> bytes:
-    plain = bytes(stream.decompress(data))
-    if not stream.eof:
-        raise ValueError("it ends early")
-    return plain + (_whole(type(stream)(), stream.unused_data) if stream.unused_data else b"")
+def _streams(unpack: Callable[[bytes], tuple[bytes, bytes]], data: bytes) -> bytes:
+    """All streams that follow one another."""
+    plain, rest = unpack(data)
+    while rest:
+        more, rest = unpack(rest)
+        plain += more
+        check(len(plain), MOST_BYTES, "bytes")
+    return plain
 
 
 _CODECS: dict[str, Callable[[bytes], bytes]] = {
     "null": bytes,
     "deflate": _deflate,
     "snappy": _snappy,
-    "zstandard": _zstandard,
-    "bzip2": lambda data: _whole(bz2.BZ2Decompressor(), data),
-    "xz": lambda data: _whole(lzma.LZMADecompressor(), data),
+    "zstandard": unzstd,
+    "bzip2": lambda data: _streams(bunzipped, data),
+    "xz": lambda data: _streams(unxzed, data),
 }

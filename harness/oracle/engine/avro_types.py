@@ -25,6 +25,7 @@ from harness.model.schema import (
     UuidType,
 )
 from harness.oracle.engine.avro_blocks import UnsupportedAvroError, read_items, read_long, take
+from harness.oracle.engine.bounded import MOST_TYPES, Budget
 from harness.oracle.engine.stored import Column
 
 
@@ -53,7 +54,7 @@ def parse_type(schema: Any) -> AvroType:
         UnsupportedAvroError: a union other than of null and one type, or a type that contains itself.
         ValueError: no Avro schema.
     """
-    return _Names({}, ()).parse(schema, "")
+    return _Names({}, (), Budget(MOST_TYPES, "types in its schema")).parse(schema, "")
 
 
 def _integer(bits: int) -> Callable[[io.BytesIO], int]:
@@ -127,8 +128,10 @@ class _Names:
 
     known: dict[str, Mapping[str, Any]]
     inside: tuple[str, ...]
+    budget: Budget
 
     def parse(self, schema: Any, namespace: str) -> AvroType:
+        self.budget.spend()  # types that each hold the next one twice are soon millions
         match schema:
             case str() if schema in _PRIMITIVES:
                 return _primitive(schema, {})
@@ -183,7 +186,7 @@ class _Names:
                 return self.record(schema, full)
 
     def record(self, schema: Mapping[str, Any], full: str) -> AvroType:
-        below = _Names(self.known, (*self.inside, full))
+        below = _Names(self.known, (*self.inside, full), self.budget)
         fields = schema.get("fields")
         if not isinstance(fields, list) or not all(
             isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields

@@ -13,6 +13,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from harness.oracle.engine.bounded import MOST_POSITIONS, check
+
 _PUFFIN_MAGIC = b"\xd1\xd3\x39\x64"
 _PORTABLE, _NATIVE = 1681511377, 1681511376
 _NO_RUNS, _WITH_RUNS = 12346, 12347
@@ -122,6 +124,7 @@ def _bitmap(data: _Bytes) -> Iterator[int]:
     headers = [data.numbers(2) for _ in range(count)]
     if [key for key, _ in headers] != sorted({key for key, _ in headers}):
         raise ValueError("containers are out of order")
+    check(sum(less_one + 1 for _, less_one in headers), MOST_POSITIONS, "deleted rows")
     if has_offsets:
         data.take(4 * count)
     for i, (key, less_one) in enumerate(headers):

@@ -16,7 +16,7 @@ from harness.errors import AmbiguousTableError, HarnessError, RequestError
 from harness.oracle.planner.delta import plan_delta
 from harness.oracle.planner.iceberg import plan_iceberg
 from harness.oracle.planner.request import Request
-from harness.plan.containment import contained
+from harness.plan.containment import within_roots
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import join
 from harness.storage.roots import Outside, Roots
@@ -67,7 +67,7 @@ def plan_unpruned(
     )
     try:
         roots = Roots.of(location, (*request.path_map.values(), *allowed_roots), outside=outside)
-        return contained(_plan(request, Storage(roots=roots)))
+        return within_roots(_plan(request, Storage(roots=roots)))
     except HarnessError as error:
         raise error.within(table=location) from error.__cause__
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
 from harness.oracle.engine.avro_blocks import UnsupportedAvroError, open_container, read_items, read_long, take
+from harness.oracle.engine.bounded import MOST_EMPTY, Budget
 
 Record: TypeAlias = dict[int | str, Any]
 """Values by field id, or by name where the writer gave no id (iceberg 2.1); in the writer's order."""
@@ -55,11 +56,12 @@ def read_avro(data: bytes, *, file: str) -> AvroFile:
         schema = json.loads(header.pop("avro.schema"))
         names: dict[str, Any] = {}
         _collect_names(schema, names)
-        records = tuple(container.records(lambda block: _decoded(schema, block, names)))
+        read = _Reader(names, Budget(MOST_EMPTY, "values without a byte")).decoded
+        records = tuple(container.records(lambda block: read(schema, block)))
     except UnsupportedAvroError as error:
         message = f"Cannot read Avro file: {error}"
         raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 2.14") from error
-    except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise CorruptFileError(
             f"Cannot decode Avro file: {error!r}", cause="CorruptManifest", file=file, rule="iceberg 2.14"
         ) from error
@@ -73,31 +75,45 @@ def value_of(record: Record, field_id: int, *names: str) -> Any:
     return next((record[name] for name in names if name in record), None)
 
 
-def _decoded(schema: Any, block: io.BytesIO, names: Mapping[str, Any]) -> Any:
-    """The next value. Logical types have no say (iceberg 2.15)."""
-    match schema:
-        case list():
-            branch = read_long(block)
-            if not 0 <= branch < len(schema):
-                raise ValueError(f"branch {branch} of a union of {len(schema)}")
-            return _decoded(schema[branch], block, names)
-        case {"type": "record", "fields": fields}:
-            return {_key(f): _decoded(f["type"], block, names) for f in fields}
-        case {"type": "array", "items": items}:
-            return list(read_items(block, lambda block: _decoded(items, block, names)))
-        case {"type": "map", "values": values}:
-            pairs = read_items(block, lambda block: (_text(block), _decoded(values, block, names)))
-            return dict(pairs)
-        case {"type": "fixed", "size": size}:
-            return take(block, size)
-        case {"type": "enum", "symbols": symbols}:
-            return dict(enumerate(symbols))[read_long(block)]
-        case {"type": inner}:
-            return _decoded(inner, block, names)
-        case str() if schema in _PRIMITIVES:
-            return _PRIMITIVES[schema](block)
-        case _:
-            return _decoded(names[schema.rpartition(".")[2]], block, names)
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads values. empty: how many may still take no byte; records of such may hold each other, each twice."""
+
+    names: Mapping[str, Any]
+    empty: Budget
+
+    def decoded(self, schema: Any, block: io.BytesIO) -> Any:
+        """The next value. Logical types have no say (iceberg 2.15)."""
+        start = block.tell()
+        value = self._value(schema, block)
+        if block.tell() == start:
+            self.empty.spend()
+        return value
+
+    def _value(self, schema: Any, block: io.BytesIO) -> Any:
+        match schema:
+            case list():
+                branch = read_long(block)
+                if not 0 <= branch < len(schema):
+                    raise ValueError(f"branch {branch} of a union of {len(schema)}")
+                return self.decoded(schema[branch], block)
+            case {"type": "record", "fields": fields}:
+                return {_key(f): self.decoded(f["type"], block) for f in fields}
+            case {"type": "array", "items": items}:
+                return list(read_items(block, lambda block: self.decoded(items, block)))
+            case {"type": "map", "values": values}:
+                pairs = read_items(block, lambda block: (_text(block), self.decoded(values, block)))
+                return dict(pairs)
+            case {"type": "fixed", "size": size}:
+                return take(block, size)
+            case {"type": "enum", "symbols": symbols}:
+                return dict(enumerate(symbols))[read_long(block)]
+            case {"type": inner}:
+                return self.decoded(inner, block)
+            case str() if schema in _PRIMITIVES:
+                return _PRIMITIVES[schema](block)
+            case _:
+                return self.decoded(self.names[schema.rpartition(".")[2]], block)
 
 
 def _bytes(block: io.BytesIO) -> bytes:

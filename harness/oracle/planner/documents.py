@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
 
 from harness.errors import CorruptFileError, InvalidTableError
+from harness.oracle.engine.bounded import MOST_VALUES, check
 
 T = TypeVar("T")
 Document = Mapping[str, Any]
@@ -20,6 +21,7 @@ def parse_json(text: str | bytes, *, file: str) -> Any:
     """
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        check(sum(map(decoded.count, "{[,:")), MOST_VALUES, "values")
         return json.loads(decoded, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(f"Cannot parse JSON: {error}", file=file) from error

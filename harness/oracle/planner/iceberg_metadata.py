@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from harness.errors import (
     UnsupportedError,
 )
 from harness.model.schema import Schema
+from harness.oracle.engine.bounded import MOST_BYTES, check, inflated, unzstd
 from harness.oracle.planner.documents import Document, mapping, needed, optional, parse_json
 from harness.oracle.planner.iceberg_schema import schema_of
 
@@ -172,20 +172,27 @@ def _plain(data: bytes, file: str) -> bytes:
     """Compression shows in the bytes, not in the name (iceberg 1.7)."""
     try:
         if data[:2] == b"\x1f\x8b":
-            return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
+            return _gunzipped(data)
+    except (OSError, ValueError, zlib.error) as error:
         raise CorruptFileError(f"Cannot decompress metadata file: {error}", file=file, rule="iceberg 1.7") from error
     if data[:4] == b"\x28\xb5\x2f\xfd":
         return _from_zstandard(data, file)
     return data
 
 
-def _from_zstandard(data: bytes, file: str) -> bytes:
-    import pyarrow as pa
+def _gunzipped(data: bytes) -> bytes:
+    plain, rest = inflated(data, wbits=31)
+    while rest.strip(b"\0"):
+        more, rest = inflated(rest, wbits=31)
+        plain += more
+        check(len(plain), MOST_BYTES, "bytes")
+    return plain
 
+
+def _from_zstandard(data: bytes, file: str) -> bytes:
     try:
-        return bytes(pa.CompressedInputStream(pa.BufferReader(data), "zstd").read())
-    except (OSError, pa.ArrowException) as error:
+        return unzstd(data)
+    except (OSError, ValueError) as error:
         raise CorruptFileError(f"Cannot decompress metadata file: {error}", file=file, rule="iceberg 1.7") from error
 
 

@@ -8,6 +8,8 @@ from typing import Literal
 import numpy as np
 from pyroaring import BitMap64
 
+from harness.oracle.engine.bounded import MOST_POSITIONS
+
 _COOKIE, _COOKIE_WITH_RUNS = 12346, 12347
 _LARGEST_ARRAY = 4096
 _BITSET = 8192  # bytes
@@ -89,6 +91,8 @@ def _bitmap(source: _Bytes, base: int) -> BitMap64:
         raise BitmapError(f"a bitmap has {count} containers")
     runs = source.take((count + 7) // 8) if has_runs else bytes((count + 7) // 8)
     heads = [(source.number("<H"), source.number("<H") + 1) for _ in range(count)]
+    if sum(cardinality for _, cardinality in heads) > MOST_POSITIONS:
+        raise BitmapError(f"it holds more positions than the oracle reads, which is {MOST_POSITIONS}")
     if not has_runs or count >= 4:
         source.take(4 * count)  # offsets, which only seeking needs
     found, last = BitMap64(), -1

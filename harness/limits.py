@@ -1,0 +1,140 @@
+"""How much a table's metadata may ask for before harness refuses it, each number with its reason.
+
+A few bytes can claim gigabytes: a compressed block, a count of items that take no bytes, a bitmap of runs. Decoders ask
+here before they make what the bytes claim. Every default is beyond what tables of writers hold; who has a larger one
+raises the limit (`open_table(limits=Limits(…))`, `--limit NAME=VALUE`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from harness.errors import LimitError, RequestError
+
+_MiB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one file of a table's metadata may ask for.
+
+    document_bytes: of one JSON document after decompression, as Python holds its text: a byte per character, two or
+        four if a character needs them. Iceberg metadata of 100,000 snapshots is 100 MB; parsing holds the text three
+        times.
+    document_values: values in one JSON document, an object's keys counted too: up to 90 bytes of memory each. The same
+        100,000 snapshots have 5 million.
+    block_bytes: of one block of an Avro file after decompression. Writers end a block after 16 KB to 64 MB.
+    items: of one list or map in a manifest, which has one for each column or row group of a data file. The widest
+        tables have some 50,000 columns.
+    empty_values: values of an Avro file that take no byte of it, such as nulls: only their count says that they are
+        there. A column that is null in every row of a data file has one for each.
+    spare_records: how many more records a manifest or a Parquet file of the log may hold than it has bytes. Records of
+        writers name a file each, which takes more than a byte however well it is compressed; a few equal ones do not.
+    spare_bytes: how many more bytes than a hundred times its own the columns of a Parquet file of the log may take in
+        memory. Checkpoints of writers grow 5 to 30 times.
+    schema_types: in the schema of one Avro file, a named type counted at each use. The same 50,000 columns.
+    nesting: levels of a type. Protocol Buffers, from which the deepest come, allow 100.
+    positions: deleted rows of one data file, which take 8 bytes each while they are looked up.
+    actions: of one commit: a file each, so this is a table of petabytes written at once.
+    """
+
+    document_bytes: int = 256 * _MiB
+    document_values: int = 8_000_000
+    block_bytes: int = 256 * _MiB
+    items: int = 1_000_000
+    empty_values: int = 1 << 20
+    spare_records: int = 1 << 18
+    spare_bytes: int = 256 * _MiB
+    schema_types: int = 100_000
+    nesting: int = 100
+    positions: int = 1 << 28
+    actions: int = 10_000_000
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if type(value) is not int or value < 0:
+                raise RequestError(
+                    f"Invalid limit {name}={value!r}: expected a whole number from 0 on", options=("limits",)
+                )
+
+    def check(self, name: str, found: int, what: str, *, file: str | None = None, allowed: int | None = None) -> None:
+        """Refuses what is beyond a limit.
+
+        Args:
+            name: of the limit.
+            found: what the file asks for, or the part of it that is known.
+            what: names it, such as "bytes of JSON".
+            file: who asks.
+            allowed: in place of the limit, where more than it is allowed.
+
+        Raises:
+            LimitError: as said.
+        """
+        most = getattr(self, name) if allowed is None else allowed
+        if found > most:
+            raise refusal(name, f"{found:,} {what}, {most:,} are allowed", file=file)
+
+
+DEFAULT = Limits()
+"""For tables that were opened without limits of their own."""
+
+
+def refusal(name: str, asked: str, *, file: str | None = None) -> LimitError:
+    """The error for a file beyond a limit. asked: what it asks for, and what is allowed."""
+    return LimitError(
+        f"The file asks for more than harness reads: {asked}. If you trust it, raise {name} by the option limits",
+        cause="LimitExceeded",
+        file=file,
+        options=("limits",),
+    )
+
+
+def names() -> tuple[str, ...]:
+    """The names of all limits."""
+    return tuple(f.name for f in dataclasses.fields(Limits))
+
+
+def parse_limits(pairs: Iterable[tuple[str, str]]) -> Limits:
+    """Limits from names and digits, those that are not named as they are by default.
+
+    Raises:
+        RequestError: there is no such limit, or its value is no whole number.
+    """
+    given: dict[str, int] = {}
+    for name, text in pairs:
+        if name not in names():
+            raise RequestError(f"Unknown limit {name!r}: there are {', '.join(names())}", options=("limits",))
+        digits = text.replace("_", "")
+        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 19):
+            raise RequestError(f"Invalid limit {name}={text!r}: expected a whole number from 0 on", options=("limits",))
+        given[name] = int(digits)
+    return Limits(**given)
+
+
+@contextmanager
+def contained(*, table: str | None = None, file: str | None = None) -> Iterator[None]:
+    """Turns the end of memory, or of Python's stack, into an error that names what was read.
+
+    Raises:
+        LimitError: as said.
+    """
+    try:
+        yield
+    except RecursionError as error:
+        raise LimitError(
+            "Cannot read the table: it is nested more deeply than harness reads",
+            cause="NestedTooDeeply",
+            table=table,
+            file=file,
+        ) from error
+    except MemoryError as error:
+        raise LimitError(
+            "Cannot read the table: it asks for more memory than there is",
+            cause="OutOfMemory",
+            table=table,
+            file=file,
+        ) from error

@@ -1,0 +1,170 @@
+"""A store that fails at its n-th call, for every n of a read: right rows, or an error of harness that says what failed.
+
+The file system serves a local directory as a remote one, counts what it is asked, and at one call does something else.
+Which failure comes at which call goes round, and two tests differ in where they begin: all of them at all calls would
+take minutes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import fsspec
+import pytest
+
+import harness
+from harness.errors import HarnessError
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+
+@dataclass
+class Store:
+    """What the file system does. at: the number of the call that goes wrong; 0: none."""
+
+    at: int = 0
+    failure: Any = None
+    calls: int = 0
+    cut: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+
+
+STORE = Store()
+
+
+class FailingFileSystem(fsspec.AbstractFileSystem):
+    """The local disk under `failing://`."""
+
+    protocol = "failing"
+    cachable = False
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return "/" + path.removeprefix("failing://").strip("/")
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        name = self._asked(path)
+        status = os.stat(name)
+        size = status.st_size // 2 if name in STORE.cut else status.st_size
+        return {"name": name, "type": "directory" if os.path.isdir(name) else "file", "size": size, "mtime": 1.0}
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        name = self._asked(path)
+        return [
+            {"name": entry.path, "type": "directory" if entry.is_dir() else "file", "size": entry.stat().st_size}
+            for entry in os.scandir(name)
+        ]
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        name = self._asked(path)
+        data = Path(name).read_bytes()
+        data = data[: len(data) // 2] if name in STORE.cut else data
+        return data[start or 0 : end]
+
+    def _asked(self, path: str) -> str:
+        name = self._strip_protocol(path)
+        STORE.calls += 1
+        if STORE.calls == STORE.at:
+            STORE.failure(name)
+        if name in STORE.gone:
+            raise FileNotFoundError(name)
+        return name
+
+
+class ClientError(Exception):
+    """As clients of object stores have them: of no class that Python knows."""
+
+
+def fails(error: Exception) -> Callable[[str], None]:
+    def fail(_: str) -> None:
+        raise error
+
+    return fail
+
+
+FAILURES = {
+    "connection": fails(ConnectionResetError("reset by peer")),
+    "permission": fails(PermissionError("denied")),
+    "disk": fails(OSError(5, "Input/output error")),
+    "time": fails(TimeoutError("timed out")),
+    "client": fails(ClientError("SlowDown: https://host/key?signature=secret")),
+    "value": fails(ValueError("a client's own fault")),
+    "memory": fails(MemoryError()),
+    "gone": lambda name: STORE.gone.add(name),  # noqa: PLW0108 (each run has a new set)
+    "cut": lambda name: STORE.cut.add(name),  # noqa: PLW0108
+}
+
+
+@pytest.fixture(autouse=True)
+def store() -> Iterator[None]:
+    fsspec.register_implementation("failing", FailingFileSystem, clobber=True)
+    yield
+    STORE.__init__()
+
+
+def iceberg(folder: Path) -> tuple[Any, str]:
+    table = IcebergTable.create(folder / "i", {"id": "long", "region": "string"})
+    first = table.write_data([{"id": i, "region": "ab"[i % 2]} for i in range(6)])
+    table.append(first)
+    table.append(table.write_position_deletes([(first, 0)]))
+    table.append(table.write_equality_deletes(["id"], [{"id": 2}]))
+    return table, f"failing://{folder}/i"
+
+
+def delta(folder: Path) -> tuple[Any, str]:
+    table = DeltaTable.create(folder / "d", {"id": "long", "region": "string"})
+    first = table.write_data([{"id": i, "region": "ab"[i % 2]} for i in range(6)])
+    table.append(first)
+    table.checkpoint()
+    table.delete(first, [0])
+    table.delete(first, [0, 2], storage="i")
+    return table, f"failing://{folder}/d"
+
+
+ROWS = [1, 3, 4, 5]
+
+
+def read(location: str) -> list[int]:
+    return sorted(harness.open_table(location).snapshot().to_arrow().column("id").to_pylist())
+
+
+@pytest.mark.parametrize("shift", [0, 4])
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_a_failure_at_any_call_is_an_error_of_harness(tmp_path: Path, make: Any, shift: int) -> None:
+    _, location = make(tmp_path)
+    assert read(location) == ROWS
+    leaks, calls, failed = [], STORE.calls, 0
+    for at in range(1, calls + 1):
+        name, failure = list(FAILURES.items())[(at + shift) % len(FAILURES)]
+        STORE.__init__(at, failure)
+        try:
+            assert read(location) == ROWS, f"{name} at call {at}: other rows"
+        except HarnessError as error:
+            failed += 1
+            leaks += ["a secret"] if "secret" in str(error) else []
+        except Exception as error:
+            leaks.append(f"{name} at call {at}: {type(error).__name__}: {error}"[:200])
+    assert not leaks, "\n".join(leaks)
+    assert failed > calls // 2  # else the store's failures do not reach harness
+
+
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_a_file_that_went_since_the_plan_says_that_the_table_moved_on(tmp_path: Path, make: Any) -> None:
+    table, location = make(tmp_path)
+    location = location.removeprefix("failing://")
+    snapshot = harness.open_table(location).snapshot()
+    relation = snapshot.to_duckdb()
+    table.append(table.write_data([{"id": 9, "region": "a"}]))
+    newest = harness.open_table(location).snapshot().id
+    for file in snapshot.plan().files.column("physical").to_pylist():
+        Path(file).unlink()
+    with pytest.raises(harness.MissingFileError, match="moved on") as caught:
+        snapshot.to_arrow()
+    assert f"{snapshot.id} was read, the newest is {newest}" in caught.value.message
+    with pytest.raises(duckdb.Error):  # what is fetched later is DuckDB's own; docs/reference/errors.md says so
+        relation.fetchall()

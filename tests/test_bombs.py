@@ -1,0 +1,266 @@
+"""Tables that are made to take memory or time: each is an error that names the limit, and costs less than 1 GiB.
+
+`tests/bombs.py` makes them. Those that need the default limits are read in processes of their own, all in one run; the
+others are read here, under small limits, so that they are small themselves.
+"""
+
+from __future__ import annotations
+
+import bz2
+import json
+import lzma
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import bombs
+import cramjam
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import harness
+from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError, LimitError, RequestError
+from harness.files.avro import read_avro
+from harness.files.avro_codecs import decompress
+from harness.files.decompression import TooLongError, unsnappy, unzstd
+from harness.files.roaring import decode_native, decode_portable
+from harness.iceberg.avro import open_container
+from harness.iceberg.avro_decoding import LONGS, Wanted
+from harness.iceberg.puffin import open_puffin, read_footer
+from harness.limits import Limits, names, parse_limits
+from harness.storage.stores import Storage
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+MOST_MIB = 1024
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], list[Any]]:
+    folder = tmp_path_factory.mktemp("bombs")
+    run = subprocess.run([sys.executable, bombs.__file__, str(folder)], capture_output=True, text=True, check=True)
+    return {(found[0], found[1]): found[2:] for found in map(json.loads, run.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("reader", ["read", "judge"])
+@pytest.mark.parametrize("name", bombs.MEASURED)
+def test_a_bomb_is_an_error_that_costs_little(measured: Any, name: str, reader: str) -> None:
+    outcome, message, mebibytes, _ = measured[name, reader]
+    assert outcome in ("LimitError", "CorruptFileError", "CorruptDeleteError"), message
+    assert "file " in message
+    assert mebibytes < MOST_MIB
+
+
+SMALL = Limits(block_bytes=1 << 16)
+PACKED = {
+    "deflate": lambda data: zlib.compress(data)[2:-4],
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstandard": lambda data: bytes(cramjam.zstd.compress(data)),
+    "snappy": lambda data: bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big"),
+}
+
+
+@pytest.mark.parametrize("codec", PACKED)
+def test_a_block_may_hold_as_much_as_the_limit_says(codec: str) -> None:
+    most = bytes(1 << 16)
+    assert decompress(codec, PACKED[codec](most), file="f", cause="c", limits=SMALL) == most
+    with pytest.raises(LimitError, match="block_bytes") as caught:
+        decompress(codec, PACKED[codec](most + b"x"), file="f", cause="c", limits=SMALL)
+    assert caught.value.file == "f"
+
+
+@pytest.mark.parametrize("codec", ["bzip2", "xz"])
+def test_streams_after_one_another_share_the_limit(codec: str) -> None:
+    two = PACKED[codec](bytes(40_000)) * 2
+    with pytest.raises(LimitError, match="holds 80,000 or more"):
+        decompress(codec, two, file="f", cause="c", limits=Limits(block_bytes=79_999))
+
+
+@pytest.mark.parametrize("declared", [2**20, 2**32 - 1, 2**62])
+def test_the_declared_length_of_snappy_is_read_first(declared: int) -> None:
+    with pytest.raises(TooLongError):
+        unsnappy(bombs.snappy(declared), most=2**20 - 1)
+    with pytest.raises(ValueError, match="more than its"):
+        unsnappy(bombs.snappy(declared), most=2**63)
+
+
+def test_the_declared_length_of_zstandard_is_read_first() -> None:
+    frame = bytes(cramjam.zstd.compress(b"x" * 100_000))
+    for width, declared in ((4, 2**31), (8, 2**60)):
+        told = frame[:4] + bytes([(2 if width == 4 else 3) << 6 | 0x20]) + declared.to_bytes(width, "little")
+        with pytest.raises(TooLongError) as caught:
+            unzstd(told + frame[8:], most=2**20)
+        assert caught.value.found == declared
+
+
+def manifest(data: bytes, wanted: tuple[Wanted, ...] = (), **limits: int) -> int:
+    return len(list(open_container(data, file="f", limits=Limits(**limits)).records(wanted)))
+
+
+LIST = {"type": "array", "items": "long"}
+TWO_LISTS = bombs.avro(bombs.record(LIST), 1, bombs.number(6) + bytes(range(0, 12, 2)) + b"\0")
+EMPTY_ITEMS = bombs.avro(bombs.record(bombs.NULLS, "bytes"), 1, bombs.number(5) + b"\0" + bombs.number(9) + bytes(9))
+RECORDS = bombs.avro(bombs.record("long"), 4000, zlib.compress(b"\2" * 4000)[2:-4], "deflate")
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted", "enough", "limit"),
+    [
+        pytest.param(TWO_LISTS, (Wanted(9000, kinds=LONGS),), 6, "items", id="items of a list"),
+        pytest.param(EMPTY_ITEMS, (), 5, "empty_values", id="items of no byte"),
+        pytest.param(RECORDS, (), 4000 - len(RECORDS), "spare_records", id="records without bytes of the file"),
+    ],
+)
+def test_a_manifest_may_claim_as_much_as_the_limit_says(data: bytes, wanted: Any, enough: int, limit: str) -> None:
+    manifest(data, wanted, **{limit: enough})
+    with pytest.raises(LimitError, match=limit):
+        manifest(data, wanted, **{limit: enough - 1})
+
+
+def test_data_files_have_the_limits_too() -> None:
+    read_avro(EMPTY_ITEMS, file="f", limits=Limits(empty_values=5))
+    with pytest.raises(LimitError, match="empty_values"):
+        read_avro(EMPTY_ITEMS, file="f", limits=Limits(empty_values=4))
+    with pytest.raises(LimitError, match="schema_types"):
+        read_avro(bombs.avro(bombs.record(*bombs.doubling(40)), 0, b""), file="f")
+    deep: Any = "long"
+    for _ in range(150):
+        deep = {"type": "array", "items": deep}
+    with pytest.raises(LimitError, match="nesting"):
+        read_avro(bombs.avro(bombs.record(deep), 0, b""), file="f")
+
+
+@pytest.mark.parametrize("decode", [decode_portable, decode_native])
+def test_a_bitmap_may_hold_as_much_as_the_limit_says(decode: Any) -> None:
+    data = bombs.runs(4, 1)
+    if decode is decode_native:
+        data = (1).to_bytes(4, "little") + (len(data) - 12).to_bytes(4, "little") + data[12:]
+    assert len(decode(data, limits=Limits(positions=4 << 16))) == 4 << 16
+    with pytest.raises(LimitError, match="positions"):
+        decode(data, limits=Limits(positions=(4 << 16) - 1))
+
+
+def test_a_vector_may_not_delete_more_rows_than_its_file_has(tmp_path: Path) -> None:
+    location = bombs.with_vector(tmp_path, bombs.runs(4, 1), cardinality=4 << 16, rows=1)
+    with pytest.raises(CorruptDeleteError, match="deletes row 262143 of a data file of 1 rows"):
+        harness.open_table(str(location)).snapshot().to_arrow()
+
+
+def delta(folder: Path, commits: int = 1) -> DeltaTable:
+    table = DeltaTable.create(folder / "t", {"id": "long"})
+    for number in range(commits):
+        table.append(table.write_data([{"id": number}]))
+    return table
+
+
+def test_a_commit_may_have_as_many_actions_as_the_limit_says(tmp_path: Path) -> None:
+    delta(tmp_path)
+    location = str(tmp_path / "t")
+    actions = max(len(path.read_text().splitlines()) for path in (tmp_path / "t" / "_delta_log").glob("*.json"))
+    harness.open_table(location, limits=Limits(actions=actions))
+    with pytest.raises(LimitError, match="actions") as caught:
+        harness.open_table(location, limits=Limits(actions=actions - 1))
+    assert str(caught.value.file).endswith(".json")
+
+
+def test_a_checkpoint_may_have_as_many_rows_as_it_has_bytes_and_more(tmp_path: Path) -> None:
+    delta(tmp_path).checkpoint()
+    (path,) = (tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet")
+    rows = pq.read_table(path)
+    nothing = pa.table([pa.nulls(500_000, f.type) for f in rows.schema], schema=rows.schema)
+    pq.write_table(pa.concat_tables([rows, nothing]), path)
+    (tmp_path / "t" / "_delta_log" / "_last_checkpoint").unlink(missing_ok=True)
+    with pytest.raises(LimitError, match="spare_records") as caught:
+        harness.open_table(str(tmp_path / "t"))
+    assert str(caught.value.file).endswith(".parquet")
+
+
+def test_the_columns_of_a_checkpoint_may_take_so_much_memory(tmp_path: Path) -> None:
+    delta(tmp_path).checkpoint()
+    (path,) = (tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet")
+    rows = pq.read_table(path)
+    # One long text in a dictionary, which each row that refers to it gets a copy of.
+    adds = rows.filter(pa.compute.is_valid(rows.column("add")))
+    add = adds.column("add")[0].as_py() | {"stats": json.dumps({"numRecords": 1, "x": "y" * 50_000})}
+    many = pa.table({"add": pa.array([add | {"path": f"f{i}"} for i in range(400)], rows.schema.field("add").type)})
+    pq.write_table(pa.concat_tables([rows, many], promote_options="default"), path)
+    harness.open_table(str(tmp_path / "t"))
+    with pytest.raises(LimitError, match="spare_bytes"):
+        harness.open_table(str(tmp_path / "t"), limits=Limits(spare_bytes=1 << 20))
+
+
+def test_types_may_nest_as_deep_as_the_limit_says(tmp_path: Path) -> None:
+    type_: Any = "long"
+    for level in range(60):
+        type_ = {"type": "list", "element-id": level + 2, "element": type_, "element-required": False}
+    IcebergTable.create(tmp_path / "i", {"id": "long"})
+    (path,) = (tmp_path / "i" / "metadata").glob("*.metadata.json")
+    document = json.loads(path.read_text())
+    document["schemas"][0]["fields"].append({"id": 99, "name": "deep", "type": type_, "required": False})
+    path.write_text(json.dumps(document))
+    harness.open_table(str(path), limits=Limits(nesting=61))
+    with pytest.raises(LimitError, match="nesting"):
+        harness.open_table(str(path), limits=Limits(nesting=60))
+
+
+@pytest.mark.parametrize("levels", [300, 900, 20_000])
+@pytest.mark.parametrize("make", ["iceberg", "delta"])
+def test_types_that_nest_without_end(tmp_path: Path, make: str, levels: int) -> None:
+    if make == "iceberg":
+        IcebergTable.create(tmp_path / "t", {"id": "long"})
+        opening, part = '{"type":"list","element-id":%d,"element-required":false,"element":', '"long"'
+        (path,) = (tmp_path / "t" / "metadata").glob("*.metadata.json")
+        text = json.dumps(json.loads(path.read_text()), separators=(",", ":"))
+    else:
+        DeltaTable.create(tmp_path / "t", {"id": "long"})
+        opening, part = '{"type":"array","containsNull":true,"elementType":', '"long"'
+        path = next((tmp_path / "t" / "_delta_log").glob("*.json"))
+        text = path.read_text()
+    deep = "".join(opening % (i + 2) if "%d" in opening else opening for i in range(levels)) + part + "}" * levels
+    escaped = text.replace('\\"type\\":\\"long\\"', '\\"type\\":' + deep.replace('"', '\\"'))
+    path.write_text(escaped if make == "delta" else text.replace('"type":"long"', '"type":' + deep))
+    with pytest.raises(HarnessError):
+        harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
+
+
+def test_a_footer_of_a_puffin_file_is_a_document(tmp_path: Path) -> None:
+    payload = pa.compress(b'{"blobs": []' + b" " * 5000 + b"}", codec="lz4", asbytes=True)
+    path = tmp_path / "f.puffin"
+    path.write_bytes(b"PFA1PFA1" + payload + len(payload).to_bytes(4, "little") + b"\1\0\0\0PFA1")
+    with pytest.raises(LimitError, match="document_bytes"):
+        read_footer(open_puffin(Storage(limits=Limits(document_bytes=5000)), str(path)))
+
+
+def test_limits_are_whole_numbers_with_known_names() -> None:
+    assert parse_limits([("items", "1_000")]) == Limits(items=1000)
+    for name, text, words in (("item", "1", "Unknown limit 'item'"), ("items", "-1", "whole number")):
+        with pytest.raises(RequestError, match=words):
+            parse_limits([(name, text)])
+    with pytest.raises(RequestError, match="positions=-1"):
+        Limits(positions=-1)
+
+
+def test_memory_that_ends_is_an_error_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    location = bombs.iceberg(tmp_path)
+    monkeypatch.setattr("harness.iceberg.metadata.check_document", end)
+    with pytest.raises(LimitError, match="more memory than there is") as caught:
+        harness.open_table(str(location))
+    assert str(caught.value.file).endswith(".metadata.json")
+
+
+def test_damage_is_no_limit() -> None:
+    with pytest.raises(CorruptFileError):
+        decompress("snappy", b"", file="f", cause="c", limits=SMALL)
+
+
+def test_the_page_names_every_limit_and_its_default() -> None:
+    page = (Path(__file__).parents[1] / "docs/reference/limits.md").read_text()
+    for name in names():
+        assert f"| `{name}` | {getattr(Limits(), name):,} |" in page

@@ -1,0 +1,92 @@
+"""Numbers of thousands of digits, and exponents without end, wherever a table writes numbers as text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.errors import HarnessError
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+DIGITS = "9" * 5_000
+NUMBERS = [DIGITS, f"-{DIGITS}", "1e999999999", "1e-999999999", "1E+9999999999999999999", f"0.{DIGITS}", f"{1 << 70}"]
+
+
+def short(number: str) -> str:
+    return number[:12]
+
+
+def refusal(location: Path) -> HarnessError | None:
+    try:
+        harness.open_table(str(location)).snapshot().to_arrow()
+    except HarnessError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=short)
+@pytest.mark.parametrize("type_", ["long", "float", "decimal(9,2)", "date"])
+def test_as_a_partition_value_of_a_delta_table(tmp_path: Path, type_: str, number: str) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long", "p": type_}, partition_columns=["p"])
+    table.append(table.write_data([{"id": 1}], partition={"p": None}))
+    edit(tmp_path, lambda action: action.get("add", {}).get("partitionValues", {}).update(p=number))
+    error = refusal(tmp_path / "t")  # a float of that many digits has a value
+    assert error is None or len(str(error)) < 7_000
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=short)
+@pytest.mark.parametrize("type_", ["long", "decimal(9,2)"])
+@pytest.mark.parametrize("key", ["minValues", "maxValues", "nullCount", "numRecords"])
+def test_in_statistics_of_a_delta_table(tmp_path: Path, key: str, type_: str, number: str) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": type_})
+    table.append(table.write_data([{"id": None}]))
+    stats = '{"numRecords":1,"KEY":{"id":N}}' if key != "numRecords" else '{"numRecords":N}'
+    edit(tmp_path, lambda a: a.get("add", {}).update(stats=stats.replace("KEY", key).replace("N", number)))
+    try:
+        rows = harness.open_table(str(tmp_path / "t")).snapshot().to_arrow(where="id IS NULL").num_rows
+    except HarnessError:
+        return
+    # A count that says that nothing is null rightly drops the file.
+    assert rows == 1 or key == "nullCount"
+
+
+def edit(folder: Path, change: Any) -> None:
+    """Changes each action of the newest commit."""
+    path = max((folder / "t" / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    for action in actions:
+        if "add" in action:
+            change(action)
+    path.write_text("\n".join(map(json.dumps, actions)))
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=short)
+@pytest.mark.parametrize("place", ["last-updated-ms", "current-snapshot-id", "format-version"])
+def test_in_metadata_of_an_iceberg_table(tmp_path: Path, place: str, number: str) -> None:
+    IcebergTable.create(tmp_path / "t", {"id": "long"})
+    (path,) = (tmp_path / "t" / "metadata").glob("*.metadata.json")
+    document = json.loads(path.read_text())
+    document[place] = "HERE"
+    path.write_text(json.dumps(document).replace('"HERE"', number))
+    with pytest.raises(HarnessError):
+        harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=short)
+@pytest.mark.parametrize("type_", ["int", "decimal(9, 2)", "double", "date"])
+def test_as_a_default_of_an_iceberg_column(tmp_path: Path, type_: str, number: str) -> None:
+    IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=3)
+    (path,) = (tmp_path / "t" / "metadata").glob("*.metadata.json")
+    document = json.loads(path.read_text())
+    column = {"id": 9, "name": "c", "type": type_, "required": False, "initial-default": "HERE"}
+    document["schemas"][0]["fields"].append(column)
+    text = json.dumps(document)
+    for written in (number, f'"{number}"'):
+        path.write_text(text.replace('"HERE"', written))
+        error = refusal(tmp_path / "t")
+        assert error is None or len(str(error)) < 7_000
