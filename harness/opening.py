@@ -11,7 +11,7 @@ from harness.delta.change_range import ChangeRequest
 from harness.errors import AmbiguousTableError, RequestError, UnsupportedError, warn
 from harness.filters.predicate import Filter
 from harness.iceberg import table as iceberg
-from harness.limits import Limits
+from harness.limits import DEFAULT, Limits
 from harness.model.schema import Schema
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
@@ -100,7 +100,7 @@ def open_storage(
     location: str,
     *,
     options: Mapping[str, Any],
-    limits: Limits,
+    limits: Limits = DEFAULT,
     targets: tuple[str, ...],
     allowed_roots: tuple[str, ...],
     outside: str,

@@ -29,9 +29,7 @@ from harness.files.decompression import TooLongError, unsnappy, unzstd
 from harness.files.roaring import decode_native, decode_portable
 from harness.iceberg.avro import open_container
 from harness.iceberg.avro_decoding import LONGS, Wanted
-from harness.iceberg.puffin import open_puffin, read_footer
 from harness.limits import Limits, names, parse_limits
-from harness.storage.stores import Storage
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -225,14 +223,6 @@ def test_types_that_nest_without_end(tmp_path: Path, make: str, levels: int) -> 
     path.write_text(escaped if make == "delta" else text.replace('"type":"long"', '"type":' + deep))
     with pytest.raises(HarnessError):
         harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
-
-
-def test_a_footer_of_a_puffin_file_is_a_document(tmp_path: Path) -> None:
-    payload = pa.compress(b'{"blobs": []' + b" " * 5000 + b"}", codec="lz4", asbytes=True)
-    path = tmp_path / "f.puffin"
-    path.write_bytes(b"PFA1PFA1" + payload + len(payload).to_bytes(4, "little") + b"\1\0\0\0PFA1")
-    with pytest.raises(LimitError, match="document_bytes"):
-        read_footer(open_puffin(Storage(limits=Limits(document_bytes=5000)), str(path)))
 
 
 def test_limits_are_whole_numbers_with_known_names() -> None:

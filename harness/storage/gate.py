@@ -40,7 +40,6 @@ _KINDS = {
 }
 # What says of a local path that nothing is there, rather than that it cannot be looked at.
 _NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
-_SIGNATURE = re.compile(r"(\w+://[^\s'\"?]*)\?[^\s'\")]*")
 
 
 def is_name(path: str) -> bool:
