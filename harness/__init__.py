@@ -16,6 +16,7 @@ Where to look:
 
     table         open_table → Table → Snapshot: what most callers need; `query` for SQL, `opening` for the formats
     errors        every refusal, one class per cause that a caller can act on; `rules` says what the cited rules say
+    printable     text of a table as harness prints it: shown, never obeyed
     storage/      bytes by location, recorded and physical paths, the roots of a table, the gate
     model/        logical types and fields with ids, internal values, what files hold, statistics
     filters/      filters that planning understands, from SQL text

@@ -12,7 +12,6 @@ A reader that goes away (`harness sql … | head`) ends the command quietly, wit
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Sequence
 
 from harness.errors import HarnessError
@@ -27,12 +26,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     from harness.cli import options, terminal
     from harness.cli.app import app
 
+    arguments = None if argv is None else list(argv)
     try:
-        # Not app(): that would install an excepthook for the whole process.
+        # Not app(): that would install an excepthook for the whole process. And not in Typer's standalone mode, which
+        # prints what is wrong with arguments as it is.
         with terminal.warnings_as_lines():
-            typer.main.get_command(app).main(args=None if argv is None else list(argv), prog_name="harness")
-    except SystemExit as done:
-        return done.code if isinstance(done.code, int) else DONE
+            code = typer.main.get_command(app).main(args=arguments, prog_name="harness", standalone_mode=False)
+        return code if isinstance(code, int) else DONE
     except HarnessError as error:
         terminal.error(str(error.respelled(options.spelled)))
     except KeyboardInterrupt:
@@ -40,6 +40,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except Exception as error:
         # 1 would mean "differences found", which is what Python's own handler would exit with.
-        traceback.print_exc()
-        terminal.error(f"internal error, please report it: {type(error).__name__}: {error}")
+        terminal.failure(error)
     return FAILED

@@ -10,6 +10,7 @@ import typer
 
 from harness.cli import terminal
 from harness.errors import RequestError
+from harness.printable import visible
 
 if TYPE_CHECKING:
     from harness.testing.scenarios import Scenario
@@ -44,7 +45,7 @@ def build(
         built = build_scenario(scenario, place)
         cases.append((built, write_expected(built, place)))
     write_index(cases, directory)
-    terminal.print_result("".join(f"{case}\n" for _, case in cases))
+    terminal.print_result("".join(f"{visible(str(case))}\n" for _, case in cases))
 
 
 def _scenarios(chosen: Sequence[str], *, all_of_them: bool) -> list[Scenario]:

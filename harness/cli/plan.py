@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.cli import options, terminal
 from harness.cli.document import json_document
-from harness.cli.writers import visible
+from harness.printable import visible_lines
 
 
 @options.grouped
@@ -32,4 +32,4 @@ def plan(
 
 def explained(text: str) -> str:
     """`ScanPlan.explain()` for a terminal: paths and values of the table are shown, not obeyed."""
-    return "".join(visible(line) + "\n" for line in text.rstrip("\n").split("\n"))
+    return visible_lines(text.rstrip("\n")) + "\n"

@@ -1,15 +1,18 @@
 """The two ends of the command: results to stdout, everything else to stderr.
 
 Results carry no colour and no markup, on a terminal or not. Messages are coloured by rich, which respects NO_COLOR and
-leaves out colours and progress where stderr is not a terminal.
+leaves out colours and progress where stderr is not a terminal. What tables and files say reaches stderr only through
+`harness.printable.visible`, and a terminal on stdout too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 import tempfile
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,6 +23,10 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.errors import HarnessWarning, RequestError
+from harness.printable import visible, visible_lines
+
+_USAGE_ERRORS = typer.BadParameter.__bases__
+"""What Typer raises about arguments; it exports no name of the class that they have in common."""
 
 
 def _console() -> Console:
@@ -28,18 +35,34 @@ def _console() -> Console:
 
 def message(text: str) -> None:
     """A line on stderr."""
-    _console().print(Text(text))
+    _console().print(Text(visible(text)))
 
 
 def error(text: str) -> None:
     """`error: text` as one line on stderr, whatever line ends are in `text`."""
-    _console().print(Text.assemble(("error:", "red"), " ", " ".join(text.split())))
+    _console().print(Text.assemble(("error:", "red"), " ", _one_line(text)))
+
+
+def failure(problem: Exception) -> None:
+    """What Typer says of wrong arguments, on stderr; of any other exception the traceback, as it is harness's fault."""
+    if isinstance(problem, _USAGE_ERRORS):
+        text = io.StringIO()
+        problem.show(text)  # type: ignore[attr-defined]
+        _lines(text.getvalue())
+    else:
+        _lines("".join(traceback.format_exception(problem)))
+        error(f"internal error, please report it: {type(problem).__name__}: {problem}")
+
+
+def _lines(text: str) -> None:
+    sys.stderr.write(visible_lines(text))
+    sys.stderr.flush()
 
 
 @contextlib.contextmanager
 def warnings_as_lines() -> Iterator[None]:
     """While the block runs, a HarnessWarning is a line `warning: …` on stderr, once; others are as Python has them."""
-    usual, seen = warnings.showwarning, set[str]()
+    seen = set[str]()
 
     def show(
         message: Warning | str,
@@ -50,8 +73,8 @@ def warnings_as_lines() -> Iterator[None]:
         line: str | None = None,
     ) -> None:
         if not issubclass(category, HarnessWarning):
-            usual(message, category, filename, lineno, file, line)
-        elif (sentence := " ".join(str(message).split())) not in seen:
+            _lines(warnings.formatwarning(message, category, filename, lineno, line))
+        elif (sentence := _one_line(str(message))) not in seen:
             seen.add(sentence)
             _console().print(Text.assemble(("warning:", "yellow"), " ", sentence))
 
@@ -79,7 +102,7 @@ def steps(text: str) -> Iterator[Callable[[str], None]]:
         yield lambda step: None
         return
     with console.status(text) as status:
-        yield lambda step: status.update(f"{text} {step}")
+        yield lambda step: status.update(Text(f"{text} {visible(step)}"))
 
 
 @contextlib.contextmanager
@@ -129,14 +152,22 @@ def print_result(*texts: str) -> None:
 
 
 def write_texts(texts: Iterable[str], stream: BinaryIO) -> None:
-    """Texts to `stream` as UTF-8; what UTF-8 cannot hold (undecodable bytes of a path) as a backslash escape."""
+    """Texts to `stream` as UTF-8; what UTF-8 cannot hold (undecodable bytes of a path) as a backslash escape.
+
+    A terminal gets what is unprintable escaped too: only there, because CSV must hold values as they are.
+    """
+    shown = visible_lines if stream.isatty() else str
     for text in texts:
-        stream.write(text.encode("utf-8", "backslashreplace"))
+        stream.write(shown(text).encode("utf-8", "backslashreplace"))
 
 
 def is_terminal_output() -> bool:
     """Whether stdout is a terminal."""
     return sys.stdout.isatty()
+
+
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.split()))
 
 
 def _umask() -> int:

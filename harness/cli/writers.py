@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import enum
 import io
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
@@ -24,6 +23,7 @@ from rich.cells import cell_len
 from harness.cli.terminal import write_texts
 from harness.cli.values import json_values, text_of
 from harness.errors import RequestError
+from harness.printable import json_text, visible
 
 FORMAT = 1
 """Of the JSON document; it changes when a key changes its meaning or goes."""
@@ -93,11 +93,11 @@ def csv_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[
 def json_parts(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
     """One JSON document in pieces, a row per line."""
     columns = [{"name": field.name, "type": str(field.type)} for field in schema]
-    yield f'{{"format": {FORMAT}, "kind": "rows", "columns": {_json(columns)}, "rows": ['
+    yield f'{{"format": {FORMAT}, "kind": "rows", "columns": {json_text(columns)}, "rows": ['
     count = 0
     for batch in batches:
         for row in _rows(batch):
-            yield ("\n" if count == 0 else ",\n") + _json(row)
+            yield ("\n" if count == 0 else ",\n") + json_text(row)
             count += 1
     yield f'{"" if count == 0 else chr(10)}], "row_count": {count}}}\n'
 
@@ -115,15 +115,11 @@ def jsonl_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterato
         )
     for batch in batches:
         for row in _rows(batch):
-            yield _json(dict(zip(names, row, strict=True))) + "\n"
+            yield json_text(dict(zip(names, row, strict=True))) + "\n"
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     return zip(*(json_values(column) for column in batch.columns), strict=True)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _csv_cell(text: str | None) -> str:
@@ -132,11 +128,6 @@ def _csv_cell(text: str | None) -> str:
     if text == "" or any(sign in text for sign in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
     return text
-
-
-def visible(text: str) -> str:
-    """`text` with control characters escaped, because a table's text must not be able to steer the terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _text_cell(text: str | None) -> str:
