@@ -26,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from harness.cli import options, terminal
     from harness.cli.app import app
 
+    terminal.fill_closed_streams()
     arguments = None if argv is None else list(argv)
     try:
         # Not app(): that would install an excepthook for the whole process. And not in Typer's standalone mode, which

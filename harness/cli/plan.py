@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.cli import options, terminal
+from harness.cli import options, results, terminal
 from harness.cli.document import json_document
 from harness.printable import visible_lines
 
@@ -27,7 +27,7 @@ def plan(
                 text = explained(scan.explain())
             case options.Document.JSON:
                 text = json_document("plan", scan.to_dict())
-    terminal.print_result(text)
+    results.print_result(text)
 
 
 def explained(text: str) -> str:

@@ -15,12 +15,12 @@ from __future__ import annotations
 import enum
 import io
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 from rich.cells import cell_len
 
-from harness.cli.terminal import write_texts
+from harness.cli.results import ByteStream, write_texts
 from harness.cli.values import json_values, text_of
 from harness.errors import RequestError
 from harness.printable import json_text, visible
@@ -44,7 +44,7 @@ class RowFormat(enum.Enum):
         return self in (RowFormat.PARQUET, RowFormat.ARROW)
 
 
-def write_rows(rows: pa.RecordBatchReader, row_format: RowFormat, stream: BinaryIO) -> None:
+def write_rows(rows: pa.RecordBatchReader, row_format: RowFormat, stream: ByteStream) -> None:
     """All of `rows` to `stream`.
 
     Raises:
@@ -147,7 +147,7 @@ def _aligned(cells: tuple[str, ...], widths: list[int], right: list[bool]) -> st
     return "  ".join(parts).rstrip() + "\n"
 
 
-def _write_parquet(rows: pa.RecordBatchReader, stream: BinaryIO) -> None:
+def _write_parquet(rows: pa.RecordBatchReader, stream: ByteStream) -> None:
     import pyarrow.parquet as pq
 
     try:
@@ -176,7 +176,7 @@ def _check_parquet(field: pa.Field) -> None:
 class _Sink:
     """What Arrow needs of an output: writes counted, because a pipe cannot tell its position."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._position = 0
         self.closed = False

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.cli import main, terminal
+from harness.cli import main, results, terminal
 from harness.cli.writers import RowFormat
 from harness.errors import HarnessWarning, InvalidTableError
 from harness.writing.delta.builder import DeltaTable
@@ -155,13 +155,13 @@ def printed_with_internal_error(capfd, *arguments: str) -> str:
 def test_csv_is_escaped_on_a_terminal_and_true_elsewhere():
     parent, child = pty.openpty()
     with open(child, "wb", buffering=0) as end:
-        terminal.write_texts([f"a,{EVIL}\n"], end)
+        results.write_texts([f"a,{EVIL}\n"], end)
         shown = os.read(parent, 1000).decode()
     os.close(parent)
     assert not STEERING & set(shown)
     assert "a,a\\x1b[31m" in shown
     stream = io.BytesIO()
-    terminal.write_texts([f"a,{EVIL}\n"], stream)
+    results.write_texts([f"a,{EVIL}\n"], stream)
     assert stream.getvalue().decode() == f"a,{EVIL}\n"
 
 
