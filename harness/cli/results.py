@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Protocol
 
 import typer
 
+from harness.cli import interruption
 from harness.errors import RequestError
 from harness.printable import visible_lines
 
@@ -70,6 +71,7 @@ def result_stream() -> Iterator[ByteStream]:
     Raises:
         RequestError: it is closed, or takes no more.
     """
+    interruption.check()
     if sys.stdout is None:
         raise RequestError("Cannot write to standard output: it is closed")
     stream = _Checked(sys.stdout.buffer, "standard output")
@@ -135,6 +137,7 @@ def made_in(directory: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _replaced(path: Path) -> Iterator[ByteStream]:
+    interruption.check()
     with _named(_FILE, path):
         before = _regular(path)
         descriptor, temporary = tempfile.mkstemp(prefix=".harness-", dir=path.parent)
@@ -146,6 +149,7 @@ def _replaced(path: Path) -> Iterator[ByteStream]:
             with _named(_FILE, path):
                 _take_over(file.fileno(), before)
                 os.fsync(file.fileno())
+        interruption.check()
         with _named(_FILE, path):
             os.replace(temporary, path)
     except BaseException:

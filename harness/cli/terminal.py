@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import sys
 import traceback
@@ -98,6 +99,33 @@ def warnings_as_lines() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+@contextlib.contextmanager
+def logs_as_lines(interrupted: object) -> Iterator[None]:
+    """While the block runs, what libraries log as a warning or worse is a line on stderr, unless a caller has it.
+
+    interrupted: true once the user does not want to know any more: some libraries log how they were broken off.
+    """
+    if logging.root.handlers:
+        yield
+        return
+    lines = _LogLines(interrupted)
+    logging.root.addHandler(lines)
+    try:
+        yield
+    finally:
+        logging.root.removeHandler(lines)
+
+
+class _LogLines(logging.Handler):
+    def __init__(self, interrupted: object) -> None:
+        super().__init__(logging.WARNING)
+        self._interrupted = interrupted
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not self._interrupted:
+            _print(Text(_one_line(f"{record.name}: {record.getMessage()}")))
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ def delta(directory: Path) -> DeltaTable:
         column_mapping="name",
         partition_columns=["s"],
     )
-    table.append([{"id": 1, EVIL: EVIL, "s": EVIL}])
+    table.append(table.write_data([{"id": 1, EVIL: EVIL, "s": EVIL}]))
     table.set_configuration({f"user.{EVIL}": EVIL})
     return table
 
@@ -53,10 +53,11 @@ def places(tmp_path_factory) -> dict[str, str]:
     return made | {"broken": str(broken.directory), "missing": str(directory / f"none{EVIL}")}
 
 
-def printed(capfd, *arguments: str) -> str:
-    """What a command wrote, to both ends."""
-    main(arguments)
+def printed(capfd, *arguments: str, code: int | None = None) -> str:
+    """What a command wrote, to both ends; with which exit code it must have ended, if that is not all the same."""
+    ended = main(arguments)
     out, err = capfd.readouterr()
+    assert code in (None, ended), err
     text = out + err
     assert not STEERING & set(text), arguments
     assert "internal error" not in text
@@ -67,21 +68,21 @@ def printed(capfd, *arguments: str) -> str:
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("command", ["info", "plan"])
 def test_descriptions(places, capfd, kind, form, command):
-    assert "31m" in printed(capfd, command, places[kind], "--format", form)
+    assert "31m" in printed(capfd, command, places[kind], "--format", form, code=0)
 
 
 @pytest.mark.parametrize("kind", ["iceberg", "delta"])
 @pytest.mark.parametrize("form", ["text", "json", "jsonl"])
 def test_rows(places, capfd, kind, form):
     query = "SELECT *, [COLUMNS('a.*')] AS l FROM t"
-    assert "31m" in printed(capfd, "sql", query, "--table", f"t={places[kind]}", "--format", form)
+    assert "31m" in printed(capfd, "sql", query, "--table", f"t={places[kind]}", "--format", form, code=0)
 
 
 @pytest.mark.parametrize("form", ["text", "json", "junit", "html"])
 def test_differences(places, capfd, form):
     both = (places["iceberg"], places["delta"])
-    assert "31m" in printed(capfd, "diff", *both, "--engines", "duckdb", "--format", form)
-    assert "31m" in printed(capfd, "diff", *both, "--engines", "duckdb", "--keys", "id", "--format", form)
+    assert "31m" in printed(capfd, "diff", *both, "--engines", "duckdb", "--format", form, code=1)
+    assert "31m" in printed(capfd, "diff", *both, "--engines", "duckdb", "--keys", "id", "--format", form, code=1)
     printed(capfd, "diff", places["broken"], "--engines", "duckdb", "--format", form)
 
 
