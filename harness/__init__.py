@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from harness.differ.compare import compare
     from harness.differ.result import ComparisonResult
     from harness.engines.spark.session import spark_session
-    from harness.query import sql
+    from harness.query import release, sql
     from harness.table import Changes, Snapshot, Table, open_table
 
 __version__ = "0.1.0"
@@ -97,6 +97,7 @@ __all__ = [
     "__version__",
     "compare",
     "open_table",
+    "release",
     "spark_session",
     "sql",
 ]
@@ -108,6 +109,7 @@ _LAZY = {
     "Table": "table",
     "compare": "differ.compare",
     "open_table": "table",
+    "release": "query",
     "spark_session": "engines.spark.session",
     "sql": "query",
 }
