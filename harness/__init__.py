@@ -17,6 +17,7 @@ Where to look:
     table         open_table → Table → Snapshot: what most callers need; `query` for SQL, `opening` for the formats
     errors        every refusal, one class per cause that a caller can act on; `rules` says what the cited rules say
     limits        how much a table's metadata may ask for
+    printable     text of a table as harness prints it: shown, never obeyed
     storage/      bytes by location, recorded and physical paths, the roots of a table, the gate
     model/        logical types and fields with ids, internal values, what files hold, statistics
     filters/      filters that planning understands, from SQL text
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
     from harness.differ.compare import compare
     from harness.differ.result import ComparisonResult
     from harness.engines.spark.session import spark_session
-    from harness.query import sql
+    from harness.query import release, sql
     from harness.table import Changes, Snapshot, Table, open_table
 
 __version__ = "0.1.0"
@@ -101,6 +102,7 @@ __all__ = [
     "__version__",
     "compare",
     "open_table",
+    "release",
     "spark_session",
     "sql",
 ]
@@ -112,6 +114,7 @@ _LAZY = {
     "Table": "table",
     "compare": "differ.compare",
     "open_table": "table",
+    "release": "query",
     "spark_session": "engines.spark.session",
     "sql": "query",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _calls = itertools.count()
+_token = secrets.token_hex(8)
+"""No query holds the names that are put into it by chance."""
 
 
 @overload
@@ -91,8 +94,9 @@ def sql(
         query: one statement that only reads.
         engine: `duckdb` or `spark`: who runs it.
         dialect: sqlglot's name of the dialect of `query`.
-        connection: your DuckDB connection, so that its own tables can be named too, or None for a new one. The views
-            that are made on it are temporary.
+        connection: your DuckDB connection, so that its own tables can be named too, or None for a new one. What is
+            put on it is temporary, stands there once however often the same plan is read, and goes with
+            `harness.release`.
         spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
         tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a location.
 
@@ -108,14 +112,25 @@ def sql(
     _check_arguments(name, connection, spark)
     snapshots = {name: _snapshot(name, value) for name, value in tables.items()}
     schemas = {name: snapshot.schema for name, snapshot in snapshots.items()}
-    prefix = f"_harness_{next(_calls)}"
+    prefix = f"_harness_{_token}_{next(_calls)}"
     if name == "duckdb":
         rewritten = rewrite(query, schemas, dialect, prefix=prefix)
-        return duckdb_engine().query(rewritten.sql, _plans(rewritten, snapshots), connection)
+        aliased = {reference.view for reference in rewritten.references if reference.aliased}
+        return duckdb_engine().query(rewritten.sql, _plans(rewritten, snapshots), connection, aliased=aliased)
     if dialect == "spark":
         rewritten = _certain(rewrite(query, schemas, dialect, into="spark", prefix=prefix))
         return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark)
     return _transpiled(rewrite(query, schemas, dialect, prefix=prefix), snapshots, spark)
+
+
+def release(connection: duckdb.DuckDBPyConnection) -> None:
+    """Take away what harness has left on your DuckDB connection: tables of deletes and constants, and names of files.
+
+    Reads leave such things because a relation is lazy: it, and whatever you derive from it, looks them up each time
+    that it runs. So release when you have the rows; relations that were made before can then not be run any more. Views
+    that you named, or made of such relations, stay with all that they need.
+    """
+    duckdb_engine().release(connection)
 
 
 def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:

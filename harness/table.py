@@ -349,7 +349,8 @@ class Snapshot:
         """The rows as a lazy DuckDB relation, filtered and projected natively as you go on.
 
         Args:
-            connection: yours, or None for a new one. On yours no setting is changed.
+            connection: yours, or None for a new one. On yours no setting is changed; what is put there is temporary,
+                and goes with `harness.release`.
             columns, where: as for `plan`; `where` skips files.
             name: also make the rows a temporary view of this name on the connection.
 

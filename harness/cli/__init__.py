@@ -12,34 +12,74 @@ A reader that goes away (`harness sql … | head`) ends the command quietly, wit
 
 from __future__ import annotations
 
-import traceback
+import contextlib
+import signal
+import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError
+
+if TYPE_CHECKING:
+    from harness.cli.interruption import Interruption
 
 DONE, DIFFERENT, FAILED, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (default: the process's own) and return the exit code."""
+    try:
+        from harness.cli.interruption import listening
+
+        with listening() as interruption:
+            try:
+                code = _run(None if argv is None else list(argv), interruption)
+            except Exception as error:
+                code = FAILED if interruption else _told(error)
+            if interruption:
+                code = INTERRUPTED
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        _say_interrupted()
+        if argv is None:  # the process ends: another Ctrl-C ends it at once, instead of a traceback
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return code
+
+
+def _run(arguments: list[str] | None, interruption: Interruption) -> int:
+    """Runs the command; the exit code.
+
+    Raises:
+        Exception: whatever the command does.
+    """
     import typer
 
-    from harness.cli import options, terminal
+    from harness.cli import terminal
     from harness.cli.app import app
 
-    try:
-        # Not app(): that would install an excepthook for the whole process.
-        with terminal.warnings_as_lines():
-            typer.main.get_command(app).main(args=None if argv is None else list(argv), prog_name="harness")
-    except SystemExit as done:
-        return done.code if isinstance(done.code, int) else DONE
-    except HarnessError as error:
+    terminal.fill_closed_streams()
+    # Not app(): that would install an excepthook for the whole process. And not in Typer's standalone mode, which
+    # prints what is wrong with arguments as it is.
+    with terminal.warnings_as_lines(), terminal.logs_as_lines(interruption):
+        code = typer.main.get_command(app).main(args=arguments, prog_name="harness", standalone_mode=False)
+    return code if isinstance(code, int) else DONE
+
+
+def _told(error: Exception) -> int:
+    """Prints why the command failed; the exit code."""
+    from harness.cli import options, terminal
+
+    if isinstance(error, HarnessError):
         terminal.error(str(error.respelled(options.spelled)))
-    except KeyboardInterrupt:
-        terminal.message("interrupted")
-        return INTERRUPTED
-    except Exception as error:
+    else:
         # 1 would mean "differences found", which is what Python's own handler would exit with.
-        traceback.print_exc()
-        terminal.error(f"internal error, please report it: {type(error).__name__}: {error}")
+        terminal.failure(error)
     return FAILED
+
+
+def _say_interrupted() -> None:
+    with contextlib.suppress(OSError):
+        if sys.stderr is not None:
+            sys.stderr.write("interrupted\n")
+            sys.stderr.flush()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import harness
-from harness.cli import build, demo, diff, doctor, info, plan, query, rule, run, terminal
+from harness.cli import build, demo, diff, doctor, info, plan, query, results, rule, run
 
 app = typer.Typer(
     name="harness",
@@ -21,7 +21,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:  # a typer callback gets the option's value, nothing else
     if wanted:
-        terminal.print_result(f"harness {harness.__version__}\n")
+        results.print_result(f"harness {harness.__version__}\n")
         raise typer.Exit
 
 

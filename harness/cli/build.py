@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import terminal
+from harness.cli import results
 from harness.errors import RequestError
+from harness.printable import visible
 
 if TYPE_CHECKING:
     from harness.testing.scenarios import Scenario
@@ -37,14 +38,15 @@ def build(
     directory = Path(target).absolute()
     scenarios = _scenarios(chosen, all_of_them=everything)
     cases = []
-    for scenario in scenarios:
-        place = directory / scenario.name
-        if place.exists():
-            raise RequestError(f"{place} is there already: give another directory, or remove it")
-        built = build_scenario(scenario, place)
-        cases.append((built, write_expected(built, place)))
-    write_index(cases, directory)
-    terminal.print_result("".join(f"{case}\n" for _, case in cases))
+    with results.made_in(directory):
+        for scenario in scenarios:
+            place = directory / scenario.name
+            if place.exists():
+                raise RequestError(f"{place} is there already: give another directory, or remove it")
+            built = build_scenario(scenario, place)
+            cases.append((built, write_expected(built, place)))
+        write_index(cases, directory)
+    results.print_result("".join(f"{visible(str(case))}\n" for _, case in cases))
 
 
 def _scenarios(chosen: Sequence[str], *, all_of_them: bool) -> list[Scenario]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import harness
-from harness.cli import terminal
+from harness.cli import results, terminal
 from harness.cli.plan import explained
 from harness.cli.query import run
 from harness.cli.writers import text_lines
@@ -54,7 +54,7 @@ def show(directory: Path) -> bool:
     """Make the tables in `directory`, print plans and rows under the commands that give them; whether all is right."""
     from harness.testing.demo import build_demo_tables
 
-    with terminal.progress("making tables"):
+    with results.made_in(directory), terminal.progress("making tables"):
         tables = build_demo_tables(directory)
     return all(
         [
@@ -67,15 +67,15 @@ def show(directory: Path) -> bool:
 
 def _show(demo_table: DemoTable, where: str, query: str) -> bool:
     location = str(demo_table.location)
-    terminal.print_result(f"# {demo_table.name}: {demo_table.shows}\n\n")
+    results.print_result(f"# {demo_table.name}: {demo_table.shows}\n\n")
     table = harness.open_table(location)
-    terminal.print_result(
+    results.print_result(
         f"$ harness plan {shlex.quote(location)} --where {shlex.quote(where)}\n",
         explained(table.snapshot().plan(where=where).explain()),
         "\n",
     )
     rows = run(query, {demo_table.name: table})
-    terminal.print_result(
+    results.print_result(
         f"$ harness sql {shlex.quote(query)} --table {demo_table.name}={shlex.quote(location)}\n",
         *text_lines(rows.schema, rows),
         "\n",
@@ -87,9 +87,9 @@ def _check(demo_table: DemoTable, table: Table) -> bool:
     got = table.snapshot().to_arrow().to_pylist()
     expected = list(demo_table.expected)
     if sorted(got, key=_id) == sorted(expected, key=_id):
-        terminal.print_result(f"{demo_table.name}: {len(got)} rows, exactly those that it must hold\n\n")
+        results.print_result(f"{demo_table.name}: {len(got)} rows, exactly those that it must hold\n\n")
         return True
-    terminal.print_result(f"{demo_table.name}: {len(got)} rows, but not the {len(expected)} that it must hold\n\n")
+    results.print_result(f"{demo_table.name}: {len(got)} rows, but not the {len(expected)} that it must hold\n\n")
     return False
 
 

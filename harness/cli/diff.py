@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 import harness
-from harness.cli import DIFFERENT, FAILED, options, terminal
+from harness.cli import DIFFERENT, FAILED, options, results, terminal
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
@@ -93,8 +93,8 @@ def diff(
     for side in (found.left, found.right):
         if side.error is not None:
             side.error.respelled(options.spelled)
-    with terminal.destination(output) as stream:
-        terminal.write_texts([written(found, format_)], stream)
+    with results.destination(output) as stream:
+        results.write_texts([written(found, format_)], stream)
     if found.failed:
         terminal.error(f"both sides failed: {found.left.error}")
         raise typer.Exit(FAILED)

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 import harness
-from harness.cli import options, terminal
+from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
 from harness.engines.shared.java_runtime import OLDEST_JAVA, find_java, java_major, java_version
 from harness.errors import RequestError
@@ -62,9 +62,9 @@ def doctor(format_: options.Format = options.Document.TEXT) -> None:
         report = examine()
     match format_:
         case options.Document.TEXT:
-            terminal.print_result(*text_document(report))
+            results.print_result(*text_document(report))
         case options.Document.JSON:
-            terminal.print_result(json_document("doctor", report))
+            results.print_result(json_document("doctor", report))
     if not report["works"][_DUCKDB]:
         raise typer.Exit(2)
 

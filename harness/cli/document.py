@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from rich.cells import cell_len
 
 from harness.cli.values import plain, text_of
-from harness.cli.writers import visible
+from harness.printable import json_text, visible
 
 FORMAT = 1
 """Of all documents of this module; it changes when a key changes its meaning or goes."""
@@ -24,7 +23,7 @@ def json_document(kind: str, content: Mapping[str, Any]) -> str:
     """
     values = {"table_format" if key == "format" else key: value for key, value in plain(content).items()}
     document = {"format": FORMAT, "kind": kind, **values}
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    return json_text(document, indent=2) + "\n"
 
 
 def text_document(content: Mapping[str, Any]) -> Iterator[str]:

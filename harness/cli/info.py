@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.cli import options, terminal
+from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
 
 
@@ -18,6 +18,6 @@ def info(
         content = opening.open(location).describe()
     match format_:
         case options.Document.TEXT:
-            terminal.print_result(*text_document(content))
+            results.print_result(*text_document(content))
         case options.Document.JSON:
-            terminal.print_result(json_document("info", content))
+            results.print_result(json_document("info", content))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.cli import options, terminal
+from harness.cli import options, results, terminal
 from harness.cli.document import json_document
-from harness.cli.writers import visible
+from harness.printable import visible_lines
 
 
 @options.grouped
@@ -27,9 +27,9 @@ def plan(
                 text = explained(scan.explain())
             case options.Document.JSON:
                 text = json_document("plan", scan.to_dict())
-    terminal.print_result(text)
+    results.print_result(text)
 
 
 def explained(text: str) -> str:
     """`ScanPlan.explain()` for a terminal: paths and values of the table are shown, not obeyed."""
-    return "".join(visible(line) + "\n" for line in text.rstrip("\n").split("\n"))
+    return visible_lines(text.rstrip("\n")) + "\n"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import typer
 
 import harness
-from harness.cli import options, terminal
+from harness.cli import options, results, terminal
 from harness.cli.writers import RowFormat, write_rows
 from harness.errors import EngineError
 
@@ -38,14 +38,14 @@ def sql(
     reading: options.Reading,
 ) -> None:
     """Run a query. --snapshot, --timestamp and --ref hold for every table."""
-    if format_.is_binary() and output_file is None and terminal.is_terminal_output():
+    if format_.is_binary() and output_file is None and results.is_terminal_output():
         raise typer.BadParameter(f"--format {format_.value} is binary: use --output-file, or redirect standard output")
     locations = pairs_of_tables(table)
     with terminal.progress("reading metadata"):
         tables = {name: _chosen(opening.open(location, reading), selector) for name, location in locations.items()}
     with terminal.progress("running the query"):
         rows = run(sys.stdin.read() if query == "-" else query, tables, dialect)
-    with terminal.destination(output_file) as stream:
+    with results.destination(output_file) as stream:
         write_rows(rows, format_, stream)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from harness import rules
-from harness.cli import options, terminal
+from harness.cli import options, results
 from harness.cli.document import json_document
 
 Words = Annotated[
@@ -28,9 +28,9 @@ def rule(words: Words, format_: options.Format = options.Document.TEXT) -> None:
     found = rules.rule(" ".join(words))
     match format_:
         case options.Document.TEXT:
-            terminal.print_result(text_of(found))
+            results.print_result(text_of(found))
         case options.Document.JSON:
-            terminal.print_result(json_document("rule", as_dict(found)))
+            results.print_result(json_document("rule", as_dict(found)))
 
 
 def text_of(found: rules.Rule) -> str:

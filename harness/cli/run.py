@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, assert_never
 
 import typer
 
-from harness.cli import DIFFERENT, options, terminal
+from harness.cli import DIFFERENT, options, results, terminal
 from harness.errors import RequestError
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def run(
             progress=resources.enter_context(terminal.steps("running")),
         )
     for report, path in written:
-        with terminal.destination(path) as stream:
-            terminal.write_texts([text_of(found, report)], stream)
+        with results.destination(path) as stream:
+            results.write_texts([text_of(found, report)], stream)
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
         raise typer.Exit(DIFFERENT)

@@ -17,7 +17,6 @@ Dates and times go through numpy, because tables hold years that `datetime` cann
 
 from __future__ import annotations
 
-import json
 import math
 import uuid
 from collections.abc import Mapping
@@ -28,13 +27,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from harness.printable import json_text
+
 _EXACT = 2**53
 _FLOATS = {16: np.float16, 32: np.float32, 64: np.float64}
 _UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def json_values(array: pa.Array) -> list[Any]:
-    """The values of an Arrow array as JSON values, see the module's table; `json.dumps` takes each as it is."""
+    """The values of an Arrow array as JSON values, see the module's table; `json_text` takes each as it is."""
     kind = pa.types
     type_ = array.type
     if isinstance(type_, pa.BaseExtensionType):
@@ -89,7 +90,7 @@ def text_of(value: Any) -> str | None:
     """A JSON value as one text, None for null: strings bare, the rest as compact JSON."""
     if value is None or isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json_text(value, separators=(",", ":"))
 
 
 def _is_list_view(type_: pa.DataType) -> bool:

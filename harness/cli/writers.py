@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import enum
 import io
-import json
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 from rich.cells import cell_len
 
-from harness.cli.terminal import write_texts
+from harness.cli.results import ByteStream, write_texts
 from harness.cli.values import json_values, text_of
 from harness.errors import RequestError
+from harness.printable import json_text, visible
 
 FORMAT = 1
 """Of the JSON document; it changes when a key changes its meaning or goes."""
@@ -44,7 +44,7 @@ class RowFormat(enum.Enum):
         return self in (RowFormat.PARQUET, RowFormat.ARROW)
 
 
-def write_rows(rows: pa.RecordBatchReader, row_format: RowFormat, stream: BinaryIO) -> None:
+def write_rows(rows: pa.RecordBatchReader, row_format: RowFormat, stream: ByteStream) -> None:
     """All of `rows` to `stream`.
 
     Raises:
@@ -93,11 +93,11 @@ def csv_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[
 def json_parts(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
     """One JSON document in pieces, a row per line."""
     columns = [{"name": field.name, "type": str(field.type)} for field in schema]
-    yield f'{{"format": {FORMAT}, "kind": "rows", "columns": {_json(columns)}, "rows": ['
+    yield f'{{"format": {FORMAT}, "kind": "rows", "columns": {json_text(columns)}, "rows": ['
     count = 0
     for batch in batches:
         for row in _rows(batch):
-            yield ("\n" if count == 0 else ",\n") + _json(row)
+            yield ("\n" if count == 0 else ",\n") + json_text(row)
             count += 1
     yield f'{"" if count == 0 else chr(10)}], "row_count": {count}}}\n'
 
@@ -115,15 +115,11 @@ def jsonl_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterato
         )
     for batch in batches:
         for row in _rows(batch):
-            yield _json(dict(zip(names, row, strict=True))) + "\n"
+            yield json_text(dict(zip(names, row, strict=True))) + "\n"
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     return zip(*(json_values(column) for column in batch.columns), strict=True)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _csv_cell(text: str | None) -> str:
@@ -132,11 +128,6 @@ def _csv_cell(text: str | None) -> str:
     if text == "" or any(sign in text for sign in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
     return text
-
-
-def visible(text: str) -> str:
-    """`text` with control characters escaped, because a table's text must not be able to steer the terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _text_cell(text: str | None) -> str:
@@ -156,7 +147,7 @@ def _aligned(cells: tuple[str, ...], widths: list[int], right: list[bool]) -> st
     return "  ".join(parts).rstrip() + "\n"
 
 
-def _write_parquet(rows: pa.RecordBatchReader, stream: BinaryIO) -> None:
+def _write_parquet(rows: pa.RecordBatchReader, stream: ByteStream) -> None:
     import pyarrow.parquet as pq
 
     try:
@@ -185,7 +176,7 @@ def _check_parquet(field: pa.Field) -> None:
 class _Sink:
     """What Arrow needs of an output: writes counted, because a pipe cannot tell its position."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._position = 0
         self.closed = False

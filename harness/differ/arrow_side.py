@@ -16,6 +16,7 @@ from harness.differ.duckdb_side import DuckDBSide, failing
 from harness.differ.result import SideInfo
 from harness.differ.sides import Buckets, Hashing
 from harness.differ.storage_types import carried, plain, storage_type
+from harness.engines.shared.running_queries import tracked
 from harness.errors import EngineError
 from harness.plan.scan_plan import ScanPlan
 
@@ -67,7 +68,7 @@ class ArrowSide:
         if not self.stored:
             assert self.whole is not None, "a stream that is not in memory was put aside when it was opened"
             with failing(self.info):
-                connection = duckdb.connect()
+                connection = tracked(duckdb.connect())
                 self.resources.callback(connection.close)
                 connection.register("rows", carried(self.whole))
             self.stored.append(_side(self, connection))
@@ -121,7 +122,7 @@ def _put_aside(
             yield from carried(pa.Table.from_batches([batch])).to_batches()
 
     with failing(side.info):
-        connection = duckdb.connect(str(folder / "rows.duckdb"), config={"memory_limit": _MEMORY})
+        connection = tracked(duckdb.connect(str(folder / "rows.duckdb"), config={"memory_limit": _MEMORY}))
         side.resources.callback(connection.close)
         connection.execute("SET preserve_insertion_order = false")
         stream = pa.RecordBatchReader.from_batches(types, stored())

@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from harness.differ.sides import Buckets, Sums
+from harness.engines.shared.running_queries import tracked
 
 MOST_AT_ONCE = 8_000_000
 """Hashes that are looked at in one go, of both sides together."""
@@ -46,7 +47,7 @@ class Tally:
 
     def count(self, left: pa.Table, right: pa.Table) -> None:
         """Adds the differences of the hashes of some buckets, in which no other hashes lie."""
-        connection = duckdb.connect(config={"memory_limit": _MEMORY})
+        connection = tracked(duckdb.connect(config={"memory_limit": _MEMORY}))
         try:
             connection.execute("SET preserve_insertion_order = false")
             connection.register("l", left)

@@ -22,8 +22,8 @@ from harness.differ.duckdb_side import failing as failing_duckdb
 from harness.differ.duckdb_types import logical
 from harness.differ.result import SideInfo
 from harness.differ.sides import Side
-from harness.engines.duckdb.engine import registrar
 from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.duckdb.registrations import registrar
 from harness.engines.registry import find_engine
 from harness.engines.shared.duckdb_instance import cursor
 from harness.errors import EngineError, HarnessError, RequestError

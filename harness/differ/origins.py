@@ -22,9 +22,9 @@ from harness.differ.exact import Difference
 from harness.differ.result import Origin, RowDifference
 from harness.differ.schemas import normal_type
 from harness.engines.duckdb.conform import conform
-from harness.engines.duckdb.engine import registrar
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.duckdb.registrations import registrar
 from harness.engines.shared.duckdb_instance import cursor
 from harness.errors import HarnessWarning, UnknownColumnError
 from harness.model.metadata_columns import METADATA

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 from harness.errors import RequestError
@@ -50,9 +50,17 @@ class DuckDBEngine(Engine, Protocol):
         """The plan's rows; with `name` also as a temporary view of the connection."""
 
     def query(
-        self, text: str, plans: Mapping[str, ScanPlan], connection: duckdb.DuckDBPyConnection | None = None
+        self,
+        text: str,
+        plans: Mapping[str, ScanPlan],
+        connection: duckdb.DuckDBPyConnection | None = None,
+        *,
+        aliased: Collection[str] = (),
     ) -> duckdb.DuckDBPyRelation:
-        """The result of a query in DuckDB's dialect that reads plans by name."""
+        """The result of a query in DuckDB's dialect that reads plans by name, those in `aliased` under an alias."""
+
+    def release(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Take away what reads have left on a user's connection."""
 
     def columns_of(self, text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str], ...]:
         """Name and DuckDB type of the query's columns, before `query` casts any; reads no file."""

@@ -31,6 +31,7 @@ class TableReference:
     """One place where a query reads a bound table.
 
     view: the name that stands there in the rewritten query; a view of that name must be made before it runs.
+    aliased: whether an alias follows it, so that a subquery can stand in its place.
     table: the name of the bound table.
     where: a filter that the view may apply, for the schema of the table; None: there is none.
     columns: columns of the table, and metadata columns, that the query may use; None: any. It may be empty.
@@ -40,6 +41,7 @@ class TableReference:
     table: str
     where: Filter | None
     columns: tuple[str, ...] | None
+    aliased: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,11 @@ def rewrite(
     pushdown = Pushdown(statement, {id(node): tables[name] for node, name in found})
     references = tuple(
         TableReference(
-            view=view, table=name, where=pushdown.where(node), columns=_columns(statement, node, tables[name], text)
+            view=view,
+            table=name,
+            where=pushdown.where(node),
+            columns=_columns(statement, node, tables[name], text),
+            aliased=not _is_bare(node, text),
         )
         for (node, name), view in zip(found, views, strict=True)
     )
@@ -244,17 +250,18 @@ def _spliced(text: str, tables: list[exp.Table], views: list[str]) -> str:
     for table, view in zip(tables, views, strict=True):
         start, end = table.this.meta["start"], table.this.meta["end"] + 1
         written = text[start:end]
-        # `TABLE t`, `DESCRIBE t` and `SUMMARIZE t` take no alias; nothing can refer to one there.
-        is_bare = isinstance(table.parent, exp.Describe | exp.Summarize) or _follows_table_keyword(text, start)
-        alias = "" if table.alias or is_bare else f" AS {written}"
+        alias = "" if table.alias or _is_bare(table, text) else f" AS {written}"
         edits.append((start, end, view + alias))
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
     return text
 
 
-def _follows_table_keyword(text: str, start: int) -> bool:
-    return re.search(r"(?<![\w\"'.])TABLE\s*\Z", text[:start], re.IGNORECASE) is not None
+def _is_bare(table: exp.Table, text: str) -> bool:
+    """Whether no alias can follow: `TABLE t`, `DESCRIBE t` and `SUMMARIZE t`, where nothing can refer to one."""
+    before = text[: table.this.meta["start"]]
+    is_table = re.search(r"(?<![\w\"'.])TABLE\s*\Z", before, re.IGNORECASE) is not None
+    return is_table or isinstance(table.parent, exp.Describe | exp.Summarize)
 
 
 def _generated(statement: exp.Expr, tables: list[exp.Table], views: list[str], into: str) -> str:

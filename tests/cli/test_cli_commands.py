@@ -268,7 +268,7 @@ def test_an_output_file_that_cannot_be_written(calls, capfd, tmp_path):
 
 
 def test_binary_is_not_written_to_a_terminal(calls, capfd, monkeypatch):
-    monkeypatch.setattr("harness.cli.terminal.is_terminal_output", lambda: True)
+    monkeypatch.setattr("harness.cli.results.is_terminal_output", lambda: True)
     assert main(["sql", "SELECT 1", "--format", "arrow"]) == 2
     out, err = capfd.readouterr()
     assert out == ""

@@ -313,3 +313,26 @@ def test_an_iceberg_table_with_deletes_is_read_by_position(tmp_path: Path) -> No
     table.append(table.write_equality_deletes(["id"], [{"id": 1}]))
     rows = harness.open_table(f"switching://{tmp_path}/t").snapshot().to_arrow()
     assert sorted(rows.column("id").to_pylist()) == list(range(3, 1_000, 2))
+
+
+def test_release_takes_back_the_files_that_no_other_connection_has(tmp_path):
+    locations = [f"switching://{many_pages(tmp_path / name)}" for name in "ab"]
+    first, second = (connection := connect()), connection.cursor()
+    assert sums(locations[0], first) == sums(locations[1], first) == sums(locations[0], second) == expected()
+    files = planned_files(first)
+    assert len(files._files) == 2
+    harness.release(first)
+    (left,) = files._files
+    assert str(tmp_path / "a") in left
+    assert sums(locations[0], second) == sums(locations[1], first) == expected()
+    harness.release(first)
+    harness.release(second)
+    assert not files._files
+
+
+def test_release_spares_the_files_of_named_views(tmp_path):
+    connection = connect()
+    table = harness.open_table(f"switching://{many_pages(tmp_path / 'a [1]')}")
+    table.snapshot().to_duckdb(connection, name="named")
+    harness.release(connection)
+    assert connection.execute("SELECT count(*) FROM named").fetchall() == [(ROWS,)]

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from harness.conformance.outcomes import Outcome
 from harness.conformance.reports.wording import headline, summary_of
 from harness.conformance.results import Case, Run
-from harness.differ.reports.verdict import counted, visible
+from harness.differ.reports.verdict import counted
+from harness.printable import visible
 
 _KINDS = {Outcome.FAIL: "error", Outcome.ERROR: "warning", Outcome.XPASS: "notice"}
 _MOST = 10
@@ -32,10 +33,10 @@ def _annotations(run: Run) -> Iterator[str]:
 
 
 def _annotation(kind: str, case: Case) -> str:
-    file = "" if case.scenario.file is None else f"file={_property(case.scenario.file)},line=1,"
+    file = "" if case.scenario.file is None else f"file={_property(visible(case.scenario.file))},line=1,"
     title = _property(visible(f"{case.outcome.value} {case.id}"))
     # GitHub turns an escaped line feed back into one.
-    text = f"{case.scenario.title}: {summary_of(case)}\nagain: {case.command}"
+    text = f"{visible(f'{case.scenario.title}: {summary_of(case)}')}\nagain: {visible(case.command)}"
     return f"::{kind} {file}title={title}::{_data(text)}"
 
 

@@ -23,6 +23,7 @@ from harness.conformance.outcomes import Check, Expected, Outcome
 from harness.conformance.reports.wording import headline
 from harness.conformance.results import Case, EngineInfo, Run, ScenarioInfo
 from harness.differ.reports.json_report import to_json as difference_to_json
+from harness.printable import json_text
 
 FORMAT = 1
 
@@ -42,9 +43,7 @@ def to_json(run: Run) -> str:
         "scenarios": [_scenario(scenario) for scenario in run.scenarios],
         "cases": [_case(case) for case in run.cases],
     }
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
-    # Undecodable bytes of a path are lone surrogates, which UTF-8 cannot hold; their backslash escape is JSON's own.
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return json_text(document, indent=2) + "\n"
 
 
 def _counts(counts: Counter[Outcome]) -> dict[str, int]:

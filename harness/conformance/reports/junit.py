@@ -13,7 +13,7 @@ from harness.conformance.outcomes import Outcome
 from harness.conformance.reports.wording import lines_of, summary_of
 from harness.conformance.results import Case, EngineInfo, Run
 from harness.differ.reports.junit_xml import document, suite
-from harness.differ.reports.verdict import visible
+from harness.printable import visible
 
 
 def to_junit(run: Run) -> str:

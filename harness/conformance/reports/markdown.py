@@ -11,6 +11,7 @@ from collections import Counter
 from harness.conformance.outcomes import Outcome
 from harness.conformance.reports.wording import headline
 from harness.conformance.results import Case, Run
+from harness.printable import visible
 
 SIGNS = {
     Outcome.FAIL: "✗",
@@ -59,4 +60,4 @@ def _table(head: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    return visible(" ".join(text.split())).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -20,7 +20,7 @@ from rich.cells import cell_len
 from harness.conformance.outcomes import Outcome
 from harness.conformance.reports.wording import headline, lines_of
 from harness.conformance.results import Case, Run
-from harness.differ.reports.verdict import visible
+from harness.printable import visible
 
 _TOLD = (Outcome.FAIL, Outcome.ERROR, Outcome.XPASS)
 _ALWAYS = (Outcome.PASS, Outcome.FAIL, Outcome.UNSUPPORTED, Outcome.ERROR, Outcome.OPEN)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from harness.conformance.outcomes import Check, Outcome
 from harness.conformance.results import Case, Run
 from harness.differ.reports.text import to_text
-from harness.differ.reports.verdict import counted, visible
+from harness.differ.reports.verdict import counted
+from harness.printable import visible
 
 MEANINGS = {
     Outcome.PASS: "as the specification demands",

@@ -15,16 +15,17 @@
                        index in `rows` of the most alike row of the other side, or null; left_origins, right_origins:
                        file, position, hidden_by
 
-Snapshot ids outside ±2^53 are text, because JSON readers would round them.
+Snapshot ids outside ±2^53 are text, because JSON readers would round them. Unprintable
+characters are escaped, as `\\uXXXX`.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from harness.differ.reports.verdict import sentence, verdict
 from harness.differ.result import ComparisonResult, Origin, RowDifference, SchemaDifference, SideInfo
+from harness.printable import json_text
 
 FORMAT = 1
 _EXACT = 2**53
@@ -48,9 +49,7 @@ def to_json(comparison: ComparisonResult) -> str:
         "truncated": comparison.truncated,
         "rows": [_row(row) for row in comparison.rows],
     }
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
-    # Undecodable bytes of a path are lone surrogates, which UTF-8 cannot hold; their backslash escape is JSON's own.
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return json_text(document, indent=2) + "\n"
 
 
 def _side(side: SideInfo) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from xml.etree import ElementTree
 
 from harness.differ.reports.junit_xml import document, suite
 from harness.differ.reports.text import to_text
-from harness.differ.reports.verdict import Verdict, counted, differing_rows, sentence, verdict, visible
+from harness.differ.reports.verdict import Verdict, counted, differing_rows, sentence, verdict
 from harness.differ.result import ComparisonResult, SideInfo
+from harness.printable import visible
 
 _SUITE = "harness diff"
 

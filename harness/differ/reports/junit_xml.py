@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 
-from harness.differ.reports.verdict import visible
+from harness.printable import visible
 
 _COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
 

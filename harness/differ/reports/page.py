@@ -8,7 +8,7 @@ import html
 from collections.abc import Iterable
 from importlib import resources
 
-from harness.differ.reports.verdict import visible
+from harness.printable import visible
 
 
 def document(title: str, body: Iterable[str], *, style: str, script: str | None = None) -> str:

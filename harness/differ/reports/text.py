@@ -33,9 +33,9 @@ from harness.differ.reports.verdict import (
     sentence,
     shown_rows,
     verdict,
-    visible,
 )
 from harness.differ.result import ComparisonResult, Origin, SideInfo
+from harness.printable import visible
 
 _WIDEST_VALUE = 60
 _WIDEST_LINE = 140

@@ -61,11 +61,6 @@ def differing_rows(comparison: ComparisonResult) -> int:
     return comparison.changed + comparison.only_left + comparison.only_right
 
 
-def visible(text: str) -> str:
-    """`text` with unprintable characters escaped: it can neither steer a terminal nor break XML, and is UTF-8."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def _differences(comparison: ComparisonResult) -> list[str]:
     counts = [
         (comparison.changed, "row", "changed"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -13,15 +11,13 @@ import pyarrow as pa
 from harness.engines.duckdb.conform import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.lowering import Use, lower, named, numbered
+from harness.engines.duckdb.registrations import Registrations, registrar
 from harness.engines.shared import sqltext
 from harness.engines.shared.duckdb_instance import cursor
 from harness.engines.shared.names import refuse_same_names
 from harness.errors import HarnessError, RequestError
 from harness.model.schema import StringType, TimestampType, arrow_field, walk
 from harness.plan.scan_plan import ScanPlan
-
-_counter = itertools.count()
-_token = secrets.token_hex(4)
 
 
 def relation(
@@ -40,7 +36,8 @@ def relation(
     own = cursor(lossless=False) if connection is None else connection
     with _about(plan):
         if name is None:
-            return own.sql(_query(plan, own, Use.VIEW))
+            add = registrar(own) if connection is None else Registrations(own).table
+            return own.sql(lowered(plan, own, add, Use.VIEW))
         register(plan, own, name)
         return own.sql(f"SELECT * FROM {sqltext.name(name)}")
 
@@ -52,7 +49,7 @@ def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *
         HarnessError: as for `relation`.
     """
     with _about(plan):
-        query = _query(plan, connection, use)
+        query = lowered(plan, connection, Registrations(connection).table, use)
         connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {query}")
 
 
@@ -71,25 +68,21 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns])) if plan.columns else rows.select([])
 
 
-def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str]:
-    """A function that registers Arrow tables on `connection` under new names, and returns each name.
+def lowered(
+    plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
+) -> str:
+    """The query of a plan, its columns under their own names.
 
-    Registered tables live as long as the connection: relations and views made from a plan need them.
+    register: as for `harness.engines.duckdb.lowering.lower`.
+
+    Raises:
+        HarnessError: as for `relation`.
     """
-
-    def add(table: pa.Table) -> str:
-        name = f"harness_{_token}_{next(_counter)}"
-        connection.register(name, table)
-        return name
-
-    return add
-
-
-def _query(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, use: Use) -> str:
-    refuse_same_names(plan.columns, plan.table)
-    _check_time_zone(plan, connection)
-    _check_collation(plan, connection)
-    return named(lower(plan, connection, registrar(connection), use), plan)
+    with _about(plan):
+        refuse_same_names(plan.columns, plan.table)
+        _check_time_zone(plan, connection)
+        _check_collation(plan, connection)
+        return named(lower(plan, connection, register, use), plan)
 
 
 @contextmanager

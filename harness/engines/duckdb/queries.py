@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import duckdb
 
-from harness.engines.duckdb.engine import register
+from harness.engines.duckdb.engine import lowered
 from harness.engines.duckdb.lowering import Use
+from harness.engines.duckdb.registrations import Registrations
 from harness.engines.duckdb.result_types import given_out
 from harness.engines.duckdb.unbound import better_told
 from harness.engines.shared import sqltext
@@ -17,7 +18,11 @@ from harness.plan.scan_plan import ScanPlan
 
 
 def query(
-    text: str, plans: Mapping[str, ScanPlan], connection: duckdb.DuckDBPyConnection | None = None
+    text: str,
+    plans: Mapping[str, ScanPlan],
+    connection: duckdb.DuckDBPyConnection | None = None,
+    *,
+    aliased: Collection[str] = (),
 ) -> duckdb.DuckDBPyRelation:
     """The result of a query that reads plans by name, as a lazy relation; its rows keep the order of the query.
 
@@ -26,7 +31,9 @@ def query(
     Args:
         text: one query in DuckDB's dialect.
         plans: by the name that the query calls each. Their filters must be implied by the query's own conditions.
-        connection: the user's; None: one of harness's own; the names become temporary views on it.
+        connection: the user's; None: one of harness's own.
+        aliased: those of the names that have an alias in the query, so that a subquery can stand in their place. No
+            other text may contain them.
 
     Raises:
         HarnessError: as for `register`.
@@ -34,10 +41,14 @@ def query(
         duckdb.Error: DuckDB refuses the query.
     """
     own = cursor(lossless=False) if connection is None else connection
+    registrations = Registrations(own)
+    filled = text
     for name, plan in plans.items():
-        register(plan, own, name, use=Use.ONCE)
+        rows = lowered(plan, own, registrations.table, Use.ONCE)
+        place = f"({rows})" if name in aliased else sqltext.name(registrations.view(rows))
+        filled = filled.replace(sqltext.name(name), place)
     try:
-        result = own.sql(text)
+        result = own.sql(filled)
     except duckdb.BinderException as error:
         raise better_told(error, text, plans, own) from None
     columns = given_out(result.columns, result.types)

@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import duckdb
 import fsspec
@@ -69,7 +69,7 @@ class DuckDBFiles:
             raise MissingFileError(f"Cannot read file: {fault}", file=physical, rule="iceberg 7.6")
         if is_local(physical):
             return local_path(physical)
-        return planned_files(self.connection).admit(physical, self.storage)
+        return planned_files(self.connection).admit(physical, self.storage, self.connection)
 
 
 def physical(name: str) -> str:
@@ -94,12 +94,24 @@ def planned_files(connection: duckdb.DuckDBPyConnection) -> PlannedFiles:
     return files
 
 
+def forget(connection: duckdb.DuckDBPyConnection, *, unless: Callable[[str], bool]) -> None:
+    """Let SQL of a connection read no more the files that it was let read, and that no other connection was.
+
+    unless: whether something still needs a file, by the text that stands for it in SQL.
+    """
+    for name in connection.list_filesystems():
+        files = _registered.get(name)
+        if files is not None:
+            files.forget(connection, unless=unless)
+
+
 @dataclass(slots=True)
 class _Planned:
-    """A file that may be opened. status: when it was opened last."""
+    """A file that may be opened. holders: how many connections may. status: when it was opened last."""
 
     physical: str
     storage: Storage
+    holders: int = 0
     status: FileStatus | None = None
 
 
@@ -118,10 +130,12 @@ class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self.protocol = f"harness-{secrets.token_hex(16)}"
         self._stores: dict[fsspec.AbstractFileSystem, int] = {}
         self._files: dict[str, _Planned] = {}
+        self._held: WeakKeyDictionary[duckdb.DuckDBPyConnection, set[str]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
-    def admit(self, physical: str, storage: Storage) -> str:
-        """Lets a file be opened; the name under which.
+    def admit(self, physical: str, storage: Storage, connection: duckdb.DuckDBPyConnection) -> str:
+        """Lets a file be opened by SQL of a connection; the name under which. A connection that is gone holds it still:
+        relations that were made on it may not be.
 
         Raises:
             RequestError: no installed file system serves its scheme.
@@ -130,8 +144,24 @@ class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         with self._lock:  # equal file systems, of one class and one set of options, are one store
             number = self._stores.setdefault(file_system, len(self._stores))
             name = f"{self.protocol}://{number}/{physical}"
-            self._files.setdefault(name, _Planned(physical, storage))
+            planned = self._files.setdefault(name, _Planned(physical, storage))
+            held = self._held.setdefault(connection, set())
+            if name not in held:
+                held.add(name)
+                planned.holders += 1
         return name
+
+    def forget(self, connection: duckdb.DuckDBPyConnection, *, unless: Callable[[str], bool]) -> None:
+        """Takes back what a connection was let open, as far as no other one was."""
+        with self._lock:
+            held = self._held.pop(connection, set())
+            kept = {name for name in held if unless(sqltext.text(sqltext.glob_free(name)))}
+            if kept:
+                self._held[connection] = kept
+            for name in held - kept:
+                self._files[name].holders -= 1
+                if self._files[name].holders == 0:
+                    del self._files[name]
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """The one file that is called so, whether or not it is there; the characters of patterns are escaped."""

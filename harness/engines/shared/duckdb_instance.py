@@ -13,8 +13,11 @@ from functools import cache
 
 import duckdb
 
+from harness.engines.shared.running_queries import tracked
+
 GEOMETRY_CONVERSION = "enable_geoparquet_conversion"
 """DuckDB's setting; it has no say on columns that Parquet itself annotates as geometries."""
+
 _SETTINGS = (
     "TimeZone = 'UTC'",
     "preserve_insertion_order = false",
@@ -34,7 +37,7 @@ def connect(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
         lossless: Arrow results keep UUIDs as UUIDs and JSON as JSON, but have bytes (`arrow.bool8`) for booleans, which
             Polars and Parquet take for numbers. Without, as is DuckDB's own default, both are text, and booleans are.
     """
-    connection = duckdb.connect()
+    connection = tracked(duckdb.connect())
     for setting in (*_SETTINGS, f"arrow_lossless_conversion = {lossless}"):
         connection.execute(f"SET GLOBAL {setting}")  # a cursor has the settings of the instance, not of the connection
     return connection
@@ -62,7 +65,7 @@ class _Instances:
                 made = connect(lossless=lossless)
                 made.execute("SET lock_configuration = true")
                 self._made[lossless] = made
-            return self._made[lossless].cursor()
+            return tracked(self._made[lossless].cursor())
 
 
 @cache

@@ -14,14 +14,17 @@ import atexit
 import importlib.util
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.engines.shared.java_runtime import check_java
+from harness.engines.shared.running_queries import tracked
 from harness.errors import EngineError, RequestError
 
 if TYPE_CHECKING:
@@ -135,12 +138,28 @@ def _start(app_name: str, master: str, wanted: Mapping[str, str]) -> SparkSessio
     builder = SparkSession.builder.appName(app_name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _environment(settings):
+    with _environment(settings), _signal_handler():
         try:
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
         except Exception as error:  # pyspark has no common base of what starting raises
             first = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise EngineError(f"Cannot start Spark with master {master}: {first}") from error
+    _started.append(tracked(_Jobs(session)))
+    return session
+
+
+class _Jobs:
+    """The jobs of a session."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def interrupt(self) -> None:
+        self._session.sparkContext.cancelAllJobs()
+
+
+_started: list[_Jobs] = []
+"""Of the sessions that were started here, so that they stay known."""
 
 
 def _settings(directory: Path, *, local: bool) -> dict[str, str]:
@@ -188,6 +207,18 @@ def _driver_memory_mib() -> int:
     except (AttributeError, ValueError, OSError):  # not on this platform
         return 1024
     return max(1024, min(_MOST_MEMORY_MIB, total // 4))
+
+
+@contextmanager
+def _signal_handler() -> Iterator[None]:
+    """Whoever handles Ctrl-C goes on doing so. Else PySpark does, over the connection that it may just be reading."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and callable(before) and before is not signal.default_int_handler:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

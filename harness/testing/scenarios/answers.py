@@ -14,7 +14,6 @@ Infinity and -Infinity. Row order means nothing.
 
 from __future__ import annotations
 
-import json
 import math
 import uuid
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.printable import json_text
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation
 
 FORMAT = 1
@@ -132,4 +132,4 @@ def _writable(rows: pa.Table) -> pa.Table:
 
 
 def _json(document: Any) -> str:
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    return json_text(document, indent=1) + "\n"

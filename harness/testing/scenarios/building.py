@@ -7,7 +7,8 @@ for expectation in built.expectations:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,26 +27,27 @@ from harness.testing.scenarios.model import (
 from harness.testing.scenarios.rows import expanded
 from harness.writing.iceberg.types import schema_of
 
+_REFUSALS = (OSError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException)
+"""What the builders and Arrow raise about values that no scenario can mean."""
+
 
 def build(scenario: Scenario, directory: Path) -> Built:
     """The scenario's table, written into a folder `table` of the directory, which is made if it is not there.
 
     Raises:
-        RequestError: an operation or expectation cannot be; the message names the file, the step and the key.
+        RequestError: an operation or expectation cannot be, or a file would be written outside of the directory; the
+            message names the file, the step and the key.
     """
     place = scenario.name if scenario.path is None else str(scenario.path)
-    history = begin(scenario, directory)
+    with _about(place):
+        history = begin(scenario, directory)
     for number, operation in enumerate(scenario.history, 1):
-        try:
+        with _about(f"{place}, history step {number}"):
             history.apply(operation)
-        except HarnessError as error:
-            raise RequestError(f"{place}, history step {number}: {error.message}", cause=error.cause) from error
     resolved = []
     for number, expectation in enumerate(scenario.expectations, 1):
-        try:
+        with _about(f"{place}, expectation {number}"):
             resolved.append(_resolved(history, expectation, number))
-        except HarnessError as error:
-            raise RequestError(f"{place}, expectation {number}: {error.message}", cause=error.cause) from error
     return Built(
         scenario=scenario,
         location=history.location,
@@ -71,6 +73,17 @@ def begin(scenario: Scenario, directory: Path) -> History:
             from harness.testing.scenarios.delta.history import DeltaHistory
 
             return DeltaHistory(directory, scenario.table)
+
+
+@contextmanager
+def _about(place: str) -> Iterator[None]:
+    """Whatever is refused is an error of the scenario, at this place."""
+    try:
+        yield
+    except HarnessError as error:
+        raise RequestError(f"{place}: {error.message}", cause=error.cause) from error
+    except _REFUSALS as error:
+        raise RequestError(f"{place}: {type(error).__name__}: {error}") from error
 
 
 def _resolved(history: History, expectation: Expectation, number: int) -> ResolvedExpectation:

@@ -17,6 +17,7 @@ from harness.errors import RequestError
 
 WIDTH = 110
 """Characters up to which a list or mapping is written on one line."""
+_MOST_DIGITS = 1_000
 
 _NULL = re.compile(r"(?:~|null|Null|NULL|)")
 _BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)")
@@ -38,6 +39,8 @@ def parse(text: str, place: str) -> Any:
         return yaml.load(text, Loader=_Loader)  # a SafeLoader, with other scalars
     except yaml.YAMLError as exc:
         raise RequestError(f"Cannot read {place}: {' '.join(str(exc).split())}") from exc
+    except RecursionError:
+        raise RequestError(f"Cannot read {place}: lists and mappings stand too deep in each other") from None
 
 
 def write(value: Any) -> str:
@@ -95,6 +98,8 @@ def _check_each_stands_once(root: Any) -> None:
 
 def _int(loader: _Loader, node: Any) -> int:
     text = loader.construct_scalar(node)
+    if len(text) > _MOST_DIGITS:
+        raise yaml.constructor.ConstructorError(None, None, f"a number of {len(text):,} digits", node.start_mark)
     base = {"0o": 8, "0x": 16}.get(text[:2], 10)
     return int(text[2:] if base != 10 else text, base)
 

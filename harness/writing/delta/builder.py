@@ -27,6 +27,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from harness.model.schema import Field, Schema
+from harness.writing.confinement import inside
 from harness.writing.delta.checkpoint import (
     CheckpointKind,
     CheckpointOptions,
@@ -52,13 +53,17 @@ Rows: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table
 
 
 class DeltaTable:
-    """A table in `directory`, made in `origin`. Make one with `create`; every change of it is a commit."""
+    """A table in `directory`, made in `origin`. Make one with `create`; every change of it is a commit.
+
+    within: the directory that all data files and deletion vectors must be in; None: they may be anywhere.
+    """
 
     def __init__(self, directory: Path, document: DeltaDocument) -> None:
         self.directory = self.origin = directory
         self.document = document
         self.log = DeltaLog(directory / "_delta_log")
         self.handles: list[DataFileHandle] = []
+        self.within: Path | None = None
         self._vector_files = 0
 
     @classmethod
@@ -164,6 +169,7 @@ class DeltaTable:
         number = len(self.handles) + 1
         path = f"{folder(places, values)}part-{number:05d}.parquet" if path is None else path
         modified_ms = self.log.time_of(self.version + 1) if modified_ms is None else modified_ms
+        self._check_place(self.directory / path)
         handle = writer.write(table, path, addressing, values, modified_ms, stats)
         if recorded is not None:
             handle.add["path"] = recorded
@@ -200,8 +206,13 @@ class DeltaTable:
         self._vector_files += 1
         name = counted_uuid(f"deletion vector {self._vector_files}")
         at, sets = self.log.time_of(self.version + 1), positions.values()
+        self._check_place(self.directory / prefix)
         found = write_vectors(self.directory, name, at, sets, storage=storage, prefix=prefix, form=format)
         return dict(zip(positions, found, strict=True))
+
+    def _check_place(self, path: Path) -> None:
+        if self.within is not None:
+            inside(self.within, path)
 
     # -- commits ------------------------------------------------------------------------------------------------------
 

@@ -117,7 +117,8 @@ def _write_columns(path: Path, table: pa.Table, options: FileOptions) -> None:
     if options.element_name is not None:
         name = options.element_name
         table = table.cast(pa.schema([f.with_type(_with_elements(f.type, name)) for f in table.schema]))
-    with pq.ParquetWriter(path, table.schema, **settings) as writer:
+    # An open file, so that no option says where to write.
+    with path.open("wb") as out, pq.ParquetWriter(out, table.schema, **settings) as writer:
         writer.add_key_value_metadata(dict(options.footer))
         writer.write_table(table, row_group_size=options.row_group_size)
 

@@ -129,7 +129,8 @@ def _write_parquet(
         "store_schema": False,
         **options.writer_options,
     }
-    pq.write_table(table, path, **settings)
+    with path.open("wb") as out:  # an open file, so that no option says where to write
+        pq.write_table(table, out, **settings)
     footer = pq.read_metadata(path)
     ids = _leaf_ids(table.schema)
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from harness.writing.confinement import inside
 from harness.writing.iceberg.avro import AvroDocument
 
 MetadataNames: TypeAlias = Literal["version", "uuid"]
@@ -20,21 +21,28 @@ class TableStore:
     """Writes metadata files, manifest lists and manifests under counted names, and keeps the Avro ones in memory.
 
     directory: on disk. location: the prefix of recorded paths. metadata_path: the newest metadata file, on disk.
+    within: the directory that all files must be in; None: they may be anywhere.
     """
 
     def __init__(self, directory: Path, location: str, names: MetadataNames, codec: MetadataCodec) -> None:
         self.directory = directory
         self.location = location
         self.metadata_path = directory
+        self.within: Path | None = None
         self._names = names
         self._codec = codec
         self._avro: dict[str, AvroDocument] = {}
         self._versions = 0
 
     def file_of(self, recorded: str) -> Path:
-        """Where a file with this recorded path is on disk."""
+        """Where a file with this recorded path is on disk.
+
+        Raises:
+            RequestError: not where files may be.
+        """
         prefix = f"{self.location}/"
-        return self.directory / recorded.removeprefix(prefix) if recorded.startswith(prefix) else Path(recorded)
+        file = self.directory / recorded.removeprefix(prefix) if recorded.startswith(prefix) else Path(recorded)
+        return file if self.within is None else inside(self.within, file)
 
     def recorded(self, path: str) -> str:
         """The recorded path of a file with this path, relative to the location or absolute."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.errors import RequestError
 from harness.testing.scenarios.arguments import Arguments
+from harness.writing.confinement import inside
 from harness.writing.delta.files import set_time
 from harness.writing.delta.values import json_text
 from harness.writing.iceberg.files import corrupt, enclose, truncate
@@ -40,15 +41,15 @@ def edit_lines(path: Path, changes: Mapping[str, Any], removals: Sequence[str], 
     set_time(path, time_ns // 1_000_000)
 
 
-def damage(given: Arguments, root: Path, labels: Mapping[str, Path]) -> None:
-    """Do what a `break` says to files of a table.
+def damage(given: Arguments, root: Path, within: Path, labels: Mapping[str, Path]) -> None:
+    """Do what a `break` says to files of a table; all of them are in the directory `within`.
 
     delete: TARGET; truncate: TARGET, to: bytes (negative: so many less); corrupt: TARGET, at: offset, xor: bits;
     copy: TARGET, to: PATH; write: PATH, text: TEXT; enclose: TARGET (a directory takes its place, with it inside).
     For targets see `targets`; they stay as old as they were.
 
     Raises:
-        RequestError: no file is meant, or what to do is unknown.
+        RequestError: no file is meant, or one that is elsewhere, or what to do is unknown.
     """
     kinds = [kind for kind in _DAMAGE if given.has(kind)]
     if len(kinds) != 1:
@@ -56,13 +57,13 @@ def damage(given: Arguments, root: Path, labels: Mapping[str, Path]) -> None:
     (kind,) = kinds
     subject = given.text(kind)
     if kind == "write":
-        path = root / subject
+        path = inside(within, root / subject)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(given.text("text"), encoding="utf-8", newline="\n")
         return
-    change = _change(kind, given, root)
+    change = _change(kind, given, root, within)
     for path in targets(subject, root, labels, given.place):
-        change(path)
+        change(inside(within, path))
 
 
 def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> list[Path]:
@@ -104,7 +105,7 @@ _GONE: Any = object()
 _DAMAGE = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
 
 
-def _change(kind: str, given: Arguments, root: Path) -> Callable[[Path], None]:
+def _change(kind: str, given: Arguments, root: Path, within: Path) -> Callable[[Path], None]:
     """What to do to each file."""
     match kind:
         case "delete":
@@ -118,7 +119,7 @@ def _change(kind: str, given: Arguments, root: Path) -> Callable[[Path], None]:
             at, bits = given.integer("at"), given.of(int, "xor", 0xFF)
             return lambda path: _as_old(path, lambda: corrupt(path, at, bits))
         case _:
-            target = root / given.text("to")
+            target = inside(within, root / given.text("to"))
             target.parent.mkdir(parents=True, exist_ok=True)
             return lambda path: _copy(path, target)
 

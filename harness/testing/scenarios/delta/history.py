@@ -38,6 +38,7 @@ from harness.testing.scenarios.common_operations import drop_column, move_column
 from harness.testing.scenarios.delta.edits import damage, edit, edit_lines, targets
 from harness.testing.scenarios.delta.writes import DeltaWrites
 from harness.testing.scenarios.model import ResolvedSelector, Selector
+from harness.writing.confinement import inside
 from harness.writing.delta.builder import DataFileHandle, DeltaTable
 from harness.writing.delta.checkpoint import CheckpointOptions, hint_text
 from harness.writing.delta.files import set_time
@@ -69,7 +70,8 @@ class DeltaHistory:
         folder, schema = given.of(str, "folder", "table"), given.of(dict, "schema")
         options = {name.replace("-", "_"): given.any(name) for name in _CREATE if given.has(name)}
         given.finish()
-        self.table = DeltaTable.create(directory / folder, schema, **options)
+        self.table = DeltaTable.create(inside(directory, directory / folder), schema, **options)
+        self.table.within = directory
         self.writes = DeltaWrites(self.table)
         self.commits: dict[str, int] = {}
 
@@ -262,7 +264,7 @@ class DeltaHistory:
         self.table.expire_log(checked(int, value, place))
 
     def _move_table(self, value: Any, place: str) -> None:
-        target = self._directory / checked(str, value, place)
+        target = inside(self._directory, self._directory / checked(str, value, place))
         target.parent.mkdir(parents=True, exist_ok=True)
         self.table.move(target)
 
@@ -305,7 +307,7 @@ class DeltaHistory:
 
     def _break(self, value: Any, place: str) -> None:
         given = Arguments(value, place)
-        damage(given, self.location, {label: handle.file for label, handle in self.files.items()})
+        damage(given, self.location, self._directory, {label: handle.file for label, handle in self.files.items()})
         given.finish()
 
     def _time_of(self, version: int) -> int:

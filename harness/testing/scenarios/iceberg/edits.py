@@ -27,6 +27,7 @@ from typing import Any
 from harness.errors import RequestError
 from harness.testing.scenarios.arguments import Arguments, checked, label_of
 from harness.testing.scenarios.delta.edits import edit
+from harness.writing.confinement import inside
 from harness.writing.iceberg.avro import AvroDocument
 from harness.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt, truncate
 from harness.writing.iceberg.commit import entry_key
@@ -95,15 +96,16 @@ def damage(
     """
     given = Arguments(value, place)
     root = table.store.directory
+    within = root if table.store.within is None else table.store.within
     if given.has("write"):
-        path = root / given.text("write")
+        path = inside(within, root / given.text("write"))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes.fromhex(given.text("bytes")) if given.has("bytes") else given.text("text").encode())
         given.finish()
         return
     for kind in ("delete", "truncate", "corrupt", "copy", "enclose"):
         if given.has(kind):
-            target = _target(table, files, commits, given.text(kind), place)
+            target = inside(within, _target(table, files, commits, given.text(kind), place))
             break
     else:
         raise RequestError(f"Missing key in {place}: give delete, truncate, corrupt, copy, enclose or write")
@@ -117,7 +119,7 @@ def damage(
         case "corrupt":
             corrupt(target, given.integer("at"), given.of(int, "xor", 0xFF))
         case _:
-            to = root / given.text("to")
+            to = inside(within, root / given.text("to"))
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(target, to)
     given.finish()

@@ -40,6 +40,7 @@ from harness.testing.scenarios.iceberg import edits
 from harness.testing.scenarios.iceberg.writes import IcebergWrites
 from harness.testing.scenarios.model import ResolvedSelector, Selector
 from harness.testing.scenarios.values import named, stored_value
+from harness.writing.confinement import inside
 from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
 from harness.writing.iceberg.types import parse_type
 
@@ -78,7 +79,8 @@ class IcebergHistory:
         options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _CREATE if given.has(n)}
         spec = _spec(given.of(list, "partition-spec", []), "table, key 'partition-spec'")
         given.finish()
-        self.table = IcebergTable.create(directory / folder, schema, partition_spec=spec, **options)
+        self.table = IcebergTable.create(inside(directory, directory / folder), schema, partition_spec=spec, **options)
+        self.table.store.within = directory
         self.writes = IcebergWrites(self.table)
         self.commits: dict[str, int] = {}
 
@@ -258,7 +260,7 @@ class IcebergHistory:
         self.table.expire(label_of(self.commits, value, "commit", place))
 
     def _move_table(self, value: Any, place: str) -> None:
-        target = self._directory / checked(str, value, place)
+        target = inside(self._directory, self._directory / checked(str, value, place))
         target.parent.mkdir(parents=True, exist_ok=True)
         store = self.table.store
         shutil.move(store.directory, target)

@@ -1,0 +1,142 @@
+"""Ctrl-C ends the command within a moment, wherever it is: in Python, in a query of DuckDB or Spark, in an import.
+
+Python's own handler raises KeyboardInterrupt, but not before the main thread comes back from C code. So a thread waits
+for the signal beside it, and ends the queries; what they then raise counts as the interruption that it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+_AGAIN_S = 0.05
+"""A query that was about to start does not hear the first call."""
+_SECOND_S = 1.0
+"""Some programs hand on a signal that the terminal has sent already: that close together, two are one."""
+_LAST_S = 1.0
+"""How long the end of the command waits for Spark to answer."""
+_END = 0
+
+
+class Interruption:
+    """Whether somebody asked for an end; true from the moment of the signal on."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self._signals, self._wakeup = socket.socketpair()
+        self._signals.setblocking(False)
+        self._wakeup.setblocking(False)
+
+    def __bool__(self) -> bool:
+        return self._asked.is_set() or signal.SIGINT in self._waiting()
+
+    def ask(self) -> None:
+        """Note that somebody did."""
+        self._asked.set()
+
+    @contextlib.contextmanager
+    def heard(self) -> Iterator[None]:
+        """A thread ends queries, while the block runs; it ends the process if a second signal comes later."""
+        listener = threading.Thread(target=self._listen, name="harness-interruption", daemon=True)
+        before = signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
+        listener.start()
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            self._wakeup.send(bytes([_END]))
+            listener.join(_LAST_S)
+
+    def close(self) -> None:
+        """Hear no more; what was asked stays asked."""
+        if self:
+            self.ask()
+        self._wakeup.close()
+        self._signals.close()
+
+    def _waiting(self) -> bytes:
+        """The numbers of signals that the thread has not seen yet."""
+        try:
+            return self._signals.recv(64, socket.MSG_PEEK)
+        except OSError:  # there are none, or it is closed
+            return b""
+
+    def _listen(self) -> None:
+        first: float | None = None
+        while self._signals.fileno() >= 0:
+            select.select([self._signals], [], [], _AGAIN_S if self._asked.is_set() else None)
+            numbers = self._waiting()
+            if _END in numbers:
+                return
+            if signal.SIGINT in numbers:
+                if first is None:
+                    first = time.monotonic()
+                elif time.monotonic() - first > _SECOND_S:
+                    os._exit(130)
+                self.ask()
+            if numbers:  # only now: it counts as asked at every moment
+                self._signals.recv(len(numbers))
+            if self._asked.is_set():
+                _end_queries()
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[Interruption]:
+    """Listens for Ctrl-C while the block runs, if anybody may: in the main thread, where no caller handles it."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        with contextlib.closing(Interruption()) as found:
+            yield found
+        return
+    raised = False
+
+    def raise_once(number: int, frame: FrameType | None) -> None:
+        nonlocal raised
+        if not raised:  # a second time it would break off what the first one cleans up
+            raised = True
+            found.ask()
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, raise_once)
+    try:
+        with contextlib.closing(Interruption()) as found, found.heard(), _made_current(found):
+            yield found
+    finally:
+        if signal.getsignal(signal.SIGINT) is raise_once:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def check() -> None:
+    """Go no further if somebody asked for an end. What cleans up after an interruption may put an error in its place.
+
+    Raises:
+        KeyboardInterrupt: somebody did.
+    """
+    if _current and _current[-1]:
+        raise KeyboardInterrupt
+
+
+_current: list[Interruption] = []
+
+
+@contextlib.contextmanager
+def _made_current(found: Interruption) -> Iterator[None]:
+    _current.append(found)
+    try:
+        yield
+    finally:
+        _current.remove(found)
+
+
+def _end_queries() -> None:
+    from harness.engines.shared.running_queries import interrupt_all
+
+    with contextlib.suppress(Exception):  # whatever Spark's gateway raises while it goes
+        interrupt_all()

@@ -1,0 +1,211 @@
+"""Where results go: standard output, or a file that is there with all its content or not at all.
+
+A file is written beside its place and takes it when it is whole, with the permissions of the one before. Only a regular
+file is ever replaced: no link is followed, and no device or directory touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import typer
+
+from harness.cli import interruption
+from harness.errors import RequestError
+from harness.printable import visible_lines
+
+_FILE = "the output file"
+
+
+class ByteStream(Protocol):
+    """What results are written to."""
+
+    def write(self, data: Any, /) -> Any:
+        """Write all of the bytes."""
+
+    def flush(self) -> None:
+        """Hand on what was written."""
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+
+
+class _Checked:
+    """A stream whose failures are errors that name it; a reader that has gone away stays a BrokenPipeError.
+
+    failed: whether it had one.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str, file: Path | None = None) -> None:
+        self._stream, self._name, self._file = stream, name, file
+        self.failed = False
+
+    def write(self, data: Any, /) -> None:
+        self._do(self._stream.write, data)
+
+    def flush(self) -> None:
+        self._do(self._stream.flush)
+
+    def _do(self, action: Callable[..., object], *arguments: Any) -> None:
+        self.failed = True
+        with _named(self._name, self._file):
+            action(*arguments)
+        self.failed = False
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+
+@contextlib.contextmanager
+def result_stream() -> Iterator[ByteStream]:
+    """Stdout as bytes, flushed at the end; if its reader has gone away, the command ends quietly with 0.
+
+    Raises:
+        RequestError: it is closed, or takes no more.
+    """
+    interruption.check()
+    if sys.stdout is None:
+        raise RequestError("Cannot write to standard output: it is closed")
+    stream = _Checked(sys.stdout.buffer, "standard output")
+    try:
+        sys.stdout.flush()
+        yield stream
+        stream.flush()
+    except BrokenPipeError:
+        _forget_stdout()
+        raise typer.Exit(0) from None
+    except RequestError:
+        if stream.failed:
+            _forget_stdout()
+        raise
+
+
+@contextlib.contextmanager
+def destination(path: Path | None) -> Iterator[ByteStream]:
+    """Standard output, or a file.
+
+    Raises:
+        RequestError: it cannot be written, or is something else than a regular file.
+    """
+    if path is None:
+        with result_stream() as stream:
+            yield stream
+    else:
+        with _replaced(path) as stream:
+            yield stream
+
+
+def print_result(*texts: str) -> None:
+    """Texts to stdout as UTF-8, without any separator or line end of their own."""
+    with result_stream() as stream:
+        write_texts(texts, stream)
+
+
+def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
+    """Texts to `stream` as UTF-8; what UTF-8 cannot hold (undecodable bytes of a path) as a backslash escape.
+
+    A terminal gets what is unprintable escaped too: only there, because CSV must hold values as they are.
+    """
+    shown = visible_lines if stream.isatty() else str
+    for text in texts:
+        stream.write(shown(text).encode("utf-8", "backslashreplace"))
+
+
+def is_terminal_output() -> bool:
+    """Whether stdout is a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+@contextlib.contextmanager
+def made_in(directory: Path) -> Iterator[None]:
+    """Failures to write tables below a directory that the user named, as errors that say so.
+
+    Raises:
+        RequestError: the disk is full, or anything else that the operating system says.
+    """
+    with _named("the directory", directory):
+        yield
+
+
+@contextlib.contextmanager
+def _replaced(path: Path) -> Iterator[ByteStream]:
+    interruption.check()
+    with _named(_FILE, path):
+        before = _regular(path)
+        descriptor, temporary = tempfile.mkstemp(prefix=".harness-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            stream = _Checked(file, _FILE, path)
+            yield stream
+            stream.flush()
+            with _named(_FILE, path):
+                _take_over(file.fileno(), before)
+                os.fsync(file.fileno())
+        interruption.check()
+        with _named(_FILE, path):
+            os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _regular(path: Path) -> os.stat_result | None:
+    """What is there already, None if nothing is.
+
+    Raises:
+        OSError: it may not be written.
+        RequestError: it is no regular file.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a directory" if stat.S_ISDIR(found.st_mode) else "a link" if stat.S_ISLNK(found.st_mode) else "a device"
+        raise RequestError(f"Cannot write to {_FILE}: it is {kind}, not a regular file", file=str(path))
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return found
+
+
+def _take_over(descriptor: int, before: os.stat_result | None) -> None:
+    """Give a private new file the owner and permissions of the one that it replaces, or those of any new file."""
+    if before is None or os.name == "nt":
+        mode = 0o666 & ~_umask()
+    else:
+        with contextlib.suppress(PermissionError):  # only root may give files away
+            os.fchown(descriptor, before.st_uid, before.st_gid)
+        mode = stat.S_IMODE(before.st_mode)
+    if hasattr(os, "fchmod"):
+        os.fchmod(descriptor, mode)
+
+
+@contextlib.contextmanager
+def _named(name: str, file: Path | None = None) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = None if file is None else str(file)
+        raise RequestError(f"Cannot write to {name}: {error.strerror or error}", file=where) from error
+
+
+def _forget_stdout() -> None:
+    """Python flushes stdout once more at exit, and would complain of what is left in it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,237 @@
+"""Ctrl-C: the command ends with 130 and the one word, wherever it is, and leaves no file.
+
+Each test runs the command as a process, waits for a sign that it is where it shall be, and sends the signal. The bound
+on how long it may take is that of a test that hangs; nothing is said of how quick it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.cli.interruption import listening
+from harness.cli.terminal import logs_as_lines
+from harness.engines.shared import running_queries
+from harness.engines.shared.duckdb_instance import connect, cursor
+from harness.errors import EngineError
+from harness.writing.delta.builder import DeltaTable
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT is sent to a process there")
+HANGS_S = 120
+ENDLESS = "SELECT a.range * b.range AS x FROM range(10000000) a, range(10000000) b"
+ENDLESS_QUERIES = {
+    "one-row": f"SELECT sum(x) FROM ({ENDLESS})",
+    "sort": "SELECT md5(range::VARCHAR) AS m FROM range(1000000000) ORDER BY m",
+}
+
+
+class Command:
+    """A command that runs in an empty directory, which is its place for temporary files too."""
+
+    def __init__(self, directory: Path, *arguments: str, python: tuple[str, ...] = (), **environment: str) -> None:
+        self.directory = directory
+        (directory / "tmp").mkdir(parents=True)
+        self.process = subprocess.Popen(
+            [sys.executable, *python, "-m", "harness", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=directory,
+            env={**os.environ, "TMPDIR": str(directory / "tmp"), "PYTHONPATH": os.pathsep.join(sys.path)} | environment,
+        )
+
+    def wait_for(self, sign: Callable[[], bool]) -> None:
+        """Wait until there is a sign that it is where it shall be; fail if it ends before."""
+        for _ in range(int(HANGS_S / 0.05)):
+            if sign():
+                return
+            try:
+                self.process.wait(0.05)
+            except subprocess.TimeoutExpired:
+                continue
+            break
+        self.process.kill()
+        raise AssertionError(self.process.communicate()[1].decode())
+
+    def interrupt(self) -> str:
+        """Send the signal; what the command says on stderr."""
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=HANGS_S)
+        assert out == b""
+        assert self.process.returncode == 130
+        return err.decode()
+
+    def leaves(self) -> list[str]:
+        """Files that it left."""
+        return [str(path) for path in self.directory.rglob("*") if path != self.directory / "tmp"]
+
+
+def start_of(query: str, fifo: Path, directory: Path, *more: str) -> Command:
+    """The command, when DuckDB has opened a file that the query names beside all else, to see what columns it has."""
+    os.mkfifo(fifo)
+    command = Command(directory, "sql", f"SELECT * FROM ({query}), read_csv('{fifo}')", *more)
+
+    def is_read() -> bool:
+        try:
+            with open(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK), "w", encoding="utf-8") as writer:
+                writer.write("one\n1\n")
+        except OSError:  # by nobody yet
+            return False
+        return True
+
+    command.wait_for(is_read)
+    return command
+
+
+@pytest.mark.parametrize("query", ENDLESS_QUERIES.values(), ids=list(ENDLESS_QUERIES))
+def test_a_running_query_of_duckdb(tmp_path, query):
+    command = start_of(query, tmp_path / "fifo", tmp_path / "here", "--output-file", "out.csv")
+    assert command.interrupt() == "interrupted\n"
+    assert command.leaves() == []
+
+
+def test_rows_that_are_being_written(tmp_path):
+    command = Command(tmp_path / "here", "sql", "FROM range(100000000000)", "--format", "csv", "--output-file", "out")
+    command.wait_for(lambda: any(path.stat().st_size for path in command.directory.glob(".harness-*")))
+    assert command.interrupt() == "interrupted\n"
+    assert command.leaves() == []
+
+
+@pytest.mark.parametrize("module", ["harness.cli.interruption", "typer", "harness.cli.app", "pyarrow"])
+def test_start_up(tmp_path, module):
+    command = Command(tmp_path / "here", "demo", python=("-X", "importtime"))
+    said = []
+    for line in command.process.stderr:
+        said.append(line.decode())
+        if line.decode().rpartition("|")[2].strip() == module:
+            break
+    said.append(command.interrupt())
+    told = [line for line in "".join(said).splitlines() if not line.startswith("import time:")]
+    assert told == ["interrupted"]
+    assert command.leaves() == []
+
+
+@pytest.mark.harness_spark
+def test_a_running_query_of_spark(tmp_path):
+    """The sign is the log of events that Spark keeps: a job has started."""
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": number} for number in range(2_000)]))
+    log = tmp_path / "events"
+    log.mkdir()
+    settings = f"spark.eventLog.enabled true\nspark.eventLog.compress false\nspark.eventLog.dir {log.as_uri()}\n"
+    (tmp_path / "spark-defaults.conf").write_text(settings)
+    query = "SELECT count(*) AS n FROM t a, t b, t c, t d WHERE a.id + b.id + c.id * d.id = 17"
+    arguments = ("diff", str(table.directory), "--engines", "spark", "--sql", query)
+    command = Command(tmp_path / "here", *arguments, SPARK_CONF_DIR=str(tmp_path))
+    command.wait_for(
+        lambda: any("TaskStart" in path.read_text(errors="replace") for path in log.glob("**/*") if path.is_file())
+    )
+    told = command.interrupt().splitlines()
+    assert [line for line in told if not line.startswith("WARNING: Using incubator")] == ["interrupted"]  # the JVM's
+    assert [path for path in command.leaves() if "harness" in path] == []
+
+
+def test_a_query_of_duckdb_in_this_process_is_ended_and_no_error_is_told(capfd, monkeypatch):
+    """The signal comes in the moment before the query starts, and DuckDB's own exception is all that is raised."""
+
+    def sql(query, *, dialect, connection, **tables):
+        heard = signal.getsignal(signal.SIGINT)
+        signal.signal(signal.SIGINT, lambda *_: None)  # as long as the main thread is in C code, nothing is raised
+        signal.raise_signal(signal.SIGINT)
+        try:
+            connection.execute(query)
+        finally:
+            signal.signal(signal.SIGINT, heard)
+
+    before = signal.getsignal(signal.SIGINT)
+    with monkeypatch.context() as patched:
+        patched.setattr("harness.cli.query.harness.sql", sql, raising=False)
+        assert main(["sql", ENDLESS_QUERIES["one-row"]]) == 130
+    assert capfd.readouterr() == ("", "interrupted\n")
+    assert signal.getsignal(signal.SIGINT) is before
+    assert main(["sql", "SELECT 1 AS x", "--format", "csv"]) == 0
+
+
+def test_an_interruption_that_another_error_replaced_still_ends_the_command(tmp_path, capfd, monkeypatch):
+    """PySpark's own cleaning up does so: the error is what a comparison shows as the outcome of a side."""
+
+    def compare(*_, **__):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            raise EngineError("Spark failed: the job was cancelled")
+
+    monkeypatch.setattr("harness.cli.diff.harness.sql", compare, raising=False)
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    report = tmp_path / "report"
+    arguments = ["diff", str(table.directory), "--engines", "duckdb", "--sql", "FROM t"]
+    assert main([*arguments, "--output", str(report)]) == 130
+    assert main(arguments) == 130
+    assert capfd.readouterr() == ("", "interrupted\n" * 2)
+    assert not report.exists()
+
+
+@pytest.mark.parametrize("make", [connect, cursor])
+def test_every_connection_of_harness_is_known(make):
+    connection = make()
+    ended = threading.Event()
+
+    def end():
+        while not ended.is_set():
+            running_queries.interrupt_all()
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    try:
+        with pytest.raises(Exception, match=r"(?i)interrupt"):
+            connection.execute(ENDLESS_QUERIES["one-row"]).fetchall()
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_only_the_first_signal_breaks_off():
+    cleaned = []
+
+    def broken_off():
+        with listening() as interruption:
+            cleaned.append(bool(interruption))
+            try:
+                signal.raise_signal(signal.SIGINT)
+                cleaned.append("not broken off")
+            finally:
+                signal.raise_signal(signal.SIGINT)
+                cleaned.append(bool(interruption))
+
+    with pytest.raises(KeyboardInterrupt):
+        broken_off()
+    assert cleaned == [False, True]
+
+
+def test_no_signal_is_taken_from_a_caller_who_handles_it():
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        with listening() as interruption:
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.SIGINT]
+    assert not interruption
+
+
+@pytest.mark.parametrize(("interrupted", "said"), [(False, "some.library: no\\x1b\n"), (True, "")])
+def test_what_libraries_log_is_a_line_until_the_interruption(capfd, monkeypatch, interrupted, said):
+    monkeypatch.setattr(logging.root, "handlers", [])
+    with logs_as_lines(interrupted):
+        logging.getLogger("some.library").warning("no\x1b")
+        logging.getLogger("some.library").info("not told")
+    assert capfd.readouterr().err == said

@@ -1,0 +1,183 @@
+"""Whatever a table, a file or a scenario says: no character of it steers the terminal that a command prints to."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.cli import main, results, terminal
+from harness.cli.writers import RowFormat
+from harness.errors import HarnessWarning, InvalidTableError
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+EVIL = "a\x1b[31m\x9b2J\x7f\u202e\u2066\u2028\u061cz"
+STEERING = set(EVIL) - set("a[31m2Jz")
+
+
+def iceberg(directory: Path) -> IcebergTable:
+    table = IcebergTable.create(
+        directory / f"ice{EVIL}", {"id": "long", EVIL: "string"}, partition_spec=[(EVIL, "identity")]
+    )
+    table.append(table.write_data([{"id": 1, EVIL: EVIL}]))
+    return table
+
+
+def delta(directory: Path) -> DeltaTable:
+    table = DeltaTable.create(
+        directory / f"delta{EVIL}",
+        {"id": "long", EVIL: "string", "s": "string"},
+        column_mapping="name",
+        partition_columns=["s"],
+    )
+    table.append(table.write_data([{"id": 1, EVIL: EVIL, "s": EVIL}]))
+    table.set_configuration({f"user.{EVIL}": EVIL})
+    return table
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory) -> dict[str, str]:
+    """Two tables of one row with such names, values, paths and properties; and one whose metadata is damaged."""
+    directory = tmp_path_factory.mktemp("steering")
+    made = {"iceberg": str(iceberg(directory).location), "delta": str(delta(directory).directory)}
+    broken = DeltaTable.create(directory / f"broken{EVIL}", {"id": "long"})
+    (Path(broken.directory) / "_delta_log" / f"{1:020}.json").write_text(json.dumps({"add": {"path": EVIL}}))
+    return made | {"broken": str(broken.directory), "missing": str(directory / f"none{EVIL}")}
+
+
+def printed(capfd, *arguments: str, code: int | None = None) -> str:
+    """What a command wrote, to both ends; with which exit code it must have ended, if that is not all the same."""
+    ended = main(arguments)
+    out, err = capfd.readouterr()
+    assert code in (None, ended), err
+    text = out + err
+    assert not STEERING & set(text), arguments
+    assert "internal error" not in text
+    return text
+
+
+@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("command", ["info", "plan"])
+def test_descriptions(places, capfd, kind, form, command):
+    assert "31m" in printed(capfd, command, places[kind], "--format", form, code=0)
+
+
+@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+@pytest.mark.parametrize("form", ["text", "json", "jsonl"])
+def test_rows(places, capfd, kind, form):
+    query = "SELECT *, [COLUMNS('a.*')] AS l FROM t"
+    assert "31m" in printed(capfd, "sql", query, "--table", f"t={places[kind]}", "--format", form, code=0)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "junit", "html"])
+def test_differences(places, capfd, form):
+    both = (places["iceberg"], places["delta"])
+    assert "31m" in printed(capfd, "diff", *both, "--engines", "duckdb", "--format", form, code=1)
+    assert "31m" in printed(capfd, "diff", *both, "--engines", "duckdb", "--keys", "id", "--format", form, code=1)
+    printed(capfd, "diff", places["broken"], "--engines", "duckdb", "--format", form)
+
+
+ERRORS = [
+    ("info", "{}"),
+    ("plan", "{}", "--where", f"{EVIL} = 1"),
+    ("sql", f'SELECT "{EVIL}" FROM t', "--table", "t={}"),
+    ("info", "{}", "--format", EVIL),
+    ("info", "{}", f"--{EVIL}"),
+    (EVIL,),
+    ("rule", EVIL),
+    ("run", "--scenario", EVIL),
+    ("run", "--engine", EVIL),
+    ("run", "--skips", "{}"),
+    ("build", EVIL, "x"),
+    ("demo", "--directory", "{}"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [(a, kind) for a in ERRORS for kind in (("broken", "missing") if a[1:2] == ("{}",) else ("broken",))],
+)
+def test_errors(places, capfd, arguments, kind):
+    assert "31m" in printed(capfd, *(part.replace("{}", places[kind]) for part in arguments))
+
+
+SCENARIO = {
+    "title": EVIL,
+    "format": "delta",
+    "clauses": [],
+    "schema": {"id": "long", "s": "string"},
+    "operations": [{"append": [{"id": 1, "s": EVIL}]}],
+    "expect": [{"rows": [{"id": 2, "s": EVIL}]}],
+}
+
+
+@pytest.mark.parametrize("form", ["text", "json", "junit", "github", "html", "markdown"])
+def test_a_run_of_a_scenario(capfd, tmp_path, form):
+    scenario = tmp_path / f"s{EVIL}.yaml"
+    scenario.write_text(json.dumps(SCENARIO))
+    printed(capfd, "run", "--engine", "duckdb", "--scenario", str(scenario), "--format", form)
+    printed(capfd, "build", str(scenario), str(tmp_path / f"built-{form}{EVIL}"))
+
+
+def test_warnings_and_failures_of_any_kind(calls_that_complain, capfd):
+    text = printed_with_internal_error(capfd, "info", "t")
+    assert text.count("31m") >= 4
+
+
+@pytest.fixture
+def calls_that_complain(monkeypatch) -> None:
+    def open_table(location, **options):
+        warnings.warn(EVIL, HarnessWarning, stacklevel=1)
+        warnings.warn(EVIL, UserWarning, stacklevel=1)
+        raise LookupError(EVIL) from InvalidTableError(EVIL, table=EVIL)
+
+    monkeypatch.setitem(vars(harness), "open_table", open_table)
+
+
+def printed_with_internal_error(capfd, *arguments: str) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main(arguments) == 2
+    text = "".join(capfd.readouterr())
+    assert not STEERING & set(text)
+    assert "internal error" in text
+    return text
+
+
+def test_csv_is_escaped_on_a_terminal_and_true_elsewhere():
+    parent, child = pty.openpty()
+    with open(child, "wb", buffering=0) as end:
+        results.write_texts([f"a,{EVIL}\n"], end)
+        shown = os.read(parent, 1000).decode()
+    os.close(parent)
+    assert not STEERING & set(shown)
+    assert "a,a\\x1b[31m" in shown
+    stream = io.BytesIO()
+    results.write_texts([f"a,{EVIL}\n"], stream)
+    assert stream.getvalue().decode() == f"a,{EVIL}\n"
+
+
+def test_every_format_of_rows_is_tried_above():
+    assert {form.value for form in RowFormat} == {"text", "json", "jsonl", "csv", "parquet", "arrow"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its terminals are no files")
+def test_progress_names_its_step_without_obeying_it(monkeypatch):
+    parent, child = pty.openpty()
+    with open(child, "w", encoding="utf-8") as end:
+        monkeypatch.setattr(sys, "stderr", end)
+        with terminal.steps("running") as step:
+            step(f"[bold]{EVIL}")
+        shown = os.read(parent, 100_000).decode(errors="replace")
+    os.close(parent)
+    assert "\x9b" not in shown
+    assert "\u202e" not in shown

@@ -1,0 +1,170 @@
+"""Where results go: files are replaced whole or not at all, and what cannot be written is one line."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main, results
+from harness.errors import RequestError
+from harness.writing.delta.builder import DeltaTable
+
+QUERY = ["sql", "SELECT 42 AS x", "--format", "jsonl"]
+FULL = Path("/dev/full")
+
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+no_windows = pytest.mark.skipif(sys.platform == "win32", reason="files have other kinds and permissions there")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> str:
+    return str(DeltaTable.create(tmp_path_factory.mktemp("any") / "t", {"id": "long"}).directory)
+
+
+def refused(capfd, arguments) -> str:
+    """The one line that the command ends with."""
+    assert main(arguments) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_a_new_file_has_the_permissions_of_new_files(tmp_path):
+    (tmp_path / "usual").write_text("")
+    assert main([*QUERY, "--output-file", str(tmp_path / "new")]) == 0
+    assert (tmp_path / "new").read_text() == '{"x": 42}\n'
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
+    assert sorted(os.listdir(tmp_path)) == ["new", "usual"]
+
+
+@no_windows
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755])
+def test_a_file_is_replaced_under_its_permissions(tmp_path, mode):
+    file = tmp_path / "f"
+    file.write_text("old")
+    file.chmod(mode)
+    number = file.stat().st_ino
+    assert main([*QUERY, "--output-file", str(file)]) == 0
+    assert file.read_text() == '{"x": 42}\n'
+    assert stat.S_IMODE(file.stat().st_mode) == mode
+    assert file.stat().st_ino != number
+
+
+def test_a_file_stays_as_it_was_when_writing_fails(tmp_path):
+    file = tmp_path / "f"
+    file.write_text("old")
+    with pytest.raises(ZeroDivisionError), results.destination(file) as stream:
+        stream.write(b"%d" % (1 // 0))
+    assert file.read_text() == "old"
+    assert os.listdir(tmp_path) == ["f"]
+
+
+@no_windows
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("link", "it is a link"),
+        ("dangling", "it is a link"),
+        ("directory", "it is a directory"),
+        ("pipe", "it is a device"),
+        ("/dev/null", "it is a device"),
+        ("/dev/stdout", "it is a "),
+        ("none/f", "No such file or directory"),
+        ("x" * 300, "File name too long"),
+        ("", "it is a directory"),
+    ],
+)
+@pytest.mark.parametrize("command", ["sql", "diff", "run"])
+def test_only_regular_files_are_replaced(tmp_path, capfd, monkeypatch, table, command, kind, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    (tmp_path / "dangling").symlink_to("nothing")
+    (tmp_path / "directory").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(os.listdir(tmp_path))
+    arguments = {
+        "sql": [*QUERY, "--output-file", kind],
+        "diff": ["diff", table, "--engines", "oracle", "--output", kind],
+        "run": ["run", "--engine", "oracle", "--scenario", "delta/paths/odd-root", "--output", kind],
+    }
+    assert said in refused(capfd, arguments[command])
+    assert (tmp_path / "target").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+@no_windows
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write to any file")
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path, capfd):
+    file = tmp_path / "f"
+    file.write_text("old")
+    file.chmod(0o444)
+    assert "Permission denied" in refused(capfd, [*QUERY, "--output-file", str(file)])
+
+
+@no_windows
+def test_failures_of_the_disk_are_one_line(tmp_path, capfd, monkeypatch):
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert "No space left on device" in refused(capfd, [*QUERY, "--output-file", str(tmp_path / "f")])
+    assert os.listdir(tmp_path) == []
+
+
+@needs_full
+@pytest.mark.parametrize("form", ["csv", "parquet", "arrow"])
+def test_a_full_stdout_is_one_line(form):
+    query = "SELECT range AS x, md5(range::VARCHAR) AS y FROM range(20000)"
+    with FULL.open("wb") as full:
+        done = command(["sql", query, "--format", form], stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == b"error: Cannot write to standard output: No space left on device [Request]\n"
+
+
+@needs_full
+def test_a_full_stdout_and_stderr_end_with_the_exit_code():
+    with FULL.open("wb") as full:
+        assert command(["doctor"], stdout=full, stderr=full).returncode == 2
+
+
+@no_windows
+@pytest.mark.parametrize(("closed", "code"), [("1", 2), ("2", 0), ("0 1 2", 2)])
+def test_closed_streams(closed, code):
+    ends = " ".join(f"{number}>&-" for number in closed.split())
+    line = f'exec "$0" -m harness sql "SELECT 42 AS x" --format csv {ends}'
+    done = subprocess.run(["sh", "-c", line, sys.executable], capture_output=True, timeout=120, check=False)
+    assert done.returncode == code
+    assert done.stdout == (b"" if "1" in closed else b"x\n42\n")
+    lines = {"1": b"error: Cannot write to standard output: it is closed [Request]\n"}
+    assert done.stderr == lines.get(closed, b"")
+
+
+@needs_full
+def test_a_directory_that_cannot_be_made_is_one_line(capfd):
+    for arguments in (["build", "delta/paths/odd-root", "/dev/null/x"], ["demo", "--directory", "/dev/null/x"]):
+        assert "/dev/null/x" in refused(capfd, arguments)
+
+
+def test_errors_while_rows_are_read_are_not_said_of_the_output(tmp_path):
+    with pytest.raises(OSError, match="of the table"), results.destination(tmp_path / "f"):
+        raise OSError("of the table")
+
+
+def test_errors_while_rows_are_read_leave_stdout_open(capfd):
+    with pytest.raises(RequestError, match="no such column"), results.result_stream():
+        raise RequestError("no such column")
+    print("still here")
+    assert capfd.readouterr().out == "still here\n"
+
+
+def command(arguments, **streams):
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    return subprocess.run([sys.executable, "-m", "harness", *arguments], **given, timeout=120, check=False)

@@ -1,0 +1,136 @@
+"""What reads leave on a user's connection: the same plan leaves it once, and nothing goes but by `release`."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+import harness
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory) -> dict[str, harness.Table]:
+    """Two tables whose deletes and partition values are tables beside the query: 1, 3 and 4 live in each."""
+    place = tmp_path_factory.mktemp("tables")
+    iceberg = IcebergTable.create(place / "i", {"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
+    files = [iceberg.write_data([{"id": n, "p": p}]) for n, p in ((1, "a"), (2, "b"))]
+    files.append(iceberg.write_data([{"id": 3, "p": "c"}, {"id": 4, "p": "c"}, {"id": 5, "p": "c"}]))
+    iceberg.append(*files)
+    iceberg.commit(
+        add=[iceberg.write_position_deletes([(file, position)]) for file, position in ((files[1], 0), (files[2], 2))]
+    )
+    delta = DeltaTable.create(place / "d", {"id": "long", "p": "string"}, partition_columns=["p"])
+    for rows in ([{"id": 1, "p": "a"}], [{"id": 3, "p": "c"}, {"id": 4, "p": "c"}]):
+        delta.append(delta.write_data(rows))
+    return {"iceberg": harness.open_table(str(iceberg.location)), "delta": harness.open_table(str(delta.directory))}
+
+
+@pytest.fixture
+def con():
+    with duckdb.connect() as connection:
+        yield connection
+
+
+def left_on(con) -> list[str]:
+    return [name for (name,) in con.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()]
+
+
+READS = {
+    "relation": lambda con, t: t.snapshot().to_duckdb(con),
+    "where": lambda con, t: t.snapshot().to_duckdb(con, where="id >= 0"),
+    "named": lambda con, t: t.snapshot().to_duckdb(con, name="named"),
+    "sql": lambda con, t: harness.sql("SELECT a.* FROM t a WHERE a.id IN (SELECT id FROM t)", connection=con, t=t),
+    "bare": lambda con, t: harness.sql("TABLE t", connection=con, t=t),
+    "summary": lambda con, t: harness.sql("FROM (SUMMARIZE t) SELECT max", connection=con, t=t),
+}
+
+
+@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+@pytest.mark.parametrize("read", READS.values(), ids=list(READS))
+def test_the_same_plan_leaves_nothing_new(con, tables, kind, read):
+    expected = sorted(read(con, tables[kind]).fetchall())
+    before = left_on(con)
+    for _ in range(5):
+        assert sorted(read(con, tables[kind]).fetchall()) == expected
+    assert left_on(con) == before
+
+
+@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+def test_a_query_makes_no_view_where_a_subquery_can_stand(con, tables, kind):
+    for number in range(5):
+        harness.sql(f"SELECT count(*) FROM t WHERE id > {number}", connection=con, t=tables[kind]).fetchall()
+    assert [name for name in left_on(con) if "_v" in name] == []
+    harness.sql("TABLE t", connection=con, t=tables[kind]).fetchall()
+    assert len([name for name in left_on(con) if "_v" in name]) == 1
+
+
+def test_sixty_reads_leave_a_handful(con, tables):
+    for number in range(10):
+        for table in tables.values():
+            table.snapshot().to_duckdb(con).fetchall()
+            table.snapshot().to_duckdb(con, where=f"id > {number}").fetchall()
+            harness.sql(f"SELECT * FROM t WHERE id > {number}", connection=con, t=table).fetchall()
+    assert len(left_on(con)) <= 12
+
+
+@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+def test_relations_derived_by_the_user_outlive_their_parents_and_later_reads(con, tables, kind):
+    derived = tables[kind].snapshot().to_duckdb(con).filter("id > 1").project("id")
+    asked = harness.sql("SELECT id FROM t", connection=con, t=tables[kind]).filter("id > 1")
+    for other in tables.values():
+        other.snapshot().to_duckdb(con).fetchall()
+        harness.sql("SELECT count(*) FROM t", connection=con, t=other).fetchall()
+    for _ in range(2):
+        assert sorted(derived.fetchall()) == [(3,), (4,)]
+        assert sorted(asked.fetchall()) == [(3,), (4,)]
+
+
+def test_release_takes_everything_and_reads_go_on(con, tables):
+    con.execute("CREATE TABLE mine AS SELECT 1 AS x")
+    con.execute("CREATE VIEW own AS SELECT x FROM mine")
+    for table in tables.values():
+        table.snapshot().to_duckdb(con).fetchall()
+        harness.sql("TABLE t", connection=con, t=table).fetchall()
+    harness.release(con)
+    assert left_on(con) == ["own"]
+    harness.release(con)
+    for table in tables.values():
+        assert sorted(table.snapshot().to_duckdb(con).project("id").fetchall()) == [(1,), (3,), (4,)]
+
+
+def test_release_spares_what_named_views_need(con, tables):
+    tables["iceberg"].snapshot().to_duckdb(con, name="named")
+    con.execute("CREATE TEMP VIEW upon AS SELECT id FROM named WHERE id > 1")
+    tables["iceberg"].snapshot().to_duckdb(con, where="id = 1").fetchall()
+    harness.release(con)
+    assert sorted(con.execute("FROM upon").fetchall()) == [(3,), (4,)]
+    con.execute("DROP VIEW upon")
+    con.execute("DROP VIEW named")
+    harness.release(con)
+    assert left_on(con) == []
+
+
+def test_what_a_user_dropped_or_rolled_back_is_made_again(con, tables):
+    table = tables["iceberg"]
+    con.begin()
+    table.snapshot().to_duckdb(con).fetchall()
+    con.rollback()
+    assert sorted(table.snapshot().to_duckdb(con).project("id").fetchall()) == [(1,), (3,), (4,)]
+    for name in left_on(con):
+        con.unregister(name)
+    assert sorted(table.snapshot().to_duckdb(con).project("id").fetchall()) == [(1,), (3,), (4,)]
+
+
+def test_other_cursors_keep_what_they_have(con, tables):
+    other = con.cursor()
+    relation = tables["iceberg"].snapshot().to_duckdb(other)
+    tables["iceberg"].snapshot().to_duckdb(con).fetchall()
+    harness.release(con)
+    assert len(relation.fetchall()) == 3
+
+
+def test_a_text_that_looks_like_a_name_of_harness_stays_text(con, tables):
+    query = "SELECT '\"_harness_0_1_t\"' AS x, '_harness_1_t' AS y FROM t LIMIT 1"
+    assert harness.sql(query, connection=con, t=tables["delta"]).fetchall() == [('"_harness_0_1_t"', "_harness_1_t")]

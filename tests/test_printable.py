@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+
+from harness.printable import json_text, visible, visible_lines
+
+STEERING = [
+    chr(number)
+    for number in range(0x110000)
+    if unicodedata.category(chr(number)) in ("Cc", "Cf", "Zl", "Zp", "Cs")
+    or unicodedata.bidirectional(chr(number)) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+]
+
+
+def test_every_character_that_steers_is_shown_as_ascii():
+    assert len(STEERING) > 2_000
+    assert all(visible(f"a{c}b").isascii() for c in STEERING)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain, größer, 日本", "plain, größer, 日本"),
+        ("\x1b[31m", "\\x1b[31m"),
+        ("a\x9bb", "a\\x9bb"),
+        ("a\x7f\n\tb", "a\\x7f\\n\\tb"),
+        ("a\u202eb\u2066c", "a\\u202eb\\u2066c"),
+        ("a\u2028b", "a\\u2028b"),
+        ("\U000e0041", "\\U000e0041"),
+        ("caf\udce9", "caf\\udce9"),
+    ],
+)
+def test_visible(text, shown):
+    assert visible(text) == shown
+
+
+def test_visible_lines_keeps_line_feeds_only():
+    assert visible_lines("a\r\n\x1bb\n") == "a\\r\n\\x1bb\n"
+
+
+def test_json_holds_no_character_that_steers_and_means_the_same():
+    value = {f"k{c}": [c, f"é{c}"] for c in STEERING}
+    for indent in (None, 2):
+        text = json_text(value, indent=indent)
+        assert not set(STEERING) - {"\n"} & set(text)
+        assert json.loads(text) == value
+
+
+def test_json_leaves_printable_text_as_it_is():
+    assert json_text({"größe": "日本"}) == '{"größe": "日本"}'
