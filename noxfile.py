@@ -166,6 +166,13 @@ def nightly(session: nox.Session) -> None:
     session.run("python", "tests/properties/nightly.py", *session.posargs)
 
 
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Mutated tables: right rows or a HarnessError. `-- --mutants 200000 --seed 7 --target avro`; see build/fuzz."""
+    session.install("-e", ".[dev]")
+    session.run("python", "tests/fuzzing/fuzz.py", *session.posargs)
+
+
 @nox.session(name="tests-on-oracle")
 def tests_on_oracle(session: nox.Session) -> None:
     """Every table of the DuckDB engine's tests, read by the oracle too: same rows and types, or the same error."""
