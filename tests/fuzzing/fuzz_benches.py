@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -54,11 +55,11 @@ class Bench:
         original, _ = self.original(read)
         self.subject.put(changes)
         try:
-            return self._judge(original, read)
+            return self._judge(original, changes, read)
         finally:
             self.subject.restore(changes)
 
-    def _judge(self, original: Outcome, read: Read) -> Verdict:
+    def _judge(self, original: Outcome, changes: Changes, read: Read) -> Verdict:
         address, sockets = self.subject.address, self._watch.sockets
         with Memory() as memory:
             outcome = by_duckdb(address, read)
@@ -70,11 +71,27 @@ class Bench:
             return Verdict(Kind.MEMORY, f"{memory.bytes >> 20} MiB, then {outcome}", f"memory {kind}")
         if isinstance(shown, Leaked) and not isinstance(outcome, Leaked):
             outcome = shown
-        return judged(outcome, original, lambda: self._oracle(read), lambda: by_duckdb(address, read, "off"))
+        return judged(outcome, original, lambda: self._oracle(changes, read), lambda: by_duckdb(address, read, "off"))
 
-    def _oracle(self, read: Read) -> Outcome | None:
+    def _oracle(self, changes: Changes, read: Read) -> Iterator[Outcome | None]:
+        """What the oracle gives; of a Delta table with checkpoints also from each of them on.
+
+        By itself it replays from the first commit on that is left, and looks at no checkpoint after it.
+        """
         self._judging()
-        return by_oracle(self.subject.address, read)
+        yield by_oracle(self.subject.address, read)
+        now = {name for name, data in {**self.subject.image, **changes}.items() if data is not None}
+        for base in sorted({found[1] for name in now if (found := _CHECKPOINT.match(name))}):
+            hidden = [name for name in now if (found := _COMMIT.match(name)) and found[1] < base]
+            self.subject.put(dict.fromkeys(hidden))
+            try:
+                yield by_oracle(self.subject.address, read)
+            finally:
+                self.subject.put({name: changes.get(name, self.subject.image.get(name)) for name in hidden})
+
+
+_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.")
+_COMMIT = re.compile(r"_delta_log/(\d{20})\.")
 
 
 class Benches:

@@ -151,7 +151,14 @@ def rows(*values):
     ],
 )
 def test_verdicts(outcome, original, oracle, unpruned, kind):
-    assert judged(outcome, original, lambda: oracle, lambda: unpruned).kind is kind
+    assert judged(outcome, original, lambda: [oracle], lambda: unpruned).kind is kind
+
+
+def test_any_of_several_places_that_say_the_same_may_be_believed():
+    """Of a Delta table, commits and a checkpoint."""
+    opinions = [rows(1), rows(2), rows(3)]
+    assert judged(rows(2), rows(1), lambda: opinions, lambda: rows(2)).kind is Kind.OTHER
+    assert judged(rows(4), rows(1), lambda: opinions, lambda: rows(4)).kind is Kind.WRONG
 
 
 def test_rows_are_counted_exactly():
