@@ -173,6 +173,13 @@ def fuzz(session: nox.Session) -> None:
     session.run("python", "tests/fuzzing/fuzz.py", *session.posargs)
 
 
+@nox.session(name="fuzz-decoders")
+def fuzz_decoders(session: nox.Session) -> None:
+    """Atheris on the decoders that take bytes, `-- --seconds 60 --decoder avro`; findings in build/fuzz-decoders."""
+    session.install("-e", ".[dev]", "atheris")
+    session.run("python", "tests/fuzzing/fuzz_decoders.py", *session.posargs)
+
+
 @nox.session(name="tests-on-oracle")
 def tests_on_oracle(session: nox.Session) -> None:
     """Every table of the DuckDB engine's tests, read by the oracle too: same rows and types, or the same error."""

@@ -11,6 +11,7 @@ import argparse
 import itertools
 import random
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import fuzz_findings
 import fuzz_spark
+import moving_tables
 from fuzz_findings import Finding
 from fuzz_judging import Kind
 from fuzz_mutants import GROUP, ROTATION, TARGETS, parsed
@@ -160,6 +162,9 @@ def main(arguments: list[str] | None = None) -> int:
         for judged in run.found[:_MOST_SHRUNK]:
             place = fuzz_findings.write(shrunk(judged, worker, options.subject), options.output)
             print(f"{judged.verdict.kind.value}: python tests/fuzzing/fuzz.py --again {place}", flush=True)
+    for kind in moving_tables.KINDS if options.moving else ():
+        with tempfile.TemporaryDirectory() as place:
+            print(kind, moving_tables.read_while_it_moves(kind, Path(place), options.moving, options.seed), flush=True)
     is_agreed = not run.agreed or fuzz_spark.is_agreed([judged.told["name"] for judged in run.agreed], options.subject)
     print(run.tally.table())
     for signature, count in run.tally.findings.most_common():
@@ -181,6 +186,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--again", type=Path, help="only the finding in this directory")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "fuzz", help="where findings are left")
     parser.add_argument("--spark", type=int, default=0, help="of so many per target with other rows, ask Spark too (0)")
+    parser.add_argument("--moving", type=int, default=0, help="besides, read tables that change, so many times (0)")
     parser.add_argument("--plant", help="module:function that breaks something first, to test the fuzzer")
     options = parser.parse_args(arguments)
     if options.mutants is None:

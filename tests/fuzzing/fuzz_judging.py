@@ -42,7 +42,7 @@ _FINE = (Kind.SAME, Kind.REFUSED, Kind.OTHER, Kind.SKIPPED, Kind.TOLERATED, Kind
 
 
 KNOWN_DISPUTES = {
-    "PartitionValueConflict": "one file of each group is held against its partition, by statistics; the oracle reads all",
+    "PartitionValueConflict": "one file of each group is held against its partition; the oracle reads all",
     "does not fit decimal(": "DuckDB does not count the digits of a decimal that is stored as an integer",
     "Invalid base64 input": "the Arrow schema in a Parquet file, which DuckDB does not look at",
 }
