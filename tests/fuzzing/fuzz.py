@@ -104,7 +104,7 @@ class Run:
 
 
 def shrunk(judged: Judged, worker: Worker, only: str | None, tries: int = 300) -> Finding:
-    """A finding made small, in at most so many tries; an eighth of them where each costs much time."""
+    """A finding made small, in at most so many tries."""
     target, seed, number = parsed(judged.told["name"])
     _, told, packed, image = worker.mutant(target, seed, number, only)
     pieces = [unpacked(changes) for changes in packed]
@@ -115,8 +115,7 @@ def shrunk(judged: Judged, worker: Worker, only: str | None, tries: int = 300) -
         verdict = worker.judge(subject, read, changes)
         return (verdict.kind, verdict.signature) == (wanted.kind, wanted.signature)
 
-    is_costly = wanted.kind in (Kind.TIME, Kind.MEMORY)
-    changes = Shrinker(whole, shows, tries // 8 if is_costly else tries).shrink(pieces)
+    changes = Shrinker(whole, shows, tries).shrink(pieces)
     return Finding(
         name=told["name"],
         subject=subject,

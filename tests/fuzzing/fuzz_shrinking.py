@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -22,13 +23,15 @@ class OutOfTriesError(Exception):
 class Shrinker:
     """Tries smaller changes of a table.
 
-    image: as it was. shows: whether changes still are the same finding; asked at most `tries` times.
+    image: as it was. shows: whether changes still are the same finding; asked at most `tries` times, and not again
+    after so many seconds.
     """
 
-    def __init__(self, image: Image, shows: Callable[[Changes], bool], tries: int = 300) -> None:
+    def __init__(self, image: Image, shows: Callable[[Changes], bool], tries: int = 300, seconds: float = 60) -> None:
         self._image = image
         self._shows = shows
         self._tries = tries
+        self._end = time.monotonic() + seconds
         self.best: dict[str, bytes | None] = {}
 
     def shrink(self, candidates: Sequence[Changes]) -> dict[str, bytes | None]:
@@ -46,7 +49,7 @@ class Shrinker:
         return self.best
 
     def _try(self, changes: Changes) -> bool:
-        if self._tries == 0:
+        if self._tries == 0 or time.monotonic() > self._end:
             raise OutOfTriesError
         self._tries -= 1
         shown = self._shows(changes)
