@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import fuzz_findings
@@ -127,6 +127,14 @@ def shrunk(judged: Judged, worker: Worker, only: str | None, tries: int = 300) -
     )
 
 
+def leave(found: Sequence[Judged], options: argparse.Namespace) -> None:
+    """Make findings small, leave a directory of each, and print the commands that show them."""
+    with Worker(options.plant) as worker:
+        for judged in found:
+            place = fuzz_findings.write(shrunk(judged, worker, options.subject), options.output)
+            print(f"{judged.verdict.kind.value}: python tests/fuzzing/fuzz.py --again {place}", flush=True)
+
+
 def again(place: Path, plant: str | None) -> int:
     """Read a finding once more; the exit code."""
     with Worker(plant) as worker:
@@ -157,10 +165,8 @@ def main(arguments: list[str] | None = None) -> int:
     run = Run(options)
     run.run()
     seconds = run.seconds()
-    with Worker(options.plant) as worker:
-        for judged in run.found[:_MOST_SHRUNK]:
-            place = fuzz_findings.write(shrunk(judged, worker, options.subject), options.output)
-            print(f"{judged.verdict.kind.value}: python tests/fuzzing/fuzz.py --again {place}", flush=True)
+    if run.found:
+        leave(run.found[:_MOST_SHRUNK], options)
     for kind in moving_tables.KINDS if options.moving else ():
         with tempfile.TemporaryDirectory() as place:
             print(kind, moving_tables.read_while_it_moves(kind, Path(place), options.moving, options.seed), flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import sys
 from pathlib import Path
@@ -59,7 +60,7 @@ def limit_process() -> None:
 def allow_seconds() -> None:
     """So much processor time from now on; then the system ends the process by SIGXCPU."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    limit = int(used.ru_utime + used.ru_stime) + MOST_SECONDS
+    limit = math.ceil(used.ru_utime + used.ru_stime) + MOST_SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
 
 

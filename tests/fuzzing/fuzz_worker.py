@@ -12,6 +12,7 @@ import faulthandler
 import importlib
 import json
 import os
+import shutil
 import signal
 import sys
 import traceback
@@ -115,7 +116,7 @@ def live(worker: Worker, plant: str | None) -> int:
 
 
 def serve(place: Path, plant: str | None) -> None:
-    """Have children live one after the other, until one comes to the end of the input.
+    """Have children live one after the other, until one comes to the end of the input, or nobody listens any more.
 
     plant: `module:function`, called first to break something, by which the fuzzer itself is tested.
     """
@@ -127,25 +128,29 @@ def serve(place: Path, plant: str | None) -> None:
     for engine in ("duckdb", "oracle"):
         find_engine(engine)
     worker = Worker(place, out)
-    while True:
-        os.truncate(said, 0)
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                code = live(worker, plant)
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(code)
-        worker.say("child", child)
-        _, status = os.waitpid(child, 0)
-        code = os.waitstatus_to_exitcode(status)
-        if code == 0:
-            return
-        if code != _RENEW:
-            killer = signal.Signals(-code).name if code < 0 else f"exit {code}"
-            worker.say("died", killer, said.read_text("utf-8", "replace")[-4000:])
+    try:
+        while (code := _life(worker, plant)) != 0:
+            if code != _RENEW:
+                killer = signal.Signals(-code).name if code < 0 else f"exit {code}"
+                worker.say("died", killer, said.read_text("utf-8", "replace")[-4000:])
+            os.truncate(said, 0)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _life(worker: Worker, plant: str | None) -> int:
+    """The exit code of a child, or -1 times the signal that ended it."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = live(worker, plant)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    worker.say("child", child)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 if __name__ == "__main__":

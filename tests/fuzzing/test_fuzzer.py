@@ -101,12 +101,15 @@ def test_a_planted_fault_is_found_and_made_small(bench, plant, tmp_path, fault, 
         assert verify(built.expectations[0], again) != Matched()
 
 
-def test_a_crash_ends_no_more_than_its_mutant():
-    with Worker("plants:crash") as worker:
-        verdicts = list(worker.group("roaring", 1, 0, 3, SUBJECT))
-        assert [judged.told["name"] for judged in verdicts] == ["roaring-1-0", "roaring-1-1", "roaring-1-2"]
-        crash = next(judged for judged in verdicts if judged.verdict.kind is Kind.CRASH)
+def test_what_kills_a_process_ends_no_more_than_its_mutant():
+    with Worker("plants:end_or_never_end") as worker:
+        found = list(worker.group("roaring", 1, 0, 3, SUBJECT))
+        assert [judged.told["name"] for judged in found] == [f"roaring-1-{number}" for number in range(3)]
+        kinds = [judged.verdict.kind for judged in found]
+        assert kinds == [Kind.REFUSED, Kind.TIME, Kind.CRASH]
+        _, stuck, crash = found
         assert crash.verdict.signature.startswith("SIGABRT iceberg/puffin.py")
+        assert stuck.verdict.signature.startswith("SIGXCPU iceberg/puffin.py")
         finding = fuzz.shrunk(crash, worker, SUBJECT, tries=12)
     assert all(name.endswith(".puffin") for name, data in finding.changes.items() if data is not None)
     assert None in finding.changes.values()  # files were taken away that it does not need
@@ -118,13 +121,6 @@ def test_a_run_without_findings(capsys, tmp_path):
     assert code == 0
     assert "fuzz.py --seed 1 --target roaring" in printed
     assert "32 mutants in" in printed
-
-
-def test_a_worker_that_never_ends_is_ended():
-    with Worker("plants:never_end") as worker:
-        verdicts = [judged.verdict for judged in worker.group("roaring", 1, 0, 2, SUBJECT)]
-    assert len(verdicts) == 2
-    assert Kind.TIME in {verdict.kind for verdict in verdicts}
 
 
 def rows(*values):
