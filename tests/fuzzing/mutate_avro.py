@@ -153,6 +153,8 @@ def parse(data: bytes) -> Container:
     while at < len(data):
         count, at = _long(data, at)
         size, at = _long(data, at)
+        if size < 0:
+            raise ValueError("a block of less than nothing")
         container.blocks.append(Block(count, data[at : at + size], data[at + size : at + size + 16]))
         at += size + 16
     if not container.blocks:
