@@ -3,6 +3,8 @@
     python tests/fuzzing/fuzz.py --mutants 200000 --seed 7 --target avro --jobs 2
 
 Ends with the counts of each target, and with 1 if there is a finding. What was found is left in build/fuzz, made small.
+A mutant is drawn from its target, the seed, its number and the list of subjects, and so the same as long as there are
+the same scenarios and the same corpus; a finding's directory holds what it takes, whatever else changes.
 """
 
 from __future__ import annotations
@@ -144,13 +146,15 @@ def again(place: Path, plant: str | None) -> int:
 
 
 def one(name: str, options: argparse.Namespace) -> int:
-    """Draw and read one mutant, leave its directory, and say what came of it; the exit code."""
+    """Draw and read one mutant, and say what came of it; a finding leaves its directory. The exit code."""
     target, seed, number = parsed(name)
     with Worker(options.plant) as worker:
         (judged,) = worker.group(target, seed, number, number + 1, options.subject)
-        print(line(judged))
-        print(fuzz_findings.write(shrunk(judged, worker, options.subject), options.output))
-    return int(judged.verdict.kind.is_finding)
+    print(line(judged))
+    if not judged.verdict.kind.is_finding:
+        return 0
+    leave([judged], options)
+    return 1
 
 
 def main(arguments: list[str] | None = None) -> int:

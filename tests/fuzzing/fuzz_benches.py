@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -81,8 +81,7 @@ class Bench:
         self._judging()
         yield by_oracle(self.subject.address, read)
         now = {name for name, data in {**self.subject.image, **changes}.items() if data is not None}
-        for base in sorted({found[1] for name in now if (found := _CHECKPOINT.match(name))}):
-            hidden = [name for name in now if (found := _COMMIT.match(name)) and found[1] < base]
+        for hidden in _beside_checkpoints(now):
             self.subject.put(dict.fromkeys(hidden))
             try:
                 yield by_oracle(self.subject.address, read)
@@ -90,8 +89,23 @@ class Bench:
                 self.subject.put({name: changes.get(name, self.subject.image.get(name)) for name in hidden})
 
 
-_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.")
+_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.(.*)")
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.")
+
+
+def _beside_checkpoints(names: Collection[str]) -> Iterator[list[str]]:
+    """For each checkpoint of a Delta table, those names that must go so that nothing older and no other one is left."""
+    files = {name: (found[1], _whole(found[2])) for name in names if (found := _CHECKPOINT.fullmatch(name))}
+    for version, kind in sorted(set(files.values())):
+        older = [name for name in names if (found := _COMMIT.match(name)) and found[1] < version]
+        others = [name for name, other in files.items() if other[0] == version and other[1] != kind]
+        yield older + others
+
+
+def _whole(ending: str) -> str:
+    """What the parts of a checkpoint in parts have in common, by the end of their names."""
+    part, _, rest = ending.partition(".")
+    return rest if part.isdigit() else ending
 
 
 class Benches:
