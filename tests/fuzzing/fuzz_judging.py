@@ -8,10 +8,12 @@ only a read without skipping finds are fine too, and no row may come that such a
 from __future__ import annotations
 
 import enum
+import io
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import pyarrow.parquet as pq
 from fuzz_reading import Leaked, Outcome, Refused, Rows
 
 
@@ -80,6 +82,20 @@ def judged(
             return Verdict(Kind.REFUSED)
         case Rows():
             return _judged_rows(outcome, original, oracle(), unpruned)
+
+
+def is_torn(data: bytes | None) -> bool:
+    """Whether bytes are a Parquet file whose footer contradicts itself, so that readers count its rows differently."""
+    if data is None or data[:4] != b"PAR1":
+        return False
+    try:
+        footer = pq.read_metadata(io.BytesIO(data))
+        groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+        flat = [i for i in range(footer.num_columns) if footer.schema.column(i).max_repetition_level == 0]
+        counts = {group.num_rows == group.column(i).num_values for group in groups for i in flat}
+        return False in counts or sum(group.num_rows for group in groups) != footer.num_rows
+    except Exception:  # Arrow does not read it, which is another matter
+        return False
 
 
 def _judged_rows(

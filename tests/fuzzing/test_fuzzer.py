@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 from types import SimpleNamespace
 
 import fuzz
 import fuzz_findings
 import fuzz_subjects
+import mutate_parquet
 import plants
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fuzz_benches import Bench
-from fuzz_judging import Kind, judged
+from fuzz_judging import Kind, is_torn, judged
+from fuzz_log_views import other_views
 from fuzz_mutants import GROUP, applied, draw
 from fuzz_reading import Leaked, Refused, counted
 from fuzz_shrinking import Shrinker, hunks, minimal, patched
@@ -156,6 +160,34 @@ def test_any_of_several_places_that_say_the_same_may_be_believed():
     opinions = [rows(1), rows(2), rows(3)]
     assert judged(rows(2), rows(1), lambda: opinions, lambda: rows(2)).kind is Kind.OTHER
     assert judged(rows(4), rows(1), lambda: opinions, lambda: rows(4)).kind is Kind.WRONG
+
+
+def test_views_of_a_log():
+    """Two checkpoints at version 2, one of them in parts, and versions 3 and 4 compacted."""
+    parts = [f"_delta_log/{2:020d}.checkpoint.{i:010d}.{2:010d}.parquet" for i in (1, 2)]
+    whole = f"_delta_log/{2:020d}.checkpoint.parquet"
+    commits = [f"_delta_log/{version:020d}.json" for version in range(5)]
+    compacted = f"_delta_log/{3:020d}.{4:020d}.compacted.json"
+    image = {name: name.encode() for name in (*commits, *parts, whole, compacted)}
+    views = list(other_views(image))
+    of_compacted = {commits[3]: b'{"commitInfo":{}}\n', commits[4]: compacted.encode()}
+    of_parts = dict.fromkeys((*commits[:2], whole))
+    of_whole = dict.fromkeys((*commits[:2], *parts))
+    assert views == [of_parts, {**of_parts, **of_compacted}, of_whole, {**of_whole, **of_compacted}, of_compacted]
+
+
+def test_a_footer_that_contradicts_itself():
+    out = io.BytesIO()
+    pq.write_table(pa.table({"a": [1, 2]}), out)
+    data = out.getvalue()
+    assert not is_torn(data)
+    body, tokens = mutate_parquet._taken_apart(data)
+    counts = [token for token in tokens if token == mutate_parquet.Token("integer", 2)]
+    counts[-1].value = 3
+    footer = mutate_parquet.encoded(tokens)
+    assert is_torn(body + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    assert not is_torn(b"PAR1")
+    assert not is_torn(None)
 
 
 def test_rows_are_counted_exactly():
