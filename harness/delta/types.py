@@ -183,7 +183,7 @@ class _Parser:
         if not isinstance(document, dict) or not isinstance(document.get("name"), str):
             raise _invalid(f"got {_show(document)}, expected a field with a name", parent)
         path = (*parent, document["name"])
-        annotations = document.get("metadata") or {}
+        annotations = {} if document.get("metadata") is None else document["metadata"]
         if not isinstance(annotations, dict):
             raise _invalid(f"got metadata {_show(annotations)}, expected an object", path)
         nullable = _flag(document, "nullable", path)

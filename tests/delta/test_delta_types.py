@@ -226,6 +226,7 @@ def test_deep_json_is_an_error_not_a_crash(depth):
         {"name": "a", "type": {"type": "array", "elementType": "long", "containsNull": "yes"}},
         {"name": "a", "type": "long", "nullable": "yes"},
         {"name": "a", "type": "long", "metadata": [1]},
+        {"name": "a", "type": "long", "metadata": ""},
     ],
 )
 def test_broken_fields_are_refused(field):

@@ -106,3 +106,15 @@ def test_a_remote_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("rows", "group", "sizes"), [(0, 2, []), (5, 2, [2, 2, 1]), (3, None, [3])])
 def test_row_groups_of_the_builder(rows: int, group: int | None, sizes: list[int]) -> None:
     assert group_sizes(rows, group) == sizes
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "oracle"])
+def test_a_column_whose_name_is_no_text(tmp_path: Path, engine: str) -> None:
+    """Arrow fails to say so: its message has the name's bytes in it."""
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    file = table.write_data([{"id": 1}])
+    table.commit(add=[file])
+    data = file.file.read_bytes()
+    file.file.write_bytes(data.replace(b"id", b"\xc8d"))
+    with pytest.raises(harness.CorruptFileError):
+        harness.open_table(str(tmp_path / "t")).snapshot().to_arrow(engine=engine)

@@ -34,7 +34,7 @@ def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, in
 def _rows(file: FileName, storage: Storage) -> int | None:
     try:
         footer = parquet.read_metadata(opened(file, storage))
-    except (HarnessError, pa.ArrowException, OSError):
+    except (HarnessError, pa.ArrowException, OSError, UnicodeError):  # the last: of a message with bytes of the file
         return None
     if footer.num_columns:
         return None

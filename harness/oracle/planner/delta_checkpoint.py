@@ -109,7 +109,7 @@ def _check_counts(actions: list[Action], top: str, version: int, storage: Storag
         hint = json.loads(text)
         if hint["version"] != version or hint.get("checksum") not in (None, hint_checksum(text)):
             return
-    except (MissingFileError, ValueError, TypeError, KeyError, AttributeError):
+    except (MissingFileError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return
     files, size = hint.get("numOfAddFiles"), hint.get("size")
     adds = sum(name == "add" for name, _ in actions)

@@ -45,7 +45,8 @@ def damage(given: Arguments, root: Path, within: Path, labels: Mapping[str, Path
     """Do what a `break` says to files of a table; all of them are in the directory `within`.
 
     delete: TARGET; truncate: TARGET, to: bytes (negative: so many less); corrupt: TARGET, at: offset, xor: bits;
-    copy: TARGET, to: PATH; write: PATH, text: TEXT; enclose: TARGET (a directory takes its place, with it inside).
+    copy: TARGET, to: PATH; write: PATH, text: TEXT or bytes: HEX; enclose: TARGET (a directory takes its place, with it
+    inside).
     For targets see `targets`; they stay as old as they were.
 
     Raises:
@@ -59,7 +60,7 @@ def damage(given: Arguments, root: Path, within: Path, labels: Mapping[str, Path
     if kind == "write":
         path = inside(within, root / subject)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(given.text("text"), encoding="utf-8", newline="\n")
+        path.write_bytes(bytes.fromhex(given.text("bytes")) if given.has("bytes") else given.text("text").encode())
         return
     change = _change(kind, given, root, within)
     for path in targets(subject, root, labels, given.place):

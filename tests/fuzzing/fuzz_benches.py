@@ -1,0 +1,128 @@
+"""Subjects made ready to be mutated, and mutants of them judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import fuzz_subjects
+from fuzz_judging import Kind, Verdict, is_torn, judged
+from fuzz_limits import MOST_BYTES, Memory
+from fuzz_log_views import other_views
+from fuzz_mutants import Mutant, draw, drawn_read, fitting, order
+from fuzz_reading import Leaked, Outcome, Refused, Rows, by_duckdb, by_oracle, description
+from fuzz_subjects import Changes, Read, Subject
+
+
+class Watching(Protocol):
+    """What hears of opened files and sockets, such as `fuzz_limits.Watch`."""
+
+    opened: set[str] | None
+    sockets: int
+
+
+class Bench:
+    """A subject on disk, and what reading it gives before anything is changed.
+
+    judging: called before the oracle is asked.
+    """
+
+    def __init__(self, subject: Subject, watch: Watching, judging: Callable[[], object]) -> None:
+        self.subject = subject
+        self._watch = watch
+        self._judging = judging
+        self._originals: dict[str, tuple[Outcome, list[str]]] = {}
+
+    def original(self, read: Read) -> tuple[Outcome, list[str]]:
+        """The outcome, and which files such a read may be about: those opened, and all outside of the metadata."""
+        key = str(read)
+        if key not in self._originals:
+            opened = self._watch.opened = set()
+            try:
+                outcome = by_duckdb(self.subject.address, read)
+            finally:
+                self._watch.opened = None
+            prefix = f"{self.subject.directory}/"
+            seen = {path.removeprefix(prefix) for path in opened}
+            of_metadata = ("metadata/", "_delta_log/")
+            files = [name for name in self.subject.image if name in seen or not name.startswith(of_metadata)]
+            self._originals[key] = (outcome, files)
+        return self._originals[key]
+
+    def judge(self, changes: Changes, read: Read) -> Verdict:
+        """The verdict on the table with these changes; it is whole again afterwards."""
+        original, _ = self.original(read)
+        self.subject.put(changes)
+        try:
+            return self._judge(original, changes, read)
+        finally:
+            self.subject.restore(changes)
+
+    def _judge(self, original: Outcome, changes: Changes, read: Read) -> Verdict:
+        address, sockets = self.subject.address, self._watch.sockets
+        with Memory() as memory:
+            outcome = by_duckdb(address, read)
+            shown = description(address)
+        if self._watch.sockets > sockets:
+            return Verdict(Kind.SOCKET, str(outcome), "socket")
+        if memory.bytes > MOST_BYTES:
+            kind = outcome.text.partition(":")[0] if isinstance(outcome, Refused) else type(outcome).__name__
+            return Verdict(Kind.MEMORY, f"{memory.bytes >> 20} MiB, then {outcome}", f"memory {kind}")
+        if isinstance(shown, Leaked) and not isinstance(outcome, Leaked):
+            outcome = shown
+        if isinstance(outcome, Rows) and any(map(is_torn, changes.values())):
+            return Verdict(Kind.SAME if outcome == original else Kind.TOLERATED)
+        return judged(outcome, original, lambda: self._oracle(changes, read), lambda: by_duckdb(address, read, "off"))
+
+    def _oracle(self, changes: Changes, read: Read) -> Iterator[Outcome | None]:
+        """What the oracle gives, and what it gives where it must believe another part of a Delta table's log.
+
+        By itself it replays from the first commit on that is left, and looks at nothing that repeats a commit.
+        """
+        self._judging()
+        yield by_oracle(self.subject.address, read)
+        now = {name: data for name, data in {**self.subject.image, **changes}.items() if data is not None}
+        for view in other_views(now):
+            self.subject.put(view)
+            try:
+                yield by_oracle(self.subject.address, read)
+            finally:
+                self.subject.put({name: now.get(name) for name in view})
+
+
+class Benches:
+    """One bench at a time. place: a directory that no other process writes in. judging: as for `Bench`."""
+
+    def __init__(self, place: Path, watch: Watching, judging: Callable[[], object]) -> None:
+        self._place = place
+        self._watch = watch
+        self._judging = judging
+        self._names = fuzz_subjects.names()
+        self._bench: Bench | None = None
+        self._fits: dict[tuple[str, str], bool] = {}
+
+    def drawn(self, target: str, seed: int, number: int, only: str | None) -> tuple[Mutant, Bench]:
+        """The mutant of that number, and the bench with its subject. only: the one subject that there is; None: all."""
+        bench = self._fitting(target, seed, number, only)
+        read = drawn_read(target, seed, number, bench.subject)
+        _, files = bench.original(read)
+        if not fitting(target, bench.subject, files):
+            files = list(bench.subject.image)
+        return draw(target, seed, number, bench.subject, files, read), bench
+
+    def on(self, name: str) -> Bench:
+        """The bench with the subject of that name."""
+        if self._bench is None or self._bench.subject.name != name:
+            self._bench = Bench(fuzz_subjects.make(name, self._place / "subject"), self._watch, self._judging)
+        return self._bench
+
+    def _fitting(self, target: str, seed: int, number: int, only: str | None) -> Bench:
+        names = self._names if only is None else [only]
+        for name in order(target, seed, number, names):
+            if self._fits.get((target, name), True):
+                bench = self.on(name)
+                fits = self._fits[target, name] = bool(fitting(target, bench.subject, list(bench.subject.image)))
+                if fits:
+                    return bench
+        raise SystemExit(f"no subject has a file for {target}")

@@ -1,0 +1,185 @@
+"""Mutants: which file of a table is changed, by what, drawn from a target, a seed and a number and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import mutate_avro
+import mutate_bytes
+import mutate_checkpoint
+import mutate_files
+import mutate_json
+import mutate_parquet
+import mutate_puffin
+import mutate_roaring
+from fuzz_subjects import Changes, Image, Read, Subject
+
+ByBytes = Callable[[bytes, Random], bytes]
+ByFiles = Callable[[Image, str, Random], Changes]
+
+_DAMAGE: tuple[ByBytes, ...] = (
+    mutate_bytes.flip, mutate_bytes.flip, mutate_bytes.cut, mutate_bytes.repeat, mutate_bytes.overwrite,
+    mutate_bytes.insert,
+)  # fmt: skip
+_FILES: tuple[ByFiles, ...] = (mutate_files.swap, mutate_files.copy, mutate_files.remove)
+_AVRO: tuple[ByBytes, ...] = (
+    mutate_avro.values, mutate_avro.values, mutate_avro.values, mutate_avro.frame, mutate_avro.header,
+    mutate_avro.recoded,
+)  # fmt: skip
+_PARQUET: tuple[ByBytes, ...] = (mutate_parquet.footer, mutate_parquet.footer, mutate_parquet.body)
+
+TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
+    "json": {"document": (mutate_json.document,), "lines": (mutate_json.lines,)},
+    "avro": {"avro": _AVRO},
+    "parquet": {"parquet": _PARQUET, "checkpoint": _PARQUET},
+    "checkpoint": {"checkpoint": (mutate_checkpoint.rewritten,)},
+    "puffin": {"puffin": (mutate_puffin.footer, mutate_puffin.blobs)},
+    "roaring": {
+        "puffin": (mutate_puffin.blobs,),
+        "vectors": (mutate_roaring.deletion_vectors,),
+        "inline": (mutate_roaring.inline,),
+    },
+    "data": {"parquet": (mutate_checkpoint.rewritten,), "avro data": _AVRO, "orc": _DAMAGE},
+    "bytes": {},
+    "files": {},
+}
+"""What is mutated by what, by target and kind of file; `bytes` and `files` take any file."""
+
+ROTATION = (
+    "json", "avro", "bytes", "checkpoint", "json", "avro", "parquet", "roaring", "json", "avro", "files", "puffin",
+    "data",
+)  # fmt: skip
+"""The targets in the order in which groups of mutants go over them."""
+
+GROUP = 32
+"""So many mutants are of one table, so that making it costs little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One change. mutator: its place among those of its target. seed: of what it draws."""
+
+    file: str
+    mutator: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """A table with one to three mutations, and how it is read."""
+
+    target: str
+    seed: int
+    number: int
+    subject: str
+    read: Read
+    mutations: tuple[Mutation, ...]
+
+    @property
+    def name(self) -> str:
+        """Draws the mutant again: see `parsed`."""
+        return f"{self.target}-{self.seed}-{self.number}"
+
+
+def parsed(name: str) -> tuple[str, int, int]:
+    """Target, seed and number of a mutant, by its name."""
+    target, seed, number = name.split("-")
+    if target not in TARGETS:
+        raise ValueError(f"no target {target}: there are {', '.join(TARGETS)}")
+    return target, int(seed), int(number)
+
+
+def order(target: str, seed: int, number: int, names: Sequence[str]) -> list[str]:
+    """The subjects that a mutant's group may be of: the first that has a file for the target is the one."""
+    return Random(f"{target} {seed} {number // GROUP}").sample(names, len(names))
+
+
+def fitting(target: str, subject: Subject, files: Sequence[str]) -> list[str]:
+    """Those of some files that the target's mutators are for."""
+    kinds = TARGETS[target]
+    return [file for file in files if not kinds or any(kind in kinds for kind in kinds_of(file, subject.image[file]))]
+
+
+def draw(target: str, seed: int, number: int, subject: Subject, files: Sequence[str], read: Read) -> Mutant:
+    """The mutant of that number. files: those that are read, at least one of them fitting the target."""
+    rng = Random(f"{target} {seed} {number} mutant")
+    mutations = []
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        file = _drawn_file(fitting(target, subject, files), subject, rng)
+        names = sorted(_mutators(target, file, subject.image[file]))
+        weights = [len(_mutators(target, file, subject.image[file])[name]) for name in names]
+        mutations.append(Mutation(file, rng.choices(names, weights)[0], rng.randrange(2**32)))
+    return Mutant(target=target, seed=seed, number=number, subject=subject.name, read=read, mutations=tuple(mutations))
+
+
+def drawn_read(target: str, seed: int, number: int, subject: Subject) -> Read:
+    """How the mutant of that number is read: half of the time simply all of it."""
+    return Random(f"{target} {seed} {number} read").choice((subject.reads[0], *subject.reads))
+
+
+def applied(mutant: Mutant, image: Image) -> dict[str, bytes | None]:
+    """What the mutations change. Where one does not fit, a bit is turned over instead."""
+    changes: dict[str, bytes | None] = {}
+    for mutation in mutant.mutations:
+        now = {k: v for k, v in {**image, **changes}.items() if v is not None}
+        if mutation.file in now:
+            changes.update(_applied(mutant.target, mutation, now))
+    return {name: data for name, data in changes.items() if data != image.get(name)}
+
+
+def kinds_of(file: str, data: bytes) -> tuple[str, ...]:
+    """What a file of a table is, by its place and its bytes."""
+    in_log, in_metadata = file.startswith("_delta_log/"), file.startswith("metadata/")
+    if data[:4] == b"PAR1":
+        return ("checkpoint",) if in_log else ("parquet",)
+    if data[:4] == b"Obj\x01":
+        return ("avro",) if in_metadata else ("avro", "avro data")
+    if data[:4] == b"PFA1":
+        return ("puffin",)
+    if data[:3] == b"ORC":
+        return ("orc",)
+    if in_log and file.endswith(".json"):
+        return ("lines", "inline") if b'"storageType":"i"' in data else ("lines",)
+    if in_log or in_metadata:
+        return ("document",)
+    return ("vectors",) if file.endswith(".bin") else ()
+
+
+def _drawn_file(files: Sequence[str], subject: Subject, rng: Random) -> str:
+    """Any kind as often as any other, however many files there are of each."""
+    kinds = sorted({kinds_of(file, subject.image[file])[:1] for file in files})
+    kind = rng.choice(kinds)
+    return rng.choice([file for file in files if kinds_of(file, subject.image[file])[:1] == kind])
+
+
+def _mutators(target: str, file: str, data: bytes) -> dict[str, list[ByBytes | ByFiles]]:
+    """By name, as often as each is to be drawn."""
+    chosen: Sequence[ByBytes | ByFiles]
+    match target:
+        case "bytes":
+            chosen = _DAMAGE
+        case "files":
+            chosen = _FILES
+        case _:
+            chosen = [m for kind in kinds_of(file, data) for m in TARGETS[target].get(kind, ())]
+    found: dict[str, list[ByBytes | ByFiles]] = {}
+    for mutator in chosen:
+        found.setdefault(f"{mutator.__module__.removeprefix('mutate_')}.{mutator.__name__}", []).append(mutator)
+    return found
+
+
+def _applied(target: str, mutation: Mutation, image: Image) -> Changes:
+    rng = Random(mutation.seed)
+    data = image[mutation.file]
+    found = _mutators(target, mutation.file, data).get(mutation.mutator)
+    if found is None:  # what was done before made another kind of file of it
+        return {mutation.file: mutate_bytes.flip(data, rng)}
+    mutator = found[0]
+    if mutator in _FILES:
+        return mutator(image, mutation.file, rng)  # type: ignore[call-arg,return-value]
+    try:
+        return {mutation.file: mutator(data, rng)}  # type: ignore[call-arg,arg-type]
+    except Exception:  # what another mutation left is not to be taken apart any more
+        return {mutation.file: mutate_bytes.flip(data, rng)}

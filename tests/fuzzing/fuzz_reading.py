@@ -1,0 +1,142 @@
+"""What a read comes to, whatever it is; and who reads: DuckDB by harness's own plan, and the oracle by its own."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from fuzz_subjects import Read
+
+import harness
+from harness.engines.registry import find_engine
+from harness.oracle.planner import plan_unpruned
+from harness.table import open_table
+from harness.testing.scenarios.answers import json_value
+
+_PACKAGE = Path(harness.__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows came back. types: names and types. counts: how often there is each row, as text."""
+
+    types: tuple[str, ...]
+    counts: Counter[str]
+
+    def __str__(self) -> str:
+        return f"{self.counts.total()} rows of {', '.join(self.types)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A HarnessError; its text."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Leaked:
+    """Another exception. place: the last lines of harness that it passed."""
+
+    kind: str
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.place}: {self.text}"
+
+
+Outcome: TypeAlias = Rows | Refused | Leaked
+
+
+def by_duckdb(address: str, read: Read, prune: str = "files") -> Outcome:
+    """What a user gets, who looks at the table and its plan besides."""
+
+    def look() -> pa.Table:
+        table = open_table(address, prune=prune)
+        if read.changes is not None:
+            return table.changes(*read.changes, columns=read.columns).to_arrow()
+        plan = table.snapshot(**read.at).plan(read.columns, read.where)
+        rows = find_engine("duckdb").to_arrow(plan)
+        plan.explain()
+        return rows
+
+    return _outcome(look)
+
+
+def description(address: str) -> Refused | Leaked | None:
+    """What becomes of what `harness info` asks for; None: all is well."""
+
+    def look() -> None:
+        table = open_table(address)
+        table.describe(), table.snapshots(), table.refs(), table.warnings
+
+    found = _outcome(look)
+    return None if isinstance(found, Rows) else found
+
+
+def by_oracle(address: str, read: Read) -> Outcome | None:
+    """What the oracle gives, planned by itself; None: it does not plan such a read."""
+    if read.changes is not None:
+        return None
+    at = {"timestamp_ms" if name == "timestamp" else name: value for name, value in read.at.items()}
+    columns, where = read.columns, read.where
+    return _outcome(lambda: find_engine("oracle").to_arrow(plan_unpruned(address, columns=columns, where=where, **at)))
+
+
+def by_spark(address: str, read: Read) -> Outcome:
+    """What Spark gives, by harness's own plan."""
+
+    def look() -> pa.Table:
+        table = open_table(address)
+        if read.changes is not None:
+            return table.changes(*read.changes, columns=read.columns).to_arrow(engine="spark")
+        return table.snapshot(**read.at).to_arrow(columns=read.columns, where=read.where, engine="spark")
+
+    return _outcome(look)
+
+
+def counted(rows: pa.Table) -> Rows:
+    """The rows as a multiset of texts, exact: -0.0 is not 0.0, and one NaN is another."""
+    columns = [_texts(column) for column in rows.columns]
+    lines = ["\x1f".join(row) for row in zip(*columns, strict=True)] if columns else [""] * rows.num_rows
+    return Rows(tuple(f"{field.name} {field.type}" for field in rows.schema), Counter(lines))
+
+
+def _outcome(read: Callable[[], pa.Table | None]) -> Outcome:
+    try:
+        rows = read()
+        return counted(pa.table({}) if rows is None else rows)
+    except harness.HarnessError as error:
+        return Refused(f"{type(error).__name__}: {error}")
+    except Exception as error:
+        return Leaked(type(error).__name__, _place(error), " ".join(str(error).split())[:300])
+
+
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    kind = column.type
+    if pa.types.is_temporal(kind):
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        column = column.cast(width)
+    if pa.types.is_nested(kind) or isinstance(kind, pa.ExtensionType) or pa.types.is_decimal(kind):
+        values: list[Any] = [json_value(scalar) for scalar in column]
+    else:
+        values = column.to_pylist()
+    return list(map(repr, values))
+
+
+def _place(error: Exception) -> str:
+    """The innermost two functions of harness, by file and name: the same for the same fault."""
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(_PACKAGE)
+    ]
+    names = [f"{Path(frame.filename).relative_to(_PACKAGE)}:{frame.name}" for frame in frames]
+    return " < ".join(list(dict.fromkeys(reversed(names)))[:2]) or "nowhere in harness"

@@ -1,0 +1,45 @@
+"""A third opinion on mutants with other rows: those on which DuckDB and the oracle agree, read by Spark."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+from fuzz_benches import Benches
+from fuzz_mutants import applied, parsed
+from fuzz_reading import Refused, Rows, by_duckdb, by_spark
+
+
+def is_agreed(names: Sequence[str], only: str | None) -> bool:
+    """Whether Spark gives the same rows of all these mutants, or refuses; says where it gives others."""
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        benches = Benches(Path(place), SimpleNamespace(opened=None, sockets=0), lambda: None)
+        for name in names:
+            counts[_opinion(benches, name, only)] += 1
+    print(f"Spark on {len(names)} mutants: {', '.join(f'{count} {opinion}' for opinion, count in counts.items())}")
+    return not counts["other rows"]
+
+
+def _opinion(benches: Benches, name: str, only: str | None) -> str:
+    mutant, bench = benches.drawn(*parsed(name), only)
+    subject = bench.subject
+    changes = applied(mutant, subject.image)
+    subject.put(changes)
+    try:
+        rows, spark = by_duckdb(subject.address, mutant.read), by_spark(subject.address, mutant.read)
+    finally:
+        subject.restore(changes)
+    match spark:
+        case Refused():
+            return "refused"
+        case Rows() if spark == rows:
+            return "same rows"
+        case _:
+            print(f"SPARK: {name}, {subject.name}: {spark}\n    DuckDB: {rows}", flush=True)
+            return "other rows"

@@ -1,0 +1,69 @@
+"""Damage without a look at the structure: bits, cuts, repeats, zeros, bytes from elsewhere in the file."""
+
+from __future__ import annotations
+
+from random import Random
+
+import drawn_values
+
+_TAIL = 256
+"""Footers of Parquet, ORC and Puffin are at the end, and small files are mostly footer."""
+
+
+def flip(data: bytes, rng: Random) -> bytes:
+    """One to three bits turned over; half of the time near the end or the start."""
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        start, end = _window(data, rng)
+        data = data[:start] + drawn_values.flipped(rng, data[start:end]) + data[end:]
+    return data
+
+
+def cut(data: bytes, rng: Random) -> bytes:
+    """The start or the end is gone, or a part in the middle."""
+    start, end = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
+    match rng.randrange(5):
+        case 0:
+            return data[start:]
+        case 1:
+            return b""
+        case 2:
+            return data[: -rng.choice((1, 1, 2, 4, 8))]
+        case 3:
+            return data[:start] + data[end:]
+        case _:
+            return data[:start]
+
+
+def repeat(data: bytes, rng: Random) -> bytes:
+    """A part stands there twice, or all of it."""
+    start = rng.randrange(len(data) + 1)
+    end = min(len(data), start + rng.choice((1, 4, 16, 256, len(data))))
+    return data[:end] + data[start:end] * rng.choice((1, 1, 1, 9)) + data[end:]
+
+
+def overwrite(data: bytes, rng: Random) -> bytes:
+    """A part is zeros, ones, noise or another part of the file; the size stays."""
+    start, end = _window(data, rng)
+    start = rng.randrange(start, end) if end > start else start
+    length = min(len(data) - start, rng.choice((1, 2, 4, 8, 16, 64)))
+    other = rng.randrange(len(data) - length + 1)
+    part = rng.choice((bytes(length), b"\xff" * length, rng.randbytes(length), data[other : other + length]))
+    return data[:start] + part + data[start + length :]
+
+
+def insert(data: bytes, rng: Random) -> bytes:
+    """Bytes that do not belong there, often at the end."""
+    place = rng.choice((0, len(data), rng.randrange(len(data) + 1)))
+    return (
+        data[:place] + rng.choice((b"\0", b"\n", b" ", b"PAR1", rng.randbytes(rng.choice((1, 4, 64))))) + data[place:]
+    )
+
+
+def _window(data: bytes, rng: Random) -> tuple[int, int]:
+    match rng.randrange(4):
+        case 0:
+            return max(0, len(data) - _TAIL), len(data)
+        case 1:
+            return 0, min(len(data), _TAIL)
+        case _:
+            return 0, len(data)

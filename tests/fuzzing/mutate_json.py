@@ -1,0 +1,215 @@
+"""JSON documents changed by value, key and shape; objects may say a key twice, and texts that hold JSON are entered."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import drawn_values
+
+Place = tuple[list[Any], int]
+"""Where a value stands: a list that is changed in place, and an index into it."""
+
+
+class Object(list[Any]):
+    """An object as a list of [key, value], so that a key may be there twice."""
+
+
+class Number(str):
+    """A number as its text, which need not be one that Python can say."""
+
+    __slots__ = ()
+
+
+class Embedded(list[Any]):
+    """A text that holds a JSON document: a list of just that document."""
+
+
+def document(data: bytes, rng: Random) -> bytes:
+    """A file of one document, with one or two changes; compressed again if it was."""
+    packed = data[:2] == b"\x1f\x8b"
+    root = [parse(gzip.decompress(data) if packed else data)]
+    for _ in range(rng.choice((1, 1, 2))):
+        change(root, rng)
+    written = dump(root[0]).encode("utf-8", "surrogatepass")
+    return gzip.compress(written, mtime=0) if packed else written
+
+
+def lines(data: bytes, rng: Random) -> bytes:
+    """A file with a document in each line: one is changed, or lines are lost, doubled or moved."""
+    texts = [line for line in data.split(b"\n") if line.strip()]
+    if not texts:
+        raise ValueError("no lines")
+    place = rng.randrange(len(texts))
+    match rng.randrange(8):
+        case 0:
+            del texts[place]
+        case 1:
+            texts.insert(rng.randrange(len(texts) + 1), texts[place])
+        case 2:
+            texts.append(texts.pop(place))
+        case _:
+            texts[place] = document(texts[place], rng)
+    return b"".join(text + b"\n" for text in texts)
+
+
+def change(root: list[Any], rng: Random) -> None:
+    """Changes one value somewhere below `root`, in place."""
+    places = list(_places(root))
+    inside, index = rng.choice(places)
+    _CHANGES[rng.randrange(len(_CHANGES))](inside, index, rng, places)
+
+
+def parse(data: bytes | str) -> Any:
+    """The document, with objects, numbers and texts of JSON as the classes of this module.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    decoder = json.JSONDecoder(
+        object_pairs_hook=lambda pairs: Object([key, _entered(value)] for key, value in pairs),
+        parse_int=Number,
+        parse_float=Number,
+        parse_constant=Number,
+    )
+    return _entered(decoder.decode(data if isinstance(data, str) else data.decode("utf-8")))
+
+
+def dump(value: Any) -> str:
+    """The text of a parsed document."""
+    match value:
+        case Object():
+            return "{" + ",".join(f"{json.dumps(key)}:{dump(item)}" for key, item in value) + "}"
+        case Embedded():
+            return json.dumps(dump(value[0]))
+        case list():
+            return "[" + ",".join(map(dump, value)) + "]"
+        case Number():
+            return str(value)
+        case _:
+            return json.dumps(value)
+
+
+def _entered(value: Any) -> Any:
+    """The value, with texts that hold an object or a list opened, in lists too; objects did it for themselves."""
+    if isinstance(value, list) and not isinstance(value, Object):
+        return [_entered(item) for item in value]
+    if isinstance(value, str) and not isinstance(value, Number) and value[:1] in ("{", "["):
+        try:
+            return Embedded([parse(value)])
+        except ValueError:
+            return value
+    return value
+
+
+def _places(value: Any) -> Iterator[Place]:
+    """Every value below a list."""
+    for index, item in enumerate(value):
+        if isinstance(value, Object):
+            yield item, 1
+            if isinstance(item[1], list):
+                yield from _places(item[1])
+            continue
+        yield value, index
+        if isinstance(item, list):
+            yield from _places(item)
+
+
+def _nudge(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
+    """Another value of the same kind; of an object or a list, one part less."""
+    match inside[index]:
+        case bool(value):
+            inside[index] = not value
+        case Number() as value:
+            whole = value.lstrip("-").isdigit()
+            inside[index] = Number(drawn_values.integer(rng, int(value)) if whole else f"-{value}")
+        case Embedded():
+            inside[index] = drawn_values.text(rng, dump(inside[index][0]))
+        case str() as value:
+            inside[index] = drawn_values.text(rng, value)
+        case list() as value if value:
+            del value[rng.randrange(len(value))]
+        case _:
+            inside[index] = _odd(rng)
+
+
+def _replace(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
+    inside[index] = _odd(rng)
+
+
+def _borrow(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
+    """The value of another place; below itself it would never end, so as text and back."""
+    there, at = rng.choice(places)
+    inside[index] = parse(dump(there[at]))
+
+
+def _remove(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
+    """A part of the nearest object or list is gone."""
+    value = inside[index]
+    if isinstance(value, list) and not isinstance(value, Embedded) and value:
+        del value[rng.randrange(len(value))]
+    else:
+        inside[index] = None
+
+
+def _double(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
+    """A key or an item twice; the second with its own value, or another."""
+    value = inside[index]
+    if isinstance(value, list) and not isinstance(value, Embedded) and value:
+        again = rng.randrange(len(value))
+        part = value[again]
+        copied = (
+            [part[0], rng.choice((parse(dump(part[1])), _odd(rng)))] if isinstance(value, Object) else parse(dump(part))
+        )
+        value.insert(rng.randrange(len(value) + 1), copied)
+    else:
+        inside[index] = [value, value]
+
+
+def _rename(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
+    """A key is called otherwise."""
+    value = inside[index]
+    if isinstance(value, Object) and value:
+        pair = rng.choice(value)
+        pair[0] = rng.choice((pair[0].swapcase(), pair[0] + "s", drawn_values.text(rng, pair[0]), rng.choice(value)[0]))
+    else:
+        _nudge(inside, index, rng, places)
+
+
+def _wrap(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
+    """The value in a list, in an object, as text, or deep inside of lists."""
+    value = inside[index]
+    depth = rng.choice((1, 1, 1, 3000))
+    text = dump(value)
+    inside[index] = rng.choice(
+        (
+            Number("[" * depth + text + "]" * depth),
+            Object([["value", value]]),
+            text,
+            Number('{"a":' * depth + text + "}" * depth),
+        )
+    )
+
+
+_CHANGES: tuple[Callable[[list[Any], int, Random, list[Place]], None], ...] = (
+    _nudge, _nudge, _nudge, _replace, _replace, _borrow, _remove, _double, _rename, _wrap,
+)  # fmt: skip
+
+
+def _odd(rng: Random) -> Any:
+    match rng.randrange(8):
+        case 0:
+            return None
+        case 1:
+            return rng.random() < 0.5
+        case 2 | 3:
+            return Number(drawn_values.integer(rng))
+        case 4:
+            return Number(rng.choice(("1.5", "-0.0", "1e400", "1E2", "NaN", "-Infinity", "0.1e-400", "9" * 5000)))
+        case 5:
+            return rng.choice((Object(), [], [None], Object([["", None]])))
+        case _:
+            return drawn_values.text(rng)

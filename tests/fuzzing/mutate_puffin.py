@@ -1,0 +1,55 @@
+"""Puffin files: the footer's document, its flags and lengths, and the blobs, with the frame made right again."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import drawn_values
+import mutate_json
+import mutate_roaring
+
+MAGIC = b"PFA1"
+
+
+def footer(data: bytes, rng: Random) -> bytes:
+    """The document of the footer says something else; or its flags, length or magic do."""
+    before, payload, flags = _taken_apart(data)
+    match rng.randrange(10):
+        case 0:
+            flags = drawn_values.flipped(rng, flags)
+        case 1:
+            return before + MAGIC + payload + _size(drawn_values.integer(rng, len(payload))) + flags + MAGIC
+        case 2:
+            payload = drawn_values.blob(rng, payload)
+        case _:
+            payload = mutate_json.document(payload, rng)
+    return before + MAGIC + payload + _size(len(payload)) + flags + MAGIC
+
+
+def blobs(data: bytes, rng: Random) -> bytes:
+    """One blob holds something else, of another size perhaps; the footer follows, manifests do not."""
+    before, payload, flags = _taken_apart(data)
+    document = json.loads(payload)
+    chosen = rng.choice(document["blobs"])
+    start, end = chosen["offset"], chosen["offset"] + chosen["length"]
+    changed = mutate_roaring.blob(before[start:end], rng)
+    for entry in document["blobs"]:
+        if entry["offset"] > start:
+            entry["offset"] += len(changed) - (end - start)
+    chosen["length"] = len(changed)
+    payload = json.dumps(document).encode()
+    return before[:start] + changed + before[end:] + MAGIC + payload + _size(len(payload)) + flags + MAGIC
+
+
+def _taken_apart(data: bytes) -> tuple[bytes, bytes, bytes]:
+    """What is before the footer, the footer's document, and its flags."""
+    size = int.from_bytes(data[-12:-8], "little")
+    start = len(data) - 12 - size
+    if data[-4:] != MAGIC or start < 8 or data[start - 4 : start] != MAGIC:
+        raise ValueError("no Puffin file")
+    return data[: start - 4], data[start:-12], data[-8:-4]
+
+
+def _size(value: int) -> bytes:
+    return (value % 2**32).to_bytes(4, "little")

@@ -1,0 +1,216 @@
+"""The fuzzer finds faults that are planted, says what they are, and makes them small."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from types import SimpleNamespace
+
+import fuzz
+import fuzz_findings
+import fuzz_subjects
+import mutate_parquet
+import plants
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fuzz_benches import Bench
+from fuzz_judging import Kind, is_torn, judged
+from fuzz_log_views import other_views
+from fuzz_mutants import GROUP, applied, draw
+from fuzz_reading import Leaked, Refused, counted
+from fuzz_shrinking import Shrinker, hunks, minimal, patched
+from fuzz_workers import Worker
+
+from harness.iceberg import puffin
+from harness.testing.scenarios import build, load
+from harness.testing.scenarios.verifying import Matched, read_with, verify
+
+SUBJECT = "iceberg/deletes/vector-of-a-run"
+QUIET = SimpleNamespace(opened=None, sockets=0)
+"""In place of a Watch, which would stay with the test process for ever."""
+
+
+@pytest.fixture
+def plant(monkeypatch):
+    """Plants a fault until the end of the test."""
+    for name in ("decode_deletion_vector", "_check_counts"):
+        monkeypatch.setattr(puffin, name, getattr(puffin, name))
+    return lambda fault: fault()
+
+
+@pytest.fixture
+def bench(tmp_path):
+    return Bench(fuzz_subjects.make(SUBJECT, tmp_path / "subject"), QUIET, lambda: None)
+
+
+def first_finding(bench, plant, fault):
+    """The first mutant of the roaring target that is a finding, and what it changes, with the fault and without."""
+    read = bench.subject.reads[0]
+    bench.original(read)
+    files = [name for name in bench.subject.image if name.endswith(".puffin")]
+    for number in range(GROUP):
+        changes = applied(draw("roaring", 1, number, bench.subject, files, read), bench.subject.image)
+        assert not bench.judge(changes, read).kind.is_finding
+    plant(fault)
+    for number in range(GROUP):
+        changes = applied(draw("roaring", 1, number, bench.subject, files, read), bench.subject.image)
+        verdict = bench.judge(changes, read)
+        if verdict.kind.is_finding:
+            return read, changes, verdict
+    return pytest.fail("not found")
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "signature"),
+    [
+        (plants.leak, Kind.LEAK, "leak KeyError iceberg/puffin.py:read_deletion_vector"),
+        (plants.no_rows_deleted, Kind.DISPUTED, "disputed"),
+    ],
+)
+def test_a_planted_fault_is_found_and_made_small(bench, plant, tmp_path, fault, kind, signature):
+    read, changes, verdict = first_finding(bench, plant, fault)
+    assert verdict.kind is kind
+    assert verdict.signature.startswith(signature)
+    noise = {"metadata/v1.metadata.json": b"{}"}
+
+    def shows(tried):
+        found = bench.judge(tried, read)
+        return (found.kind, found.signature) == (verdict.kind, verdict.signature)
+
+    small = Shrinker(bench.subject.image, shows).shrink([{**changes, **noise}])
+    (damaged,) = (name for name, data in small.items() if data is not None)
+    assert damaged.endswith(".puffin")
+    assert sum(end - start for start, end, _ in hunks(bench.subject.image[damaged], small[damaged])) <= 4
+    assert small["metadata/v1.metadata.json"] is None  # nobody reads it
+
+    finding = fuzz_findings.Finding(
+        name="roaring-1-0",
+        subject=SUBJECT,
+        read=read,
+        mutations=("roaring.blob of a file",),
+        verdict=verdict,
+        image=bench.subject.image,
+        changes=small,
+    )
+    place = fuzz_findings.write(finding, tmp_path)
+    assert fuzz_findings.load_again(place) == (SUBJECT, read, small)
+    assert "fuzz.py --again" in (place / "README.md").read_text()
+    built = build(load(place / "scenario.yaml"), tmp_path / "built")
+    again = read_with(built, "duckdb")
+    if kind is Kind.LEAK:
+        with pytest.raises(KeyError):
+            verify(built.expectations[0], again)
+    else:
+        assert verify(built.expectations[0], again) != Matched()
+
+
+def test_what_kills_a_process_ends_no_more_than_its_mutant():
+    with Worker("plants:end_or_never_end") as worker:
+        found = list(worker.group("roaring", 1, 0, 3, SUBJECT))
+        assert [judged.told["name"] for judged in found] == [f"roaring-1-{number}" for number in range(3)]
+        kinds = [judged.verdict.kind for judged in found]
+        assert kinds == [Kind.REFUSED, Kind.TIME, Kind.CRASH]
+        _, stuck, crash = found
+        assert crash.verdict.signature.startswith("SIGABRT iceberg/puffin.py")
+        assert stuck.verdict.signature.startswith("SIGXCPU iceberg/puffin.py")
+        finding = fuzz.shrunk(crash, worker, SUBJECT, tries=12)
+    assert all(name.endswith(".puffin") for name, data in finding.changes.items() if data is not None)
+    assert None in finding.changes.values()  # files were taken away that it does not need
+
+
+def test_a_run_without_findings(capsys, tmp_path):
+    code = fuzz.main(["--target", "roaring", "--subject", SUBJECT, "--seed", "1", "--mutants", "32", "--jobs", "1"])
+    printed = capsys.readouterr().out
+    assert code == 0
+    assert "fuzz.py --seed 1 --target roaring" in printed
+    assert "32 mutants in" in printed
+
+
+def rows(*values):
+    return counted(pa.table({"a": list(values)}))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "original", "oracle", "unpruned", "kind"),
+    [
+        (rows(1), rows(1), rows(1), None, Kind.SAME),
+        (rows(1), rows(1), Refused("x"), None, Kind.SAME),
+        (rows(2), rows(1), rows(2), None, Kind.OTHER),
+        (rows(2), rows(1), None, None, Kind.OTHER),
+        (rows(1), rows(1), rows(2), rows(1), Kind.WRONG),
+        (rows(2), rows(1), rows(1), rows(2), Kind.WRONG),
+        (rows(1), rows(1, 1), rows(1, 1), rows(1, 1), Kind.SKIPPED),
+        (rows(3), rows(1, 1), rows(1, 1), rows(3), Kind.WRONG),
+        (rows(1), rows(2), Refused("[PartitionValueConflict]"), rows(1), Kind.TOLERATED),
+        (rows(2), rows(1), Refused("x"), rows(2), Kind.DISPUTED),
+        (rows(2), rows(1), Refused("x"), Refused("y"), Kind.SKIPPED),
+        (rows(2), rows(1), Leaked("KeyError", "oracle", ""), rows(2), Kind.DISPUTED),
+        (Refused("x"), rows(1), None, None, Kind.REFUSED),
+        (Leaked("KeyError", "a", ""), rows(1), None, None, Kind.LEAK),
+        (Leaked("MemoryError", "a", ""), rows(1), None, None, Kind.MEMORY),
+    ],
+)
+def test_verdicts(outcome, original, oracle, unpruned, kind):
+    assert judged(outcome, original, lambda: [oracle], lambda: unpruned).kind is kind
+
+
+def test_any_of_several_places_that_say_the_same_may_be_believed():
+    """Of a Delta table, commits and a checkpoint."""
+    opinions = [rows(1), rows(2), rows(3)]
+    assert judged(rows(2), rows(1), lambda: opinions, lambda: rows(2)).kind is Kind.OTHER
+    assert judged(rows(4), rows(1), lambda: opinions, lambda: rows(4)).kind is Kind.WRONG
+
+
+def test_views_of_a_log():
+    """Two checkpoints at version 2, one of them in parts, and versions 3 and 4 compacted."""
+    parts = [f"_delta_log/{2:020d}.checkpoint.{i:010d}.{2:010d}.parquet" for i in (1, 2)]
+    whole = f"_delta_log/{2:020d}.checkpoint.parquet"
+    commits = [f"_delta_log/{version:020d}.json" for version in range(5)]
+    compacted = f"_delta_log/{3:020d}.{4:020d}.compacted.json"
+    image = {name: name.encode() for name in (*commits, *parts, whole, compacted)}
+    views = list(other_views(image))
+    of_compacted = {commits[3]: b'{"commitInfo":{}}\n', commits[4]: compacted.encode()}
+    of_parts = dict.fromkeys((*commits[:2], whole))
+    of_whole = dict.fromkeys((*commits[:2], *parts))
+    assert views == [of_parts, {**of_parts, **of_compacted}, of_whole, {**of_whole, **of_compacted}, of_compacted]
+
+
+def test_a_footer_that_contradicts_itself():
+    out = io.BytesIO()
+    pq.write_table(pa.table({"a": [1, 2]}), out)
+    data = out.getvalue()
+    assert not is_torn(data)
+    body, tokens = mutate_parquet._taken_apart(data)
+    counts = [token for token in tokens if token == mutate_parquet.Token("integer", 2)]
+    counts[-1].value = 3
+    footer = mutate_parquet.encoded(tokens)
+    assert is_torn(body + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    assert not is_torn(b"PAR1")
+    assert not is_torn(None)
+
+
+def test_rows_are_counted_exactly():
+    assert rows(0.0) != rows(-0.0)
+    assert rows(float("nan")) == rows(float("nan"))
+    assert rows(1, 1) != rows(1)
+    assert rows(1) != rows(1.0)
+    assert rows([{"a": 1}]) == rows([{"a": 1}])
+
+
+def test_minimal_keeps_what_is_needed():
+    assert minimal(range(100), lambda parts: {3, 42, 99} <= set(parts)) == [3, 42, 99]
+
+
+@pytest.mark.parametrize("after", [b"abXdefghYj", b"abdefghij", b"abcdefghijk", b"", b"xabcdefghij", b"abcdefghij"])
+def test_hunks_make_the_file(after):
+    before = b"abcdefghij"
+    found = hunks(before, after)
+    assert patched(before, found) == after
+    assert patched(before, []) == before
+    assert all(first[1] <= second[0] for first, second in itertools.pairwise(found))
+
+
+def test_hunks_of_long_files():
+    before, after = b"a" * 9000 + b"b" * 9000, b"a" * 9000 + b"xyz" + b"b" * 9000
+    assert hunks(before, after) == [(9000, 9000, b"xyz")]

@@ -1,0 +1,155 @@
+"""Mutators: what they take apart they put together again, and the same seed changes the same bytes."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import fuzz_mutants
+import fuzz_subjects
+import mutate_avro
+import mutate_json
+import mutate_parquet
+import mutate_puffin
+import mutate_roaring
+import pytest
+from fuzz_mutants import TARGETS, applied, draw, fitting, kinds_of
+
+from harness.iceberg.puffin import decode_deletion_vector
+from harness.testing.scenarios import parse
+
+ICEBERG = """
+title: A table of three with deletes
+format: iceberg
+clauses: []
+table: {format-version: 3, schema: {id: long, name: string}, partition-spec: [[name, identity]]}
+history:
+  - append: [{data: a, rows: [[1, x], [2, x]]}, {data: b, rows: [[3, y]]}]
+  - append: [{data: c, format: avro, rows: [[4, x]]}, {data: d, format: orc, rows: [[5, y]]}]
+  - commit: {add: [{deletion-vectors: {a: [1]}}]}
+expect: {rows: [[1, x], [3, y], [4, x], [5, y]]}
+"""
+DELTA = """
+title: A table with a checkpoint and deletes
+format: delta
+clauses: []
+table: {schema: {id: long}}
+history:
+  - append: [{data: a, rows: [[1], [2], [3]]}]
+  - delete-rows: {a: [0]}
+  - checkpoint: classic
+  - delete-rows: {rows: {a: [0, 2]}, storage: i}
+  - append: [{data: b, rows: [[4]]}]
+  - checksum: 4
+expect: {rows: [[2], [4]]}
+"""
+
+
+@pytest.fixture(scope="module")
+def subjects(tmp_path_factory):
+    texts = (ICEBERG, DELTA)
+    return [fuzz_subjects.from_scenario(parse(text, "t"), tmp_path_factory.mktemp("subject")) for text in texts]
+
+
+@pytest.fixture(params=[0, 1], ids=["iceberg", "delta"])
+def subject(request, subjects):
+    return subjects[request.param]
+
+
+def test_a_subject_is_the_same_wherever_it_is(subject, tmp_path):
+    text = ICEBERG if "metadata/v1.metadata.json" in subject.image else DELTA
+    assert fuzz_subjects.from_scenario(parse(text, "t"), tmp_path / "a").image == subject.image
+
+
+def test_a_subject_is_whole_after_a_change(subject):
+    name = next(iter(subject.image))
+    changes = {name: b"other", "new": b"new"}
+    subject.put(changes)
+    assert (subject.directory / name).read_bytes() == b"other"
+    subject.restore(changes)
+    found = {
+        p.relative_to(subject.directory).as_posix(): p.read_bytes() for p in subject.directory.rglob("*") if p.is_file()
+    }
+    assert found == subject.image
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_number_says_all_of_a_mutant(subjects, target):
+    fitted = [(subject, files) for subject in subjects if (files := fitting(target, subject, list(subject.image)))]
+    assert fitted
+    for subject, files in fitted:
+        different = 0
+        for number in range(12):
+            first, second = (draw(target, 7, number, subject, files, subject.reads[0]) for _ in range(2))
+            assert first == second
+            before = dict(subject.image)
+            changes = applied(first, subject.image)
+            assert changes == applied(first, subject.image)
+            assert subject.image == before
+            different += bool(changes)
+        assert different > 6
+
+
+def test_every_target_is_in_turn():
+    assert set(fuzz_mutants.ROTATION) == set(TARGETS)
+
+
+def files_of(subject, kind):
+    return [data for name, data in subject.image.items() if kind in kinds_of(name, data)]
+
+
+def test_json_says_the_same_when_nothing_is_changed(subject):
+    for data in files_of(subject, "document"):
+        assert json.loads(mutate_json.dump(mutate_json.parse(data))) == json.loads(data)
+
+
+def test_json_may_say_a_key_twice_and_holds_json_in_texts():
+    parsed = mutate_json.parse('{"a": 1.50, "a": "[1, {\\"b\\": NaN}]"}')
+    assert isinstance(parsed[1][1], mutate_json.Embedded)
+    assert mutate_json.dump(parsed) == '{"a":1.50,"a":"[1,{\\"b\\":NaN}]"}'
+
+
+def test_avro_is_put_together_as_it_was(subject):
+    for data in files_of(subject, "avro"):
+        container = mutate_avro.parse(data)
+        assert mutate_avro.written(container) == data
+        codec = container.value(b"avro.codec").decode() or "null"
+        schema = json.loads(container.value(b"avro.schema"))
+        for block in container.blocks:
+            plain = mutate_avro.unpacked(codec, block.data)
+            assert mutate_avro.encoded(mutate_avro.tokenised(schema, plain, block.count)) == plain
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"])
+def test_avro_blocks_under_every_codec(codec):
+    assert mutate_avro.unpacked(codec, mutate_avro.packed(codec, b"block" * 9)) == b"block" * 9
+
+
+def test_avro_numbers():
+    assert [mutate_avro.zigzag(n) for n in (0, -1, 1, 64, -65)] == [b"\0", b"\1", b"\2", b"\x80\1", b"\x81\1"]
+
+
+def test_a_footer_of_parquet_is_put_together_as_it_was(subject):
+    for data in files_of(subject, "parquet") + files_of(subject, "checkpoint"):
+        length = int.from_bytes(data[-8:-4], "little")
+        tokens, end = mutate_parquet.tokenised(data[-8 - length : -8])
+        assert end == length
+        assert mutate_parquet.encoded(tokens) == data[-8 - length : -8]
+
+
+def test_most_changed_bitmaps_have_a_right_checksum(subject):
+    """So that decoders are asked about what is inside: some mutants are read, and give other positions."""
+    for data in files_of(subject, "puffin"):
+        blob = data[4 : 4 + 8 + int.from_bytes(data[4:8], "big")]
+        assert list(decode_deletion_vector(blob)) == [1]
+        seen = {mutate_roaring.blob(blob, Random(seed)) for seed in range(40)}
+        assert len(seen) > 20
+        assert {tuple(read(data)) for data in seen} > {(1,)}
+        assert any(mutate_puffin.blobs(data, Random(seed)) != data for seed in range(3))
+
+
+def read(blob):
+    try:
+        return decode_deletion_vector(blob)
+    except Exception:
+        return ()
