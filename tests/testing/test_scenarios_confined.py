@@ -110,12 +110,15 @@ DIGITS = "9" * 5_000
 BAD_YAML = {
     "digits": (f"title: {DIGITS}", "a number of 5,000 digits"),
     "hex-digits": (f"title: 0x{DIGITS}", "a number of 5,002 digits"),
-    "lists": ("[" * 5_000, "too deep"),
-    "mappings": ("{a: " * 5_000, "too deep"),
+    "lists": ("[" * 200_000, "too deep"),
+    "mappings": ("{a: " * 200_000, "too deep"),
     "blocks": ("".join(" " * i + "-\n" for i in range(1_500)), "too deep"),
+    "blocks-on-a-line": ("- " * 200_000, "too deep"),
+    "keys": ("".join(" " * i + "a:\n" for i in range(1_500)), "too deep"),
+    "keys-and-lists": ("".join(" " * i + "a:\n" + " " * i + "- \n" for i in range(1_500)), "too deep|mapping"),
     "aliases": ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "aliases"),
     "tag": ("a: !!python/object/apply:os.system [id]", "could not determine a constructor"),
-    "control": ("a: \x1b[31m", "special characters are not allowed"),
+    "control": ("a: \x1b[31m", "(special|control) characters are not allowed"),
 }
 
 

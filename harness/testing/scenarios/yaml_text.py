@@ -18,7 +18,10 @@ from harness.errors import RequestError
 WIDTH = 110
 """Characters up to which a list or mapping is written on one line."""
 _MOST_DIGITS = 1_000
+_DEEPEST = 200
+"""Lists and mappings in each other. libyaml takes a piece of the stack for each, and PyYAML of Python's."""
 
+_INDENT = re.compile(r"^[ ?:-]*", re.MULTILINE)
 _NULL = re.compile(r"(?:~|null|Null|NULL|)")
 _BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)")
 _INT = re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)")
@@ -36,11 +39,11 @@ def parse(text: str, place: str) -> Any:
         RequestError: it is no YAML, or uses what scenarios do not use; the message names the line.
     """
     try:
+        if _may_be_deep(text):
+            _check_depth(text)
         return yaml.load(text, Loader=_Loader)  # a SafeLoader, with other scalars
     except yaml.YAMLError as exc:
         raise RequestError(f"Cannot read {place}: {' '.join(str(exc).split())}") from exc
-    except RecursionError:
-        raise RequestError(f"Cannot read {place}: lists and mappings stand too deep in each other") from None
 
 
 def write(value: Any) -> str:
@@ -79,6 +82,24 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     def flatten_mapping(self, node: Any) -> None:
         """Leave `<<` an ordinary key, as YAML 1.2 has it."""
+
+
+def _may_be_deep(text: str) -> bool:
+    """Whether it is worth to look: brackets open at most so often, and blocks begin at most twice in a column."""
+    brackets = text.count("[") + text.count("{")
+    return brackets + 2 * max(map(len, _INDENT.findall(text))) >= _DEEPEST
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST:
+            mark: Any = event.start_mark
+            raise yaml.composer.ComposerError(None, None, "lists and mappings stand too deep in each other", mark)
 
 
 def _check_each_stands_once(root: Any) -> None:
