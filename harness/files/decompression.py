@@ -101,19 +101,9 @@ def unzstd(data: bytes, *, most: int) -> bytes:
     declared = _zstd_declared(data)
     if declared is not None and declared > most:
         raise TooLongError(declared)
-    return streamed(data, "zstd", most=most)
-
-
-def streamed(data: bytes, codec: str, *, most: int) -> bytes:
-    """The content of the frames of a codec of pyarrow, piece by piece.
-
-    Raises:
-        TooLongError: as `inflate`.
-        OSError: a frame is damaged, or ends early.
-    """
     parts: list[bytes] = []
     found = 0
-    with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         while piece := stream.read(_PIECE):
             parts.append(piece)
             found += len(piece)

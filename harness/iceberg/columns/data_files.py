@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from harness.errors import CorruptFileError
 from harness.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status, corrupt
 
 COLUMNS = pa.schema(
@@ -129,7 +130,11 @@ def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, m
             numbers[id(file.partition)] = len(tuples)
             tuples.append(file.partition)
         rows.append(_row(entry, numbers[id(file.partition)], fields, manifest))
-    return DataFiles(pa.Table.from_pylist(rows, schema_of(fields)), (), tuples, fields)
+    try:
+        table = pa.Table.from_pylist(rows, schema_of(fields))
+    except (pa.ArrowException, OverflowError, UnicodeError) as error:  # half a character, an id of 70 bits
+        raise CorruptFileError(f"Invalid manifest: {error}", cause="CorruptManifest", rule="iceberg 2.7") from error
+    return DataFiles(table, (), tuples, fields)
 
 
 def _row(entry: ManifestEntry, number: int, fields: tuple[int, ...], manifest: int) -> dict[str, Any]:

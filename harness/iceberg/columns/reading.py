@@ -69,7 +69,7 @@ def read_data_files(
             found += _decoded(batch, slots, fields)
             batch = []
         if blocks_ is None:
-            found.append(from_entries(reader.entries(frozenset(fields)), fields, manifest=number))
+            found.append(_by_entry(reader, fields, number))
         else:
             batch.append(blocks_)
     found += _decoded(batch, slots, fields)
@@ -113,21 +113,18 @@ class _Blocks:
 
     @staticmethod
     def of(reader: ManifestReader, number: int) -> _Blocks | None:
-        """None: a block is damaged, or there are so many entries that they are to be counted one by one."""
-        container = reader.container
+        """None: a block is damaged, or they are too many or too long to be held at once."""
+        container, limits = reader.container, reader.container.limits
+        plain = blocks(container.data, container.header, file=container.file, cause="CorruptManifest", limits=limits)
+        found: list[tuple[int, bytes]] = []
+        entries = size = 0
         try:
-            found = list(
-                blocks(
-                    container.data,
-                    container.header,
-                    file=container.file,
-                    cause="CorruptManifest",
-                    limits=container.limits,
-                )
-            )
+            for count, data in plain:
+                found.append((count, data))
+                entries, size = entries + count, size + len(data)
+                if entries > len(container.data) + limits.spare_records or size > limits.block_bytes:
+                    return None
         except HarnessError:
-            return None
-        if sum(count for count, _ in found) > len(container.data) + container.limits.spare_records:
             return None
         return _Blocks(number, reader, tuple(count for count, _ in found), tuple(data for _, data in found))
 
@@ -144,7 +141,12 @@ class _Blocks:
         return max(self.counts, default=0)
 
     def by_entry(self, fields: tuple[int, ...]) -> DataFiles:
-        return from_entries(self.reader.entries(frozenset(fields)), fields, manifest=self.number)
+        return _by_entry(self.reader, fields, self.number)
+
+
+def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int) -> DataFiles:
+    with contained(file=reader.manifest.path):
+        return from_entries(reader.entries(frozenset(fields)), fields, manifest=number)
 
 
 def _decoded(batch: list[_Blocks], slots: tuple[Slot, ...], fields: tuple[int, ...]) -> Iterator[DataFiles]:
