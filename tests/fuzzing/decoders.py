@@ -19,6 +19,7 @@ from harness.files.variant_value import object_fields, value_text
 from harness.files.wkb import canonical_wkb
 from harness.iceberg.manifest_list import parse_manifest_list
 from harness.iceberg.metadata import parse_metadata
+from harness.iceberg.puffin import decode_deletion_vector, open_puffin
 from harness.oracle.planner import roaring as other_roaring
 from harness.storage.stores import Storage
 
@@ -43,6 +44,12 @@ def avro(data: bytes) -> object:
     """An Avro file of rows, and its schema from its head."""
     schema_of_avro(data, file="f")
     return read_avro(data, file="f")[1].num_rows
+
+
+def puffin(data: bytes) -> object:
+    """A Puffin file, and its first blob as a deletion vector."""
+    opened = open_puffin(_InMemory(data), "/f")
+    return decode_deletion_vector(opened.bytes_at(4, 8 + int.from_bytes(data[4:8], "big")))
 
 
 def portable(data: bytes) -> object:
@@ -107,7 +114,7 @@ def metadata(data: bytes) -> object:
 DECODERS: Mapping[str, Decoder] = {
     decoder.__name__: decoder
     for decoder in (
-        ocf, manifest_list, avro, portable, native, stored_vector, inline_vector, variant, wkb, actions, hint,
+        ocf, manifest_list, avro, puffin, portable, native, stored_vector, inline_vector, variant, wkb, actions, hint,
         metadata,
     )
 }  # fmt: skip

@@ -35,7 +35,7 @@ TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
     "avro": {"avro": _AVRO},
     "parquet": {"parquet": _PARQUET, "checkpoint": _PARQUET},
     "checkpoint": {"checkpoint": (mutate_checkpoint.rewritten,)},
-    "puffin": {"puffin": (mutate_puffin.footer, mutate_puffin.blobs)},
+    "puffin": {"puffin": (mutate_puffin.footer, mutate_puffin.blobs, mutate_puffin.blobs)},
     "roaring": {
         "puffin": (mutate_puffin.blobs,),
         "vectors": (mutate_roaring.deletion_vectors,),

@@ -122,14 +122,13 @@ def serve(place: Path, plant: str | None) -> None:
     """
     out = os.fdopen(os.dup(1), "w")
     said = place / "said"
-    os.dup2(os.open(said, os.O_RDWR | os.O_CREAT | os.O_APPEND), 2)
-    os.dup2(2, 1)  # whatever a library prints is not an answer
+    said.touch()
     warnings.simplefilter("ignore")  # what is odd about a table is its point
     for engine in ("duckdb", "oracle"):
         find_engine(engine)
     worker = Worker(place, out)
     try:
-        while (code := _life(worker, plant)) != 0:
+        while (code := _life(worker, plant, said)) != 0:
             if code != _RENEW:
                 killer = signal.Signals(-code).name if code < 0 else f"exit {code}"
                 worker.say("died", killer, said.read_text("utf-8", "replace")[-4000:])
@@ -138,12 +137,14 @@ def serve(place: Path, plant: str | None) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _life(worker: Worker, plant: str | None) -> int:
-    """The exit code of a child, or -1 times the signal that ended it."""
+def _life(worker: Worker, plant: str | None, said: Path) -> int:
+    """The exit code of a child, or -1 times the signal that ended it. said: gets what the child prints."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
+            os.dup2(os.open(said, os.O_WRONLY | os.O_APPEND), 2)
+            os.dup2(2, 1)  # whatever a library prints is not an answer
             code = live(worker, plant)
         except BaseException:
             traceback.print_exc()
