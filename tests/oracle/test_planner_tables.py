@@ -158,6 +158,22 @@ def test_a_log_that_begins_with_a_checkpoint(kind, tmp_path):
         plan_unpruned(str(tmp_path / "t"), version=0)
 
 
+@pytest.mark.parametrize(
+    "hint",
+    [
+        '{"version": 1, "numOfAddFiles": 7, "numOfAddFiles": 7}',
+        '{"version": 1, "numOfAddFiles": 7, "a": %s1}' % ("[" * 9999),
+    ],
+)
+def test_counts_of_a_hint_that_is_not_sound(hint, tmp_path):  # delta L6
+    t = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    t.commit(add=[t.write_data([{"id": 1}])])
+    t.checkpoint()
+    t.expire_log(1)
+    t.write_last_checkpoint(hint)
+    assert ids(both(tmp_path / "t")) == [1]
+
+
 def test_a_version_at_a_time(tmp_path):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     for number in (1, 2):

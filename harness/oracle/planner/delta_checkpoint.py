@@ -106,7 +106,7 @@ def _check_counts(actions: list[Action], top: str, version: int, storage: Storag
     """Holds the checkpoint against what a sound `_last_checkpoint` says of it."""
     try:
         text = storage.read(f"{top.rpartition('/')[0]}/_last_checkpoint").decode()
-        hint = json.loads(text)
+        hint = json.loads(text, object_pairs_hook=_each_key_once)
         if hint["version"] != version or hint.get("checksum") not in (None, hint_checksum(text)):
             return
     except (MissingFileError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -121,6 +121,12 @@ def _check_counts(actions: list[Action], top: str, version: int, storage: Storag
         raise _lost(
             f"_last_checkpoint says {files} files, {size} actions; found {adds}, {len(actions)}", top, "delta L10"
         )
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
 
 
 def _action(row: dict[str, Any]) -> dict[str, Any]:
