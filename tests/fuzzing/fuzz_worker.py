@@ -133,6 +133,8 @@ def serve(place: Path, plant: str | None) -> None:
                 killer = signal.Signals(-code).name if code < 0 else f"exit {code}"
                 worker.say("died", killer, said.read_text("utf-8", "replace")[-4000:])
             os.truncate(said, 0)
+    except BrokenPipeError:
+        pass
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
