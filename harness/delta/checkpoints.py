@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from harness.delta.action_lines import VECTOR_KEYS, Body, ParsedActions, collect, parse_actions
 from harness.delta.actions import ADDS, DomainMetadata, Metadata, Protocol, Transaction
+from harness.delta.checkpoint_rows import ActionRows
 from harness.delta.commits import FIELDS, REMOVED, Locator, check_vectors, file_actions, ids_of
 from harness.delta.log_files import Checkpoint, CheckpointKind, LogFile
 from harness.delta.paths import decode, first_repeated
@@ -154,14 +155,14 @@ class _Reader:
                 limits.check("spare_records", parquet.metadata.num_rows, "rows", file=file, allowed=allowed)
                 _require_paths(parquet.schema_arrow, file)
                 _refuse_unknown_vectors(parquet, file)
-                few = list(_actions(parquet, once))
-                for name, body in few:
+                rows = ActionRows(parquet.metadata.num_rows)
+                for name, body in _actions(parquet, once, rows):
                     collect(self.few, name, body, place="of the checkpoint")
                 room = _Room(limits, file, 100 * len(data) + limits.spare_bytes)
-                adds = self._read_adds(parquet, file, room)
-                removes = list(self._read_remove_ids(parquet, file, room))
-                found = len(few) + sum(table.num_rows for table in adds) + sum(map(len, removes))
-                _require_actions(parquet, found, file, read={"add", "remove", *once})
+                adds = self._read_adds(parquet, file, room, rows)
+                removes = list(self._read_remove_ids(parquet, file, room, rows))
+                others = [name for name in parquet.schema_arrow.names if name not in {"add", "remove", *once}]
+                rows.check(parquet, file, others=others, batch_rows=_BATCH_ROWS)
                 self.adds += adds
                 self.remove_ids += removes
                 self.rows += parquet.metadata.num_rows
@@ -172,17 +173,19 @@ class _Reader:
                 f"Cannot read the checkpoint: {error}", cause="LogCorrupt", file=file, rule="delta L19"
             ) from error
 
-    def _read_adds(self, parquet: pq.ParquetFile, file: str, room: _Room) -> list[pa.Table]:
+    def _read_adds(self, parquet: pq.ParquetFile, file: str, room: _Room, rows: ActionRows) -> list[pa.Table]:
         with_struct = STATS_STRUCT in _children(parquet.schema_arrow, "add") and self.statistics != "none"
-        first = list(self._add_tables(parquet, file, room, struct=with_struct and self.statistics == "all"))
+        first = list(self._add_tables(parquet, file, room, rows, struct=with_struct and self.statistics == "all"))
         if not with_struct or self.statistics == "all" or not any(t.column("stats").null_count for t in first):
             return first
         room.empty()
-        return list(self._add_tables(parquet, file, room, struct=True))
+        return list(self._add_tables(parquet, file, room, None, struct=True))
 
-    def _add_tables(self, parquet: pq.ParquetFile, file: str, room: _Room, *, struct: bool) -> Iterator[pa.Table]:
+    def _add_tables(
+        self, parquet: pq.ParquetFile, file: str, room: _Room, rows: ActionRows | None, *, struct: bool
+    ) -> Iterator[pa.Table]:
         names = [name for name in ADDS.names if name != "stats" or self.statistics != "none"]
-        for actions in _batches(parquet, "add", names, (STATS_STRUCT,) if struct else ()):
+        for actions in _batches(parquet, "add", names, (STATS_STRUCT,) if struct else (), rows):
             table = self._located(actions, ADDS, file)
             if struct:
                 parsed = _child(actions, (STATS_STRUCT,))
@@ -190,8 +193,8 @@ class _Reader:
             room.take(table.nbytes)
             yield table
 
-    def _read_remove_ids(self, parquet: pq.ParquetFile, file: str, room: _Room) -> Iterator[pa.Array]:
-        for actions in _batches(parquet, "remove", REMOVED.names, ()):
+    def _read_remove_ids(self, parquet: pq.ParquetFile, file: str, room: _Room, rows: ActionRows) -> Iterator[pa.Array]:
+        for actions in _batches(parquet, "remove", REMOVED.names, (), rows):
             ids = ids_of(self._located(actions, REMOVED, file))
             room.take(ids.nbytes)
             yield ids
@@ -277,12 +280,13 @@ class _Room:
         self.taken = 0
 
 
-def _actions(parquet: pq.ParquetFile, names: Sequence[str]) -> Iterator[tuple[str, Body]]:
+def _actions(parquet: pq.ParquetFile, names: Sequence[str], rows: ActionRows) -> Iterator[tuple[str, Body]]:
     """The actions of the few kinds `names`."""
     present = [name for name in names if name in parquet.schema_arrow.names]
     if not present:
         return
     for name, column in zip(present, parquet.read(columns=present).select(present).columns, strict=True):
+        rows.note(0, column)
         for row in column.filter(pc.is_valid(column)).to_pylist():
             yield name, _plain(row)
 
@@ -291,22 +295,6 @@ def _plain(row: Body) -> Body:
     """`row` as it would be in JSON: maps as objects."""
     configuration = row.get("configuration")
     return {**row, "configuration": dict(configuration)} if isinstance(configuration, list) else row
-
-
-def _require_actions(parquet: pq.ParquetFile, found: int, file: str, *, read: set[str]) -> None:
-    """Each row must hold an action, if only an unknown one: else the column that held it is lost (delta L17)."""
-    lost = parquet.metadata.num_rows - found
-    others = [name for name in parquet.schema_arrow.names if name not in read]
-    if lost > 0 and others:
-        lost -= _values(parquet, others)
-    if lost > 0:
-        raise CorruptFileError(
-            f"Cannot read the checkpoint: {lost} of its {parquet.metadata.num_rows} rows hold no action, so columns of "
-            "it are lost",
-            cause="LogCorrupt",
-            file=file,
-            rule="delta L17",
-        )
 
 
 def _require_paths(schema: pa.Schema, file: str) -> None:
@@ -348,12 +336,6 @@ def _leaf_values(batch: pa.RecordBatch) -> bool:
     return any(values.null_count < len(values) for values in read.columns)
 
 
-def _values(parquet: pq.ParquetFile, columns: list[str]) -> int:
-    """How many values the columns have that are not null."""
-    batches = parquet.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
-    return sum(len(values) - values.null_count for batch in batches for values in batch.columns)
-
-
 def _children(schema: pa.Schema, name: str) -> frozenset[str]:
     index = schema.get_field_index(name)
     if index < 0 or not pa.types.is_struct(schema.field(index).type):
@@ -362,15 +344,19 @@ def _children(schema: pa.Schema, name: str) -> frozenset[str]:
 
 
 def _batches(
-    parquet: pq.ParquetFile, action: str, columns: Iterable[str], others: Iterable[str]
+    parquet: pq.ParquetFile, action: str, columns: Iterable[str], others: Iterable[str], rows: ActionRows | None
 ) -> Iterator[pa.StructArray]:
-    """The non-null structs of column `action`, with only the fields of `columns` and `others`."""
+    """The non-null structs of column `action`, with only the fields of `columns` and `others`; noted in `rows`."""
     if action not in parquet.schema_arrow.names:
         return
     places = [FIELDS[name] for name in columns if name in FIELDS]
     leaves = [".".join((action, *place)) for place in places] + [f"{action}.{name}" for name in others]
+    start = 0
     for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=leaves):
         actions = batch.column(action)
+        if rows is not None:
+            rows.note(start, actions)
+        start += batch.num_rows
         actions = actions.filter(pc.is_valid(actions)) if actions.null_count else actions
         if len(actions):
             yield actions

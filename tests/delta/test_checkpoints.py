@@ -213,6 +213,23 @@ def test_rows_without_an_action_are_refused(tmp_path):
     assert "1 of its 4 rows hold no action" in _reason(got)
 
 
+@pytest.mark.parametrize("bystander", [PROTOCOL, {"remove": {"path": "b"}}], ids=["protocol", "tombstone"])
+def test_a_row_of_two_actions_does_not_hide_one_of_none(tmp_path, bystander):
+    """Counted in sum, as many actions as rows; and the file `a` would be gone."""
+    rows = [METADATA, add("c") | bystander, {}] + ([PROTOCOL] if bystander is not PROTOCOL else [])
+    got = read(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
+    assert f"1 of its {len(rows)} rows hold more than one action" in _reason(got)
+
+
+def test_every_lost_row_is_found_in_a_file_of_many_batches(tmp_path):
+    """Rows are told apart over batches and row groups; unknown actions beside them make up for none."""
+    types = TYPES | {"future": pa.struct({"x": pa.int64()})}
+    rows = [PROTOCOL, METADATA] + [add(f"f{n}") for n in range(40_000)] + [{"future": {"x": 1}}]
+    rows[35_000] = {}
+    got = read(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows, types)))
+    assert "1 of its 40003 rows hold no action" in _reason(got)
+
+
 def test_rows_with_unknown_actions_are_passed_over(tmp_path):
     types = TYPES | {"future": pa.struct({"x": pa.int64()}), "commitInfo": pa.struct({"y": pa.int64()})}
     rows = [PROTOCOL, METADATA, add("a"), {"future": {"x": 1}}, {"commitInfo": {"y": 1}}]

@@ -46,7 +46,6 @@ KNOWN_DISPUTES = {
     "does not fit decimal(": "DuckDB does not count the digits of a decimal that is stored as an integer",
     "Cannot decode parquet file": "damage in Parquet that Arrow sees and DuckDB does not; see the register of traps",
     "a block of items is not as long as it says": "in a manifest, of what harness passes over by that length",
-    "a row of the checkpoint holds no action": "harness counts actions, and a row of two makes up for one of none",
     "Missing partitionValues": "of a checkpoint without that column, where a table has no partitions",
 }
 """Words of the oracle where it refuses what DuckDB reads, and why that is left so."""

@@ -93,6 +93,8 @@ def _read(path: str, storage: Storage) -> list[Action]:
     if any(all(body is None for body in row.values()) for row in rows):
         raise _lost("a row of the checkpoint holds no action", path, "delta L17")
     known = [{name: body for name, body in row.items() if name not in others} for row in rows]
+    if any(sum(body is not None for body in row.values()) > 1 for row in known):
+        raise _lost("a row of the checkpoint holds several actions", path, "delta L17")
     return [action for row in known for action in checked_actions(_action(row), file=path)]
 
 
