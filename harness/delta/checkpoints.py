@@ -105,7 +105,7 @@ class _Reader:
         if file.name.endswith(".json"):
             self._read_json(data, file.path)
         else:
-            self._read_parquet(data, file.path, once=_ONCE)
+            self._read_parquet(data, file.path)
 
     def read_sidecars(self, checkpoint: Checkpoint) -> None:
         top = checkpoint.files[0].path
@@ -125,7 +125,7 @@ class _Reader:
                     file=physical,
                     rule="delta L15",
                 )
-            self._read_parquet(data, physical, once=())
+            self._read_parquet(data, physical, is_sidecar=True)
 
     def content(self, checkpoint: Checkpoint) -> CheckpointContent:
         self._refuse_repeats(checkpoint.files[0].path)
@@ -147,7 +147,7 @@ class _Reader:
         if parsed.removes:
             self.remove_ids.append(ids_of(file_actions(parsed.removes, REMOVED, locator=self.locator, file=file)))
 
-    def _read_parquet(self, data: bytes, file: str, *, once: tuple[str, ...]) -> None:
+    def _read_parquet(self, data: bytes, file: str, *, is_sidecar: bool = False) -> None:
         limits = self.storage.limits
         try:
             with contained(file=file), pq.ParquetFile(pa.BufferReader(data)) as parquet:
@@ -156,12 +156,13 @@ class _Reader:
                 _require_paths(parquet.schema_arrow, file)
                 _refuse_unknown_vectors(parquet, file)
                 rows = ActionRows(parquet.metadata.num_rows)
-                for name, body in _actions(parquet, once, rows):
+                few = list(_actions(parquet, _ONCE, rows))
+                for name, body in () if is_sidecar else few:
                     collect(self.few, name, body, place="of the checkpoint")
                 room = _Room(limits, file, 100 * len(data) + limits.spare_bytes)
                 adds = self._read_adds(parquet, file, room, rows)
                 removes = list(self._read_remove_ids(parquet, file, room, rows))
-                others = [name for name in parquet.schema_arrow.names if name not in {"add", "remove", *once}]
+                others = [name for name in parquet.schema_arrow.names if name not in {"add", "remove", *_ONCE}]
                 rows.check(parquet, file, others=others, batch_rows=_BATCH_ROWS)
                 self.adds += adds
                 self.remove_ids += removes

@@ -221,6 +221,16 @@ def test_a_row_of_two_actions_does_not_hide_one_of_none(tmp_path, bystander):
     assert f"1 of its {len(rows)} rows hold more than one action" in _reason(got)
 
 
+def test_a_row_of_two_actions_in_a_sidecar(tmp_path):
+    """What a sidecar may not hold is read there only to see that the rows are whole."""
+    sidecar = write(tmp_path, "_sidecars/s.parquet", [add("a") | PROTOCOL])
+    rows = [VERSION, PROTOCOL, METADATA, {"sidecar": {"path": "s.parquet", "sizeInBytes": 1}}]
+    top = write(tmp_path, f"5.{UUID_NAME}.parquet", rows)
+    got = read(tmp_path, Checkpoint(5, CheckpointKind.UUID, (top,)))
+    assert "1 of its 1 rows hold more than one action" in _reason(got)
+    assert got.error.file == sidecar.path
+
+
 def test_every_lost_row_is_found_in_a_file_of_many_batches(tmp_path):
     """Rows are told apart over batches and row groups; unknown actions beside them make up for none."""
     types = TYPES | {"future": pa.struct({"x": pa.int64()})}
