@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
 
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
-from harness.errors import RequestError
+from harness.errors import HarnessError, MissingFileError, RequestError
 from harness.filters.predicate import is_decided
 from harness.plan.scan_plan import ScanPlan
 from harness.queries import transpile
 from harness.queries.rewrite import Rewritten, rewrite
+from harness.reading import reading
 from harness.table import Snapshot, Table, open_table
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def sql(
         UnsupportedError: Spark might answer differently than DuckDB; the message names the construct. Or a column of
             the result cannot leave DuckDB; the message names it.
         HarnessError: as for `Snapshot.plan`.
-        duckdb.Error: DuckDB refuses the query, such as for an unknown column.
+        duckdb.Error: DuckDB refuses the query, such as for an unknown column. It is raised too by what fails once the
+            rows are fetched, such as for a file that is gone by now (`docs/reference/errors.md`).
     """
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
@@ -131,6 +133,25 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
     that you named, or made of such relations, stay with all that they need.
     """
     duckdb_engine().release(connection)
+
+
+def missing_file(error: duckdb.Error, tables: Mapping[str, Table | Snapshot]) -> MissingFileError | None:
+    """The error about a file that is gone since a query on `tables` was planned; None: none of theirs is.
+
+    error: DuckDB's, from a relation that `sql` gave.
+    """
+    for name, value in tables.items():
+        snapshot = _snapshot(name, value)
+        try:
+            with reading(snapshot.table.source, snapshot.selection.snapshot):
+                found = duckdb_engine().engine_error(error, snapshot.plan())
+                if isinstance(found, MissingFileError):
+                    raise found
+        except MissingFileError as gone:
+            return gone
+        except HarnessError:  # of a table that cannot be planned any more; `error` is what there is to say
+            continue
+    return None
 
 
 def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:

@@ -354,6 +354,9 @@ class Snapshot:
             columns, where: as for `plan`; `where` skips files.
             name: also make the rows a temporary view of this name on the connection.
 
+        Rows are read when they are fetched. What fails then, such as a file that is gone by now, is a `duckdb.Error`:
+        `docs/reference/errors.md` shows how to catch it. `to_arrow` reads at once.
+
         Raises:
             As `plan`, and EngineError.
         """

@@ -13,6 +13,7 @@ import harness
 from harness.cli import options, results, terminal
 from harness.cli.writers import RowFormat, write_rows
 from harness.errors import EngineError
+from harness.query import missing_file
 
 if TYPE_CHECKING:
     from harness.table import Snapshot, Table
@@ -56,6 +57,7 @@ def run(query: str, tables: dict[str, Any], dialect: str = "duckdb") -> pa.Recor
 
     Raises:
         EngineError: DuckDB refuses the query, or fails on a row.
+        MissingFileError: a file went since the query was planned.
         HarnessError: see `harness.sql`.
     """
     import duckdb
@@ -66,7 +68,8 @@ def run(query: str, tables: dict[str, Any], dialect: str = "duckdb") -> pa.Recor
         result = harness.sql(query, dialect=dialect, connection=cursor(), **tables)
         return with_booleans(pa.RecordBatchReader.from_stream(result))
     except duckdb.Error as error:
-        raise EngineError(f"DuckDB cannot run the query: {error}") from error
+        gone = missing_file(error, tables) if isinstance(error, duckdb.IOException) else None
+        raise gone or EngineError(f"DuckDB cannot run the query: {error}") from error
 
 
 def with_booleans(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:

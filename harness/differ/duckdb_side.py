@@ -14,6 +14,7 @@ from harness.differ.duckdb_types import shown
 from harness.differ.result import SideInfo
 from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Sums
 from harness.engines.duckdb.conform import conform
+from harness.engines.duckdb.failures import engine_error
 from harness.errors import EngineError
 from harness.plan.scan_plan import ScanPlan
 
@@ -36,13 +37,13 @@ class DuckDBSide:
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
         """At most `limit` rows."""
         labels = ", ".join(f"{text} AS r{i}" for i, text in enumerate(self._shown(columns)))
-        with failing(self.info):
+        with failing(self.info, self.plan):
             rows = pa.table(_numbered(self.relation).limit(limit).project(labels or "NULL AS r0"))
             return self._conform(rows, columns)
 
     def buckets(self, hashing: Hashing) -> Buckets:
         """All rows, summed by bucket."""
-        with failing(self.info):
+        with failing(self.info, self.plan):
             bucketed = self._hashed(hashing).project(f"{_bucket(hashing)} AS b, h1, h2")
             summed = bucketed.aggregate("b, count(*) AS n, sum(h1) AS s1, sum(h2) AS s2", "b")
             found = summed.fetchall()
@@ -50,7 +51,7 @@ class DuckDBSide:
 
     def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """The hashes of the rows of some buckets."""
-        with failing(self.info):
+        with failing(self.info, self.plan):
             return pa.table(self._hashed(hashing).filter(hashing.bucket_condition(_bucket(hashing), buckets)))
 
     def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
@@ -59,7 +60,7 @@ class DuckDBSide:
         further = dict(zip(labels, self._shown(hashing.columns), strict=True))
         listed = ", ".join(map(str, wanted.to_pylist()))
         number = f"row_number() OVER (PARTITION BY {', '.join(hashing.names)}) AS n"
-        with failing(self.info):
+        with failing(self.info, self.plan):
             kept = self._hashed(hashing, further).filter(f"{hashing.grouped_by[0]} IN ({listed})")
             counted = kept.project(f"{', '.join([*hashing.names, *labels])}, {number}").filter(f"n <= {per_hash}")
             found = pa.table(counted.project(", ".join([*hashing.names, *labels])))
@@ -70,7 +71,7 @@ class DuckDBSide:
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """Keys in some buckets that several rows have."""
-        with failing(self.info):
+        with failing(self.info, self.plan):
             kept = self._hashed(hashing).filter(hashing.bucket_condition(_bucket(hashing), buckets))
             grouped = kept.aggregate("k1, k2, count(*) AS n", "k1, k2").filter("n > 1")
             return pa.table(grouped.order("k1, k2").limit(MOST_REPEATED))
@@ -106,9 +107,11 @@ def _bucket(hashing: Hashing) -> str:
 
 
 @contextmanager
-def failing(info: SideInfo) -> Iterator[None]:
-    """DuckDB's failures as harness's."""
+def failing(info: SideInfo, plan: ScanPlan | None = None) -> Iterator[None]:
+    """DuckDB's failures as harness's; with a plan, as those of a read of its files."""
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OSError) as error:
+        if plan is not None:
+            raise engine_error(error, plan).within(snapshot=plan.snapshot, format=plan.format) from error
         raise EngineError(f"DuckDB failed: {' '.join(str(error).split())}", table=info.table) from error

@@ -12,7 +12,7 @@ import importlib.util
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
-from harness.errors import RequestError
+from harness.errors import HarnessError, RequestError
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,6 +64,9 @@ class DuckDBEngine(Engine, Protocol):
 
     def columns_of(self, text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str], ...]:
         """Name and DuckDB type of the query's columns, before `query` casts any; reads no file."""
+
+    def engine_error(self, error: Exception, plan: ScanPlan) -> HarnessError:
+        """What DuckDB's failure on the plan's rows means: that a file is gone or damaged, or an EngineError."""
 
 
 class SparkEngine(Engine, Protocol):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 import harness
 from harness.engines.duckdb import engine, failures
+from harness.engines.shared.duckdb_instance import cursor
 from harness.plan.scan_plan import ScanPlan
+from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
 
@@ -52,3 +55,60 @@ def test_other_failures_are_the_engines(table: tuple[ScanPlan, Path]) -> None:
     error = failures.engine_error(duckdb.ConversionException("Conversion Error:\n  no number"), table[0])
     assert type(error) is harness.EngineError
     assert (error.message, error.table) == ("DuckDB failed: Conversion Error: no number", table[0].table)
+
+
+class Vacuumed:
+    """A connection under which a file goes before the n-th statement."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, at: int, path: Path) -> None:
+        self.connection, self.at, self.path, self.statements = connection, at, path, 0
+
+    def itself(self) -> Vacuumed:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("sql", "execute"):
+            self.statements += 1
+            if self.statements == self.at:
+                self.path.unlink()
+        return getattr(self.connection, name)
+
+
+def delta(folder: Path) -> tuple[harness.Snapshot, Path]:
+    made = DeltaTable.create(folder / "d", {"id": "long", "day": "date"})
+    file = made.write_data([{"id": 1}])
+    made.append(file)
+    return harness.open_table(str(folder / "d")).snapshot(), folder / "d" / file.path
+
+
+def partitioned(folder: Path) -> tuple[harness.Snapshot, Path]:
+    made = IcebergTable.create(folder / "i", {"id": "long"}, partition_spec=[("id", "identity")])
+    file = made.write_data([{"id": 1}], partition={"id": 1})
+    made.append(file)
+    return harness.open_table(str(folder / "i")).snapshot(), Path(made.file_of(file.path))
+
+
+@pytest.mark.parametrize("make", [delta, partitioned])
+def test_a_file_that_goes_between_two_looks_at_it_is_missing(
+    tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot, path = make(tmp_path)
+    content, outcomes, at, statements = path.read_bytes(), [], 0, 0
+    while at <= statements:  # once more than there are, so that nothing is taken away
+        at += 1
+        path.write_bytes(content)
+        connection = Vacuumed(cursor(), at, path)
+        monkeypatch.setattr(engine, "cursor", connection.itself)
+        outcomes.append(outcome(snapshot, path.name))
+        statements = connection.statements
+    assert len(outcomes) > 4
+    assert outcomes[-1] == 1
+    assert set(outcomes) == {1, "MissingFile"}
+
+
+def outcome(snapshot: harness.Snapshot, file: str) -> int | str | None:
+    """How many rows there are, or the cause of an error about the file."""
+    try:
+        return snapshot.to_arrow().num_rows
+    except harness.HarnessError as error:
+        return error.cause if file in str(error.file) else str(error)

@@ -18,6 +18,8 @@ import fsspec
 import pytest
 
 import harness
+from harness.cli.query import run as run_query
+from harness.differ import opening
 from harness.errors import HarnessError
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -153,6 +155,11 @@ def test_a_failure_at_any_call_is_an_error_of_harness(tmp_path: Path, make: Any,
     assert failed > calls // 2  # else the store's failures do not reach harness
 
 
+def vacuumed(snapshot: harness.Snapshot) -> None:
+    for file in snapshot.plan().files.column("physical").to_pylist():
+        Path(file).unlink()
+
+
 @pytest.mark.parametrize("make", [iceberg, delta])
 def test_a_file_that_went_since_the_plan_says_that_the_table_moved_on(tmp_path: Path, make: Any) -> None:
     table, location = make(tmp_path)
@@ -161,10 +168,41 @@ def test_a_file_that_went_since_the_plan_says_that_the_table_moved_on(tmp_path: 
     relation = snapshot.to_duckdb()
     table.append(table.write_data([{"id": 9, "region": "a"}]))
     newest = harness.open_table(location).snapshot().id
-    for file in snapshot.plan().files.column("physical").to_pylist():
-        Path(file).unlink()
+    vacuumed(snapshot)
     with pytest.raises(harness.MissingFileError, match="moved on") as caught:
         snapshot.to_arrow()
     assert f"{snapshot.id} was read, the newest is {newest}" in caught.value.message
     with pytest.raises(duckdb.Error):  # what is fetched later is DuckDB's own; docs/reference/errors.md says so
         relation.fetchall()
+
+
+def test_a_file_that_went_since_a_query_was_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, location = iceberg(tmp_path)
+    snapshot = harness.open_table(location.removeprefix("failing://")).snapshot()
+    table.append(table.write_data([{"id": 9, "region": "a"}]))
+    planned = harness.sql
+
+    def sql(*arguments: Any, **named: Any) -> duckdb.DuckDBPyRelation:
+        relation = planned(*arguments, **named)
+        vacuumed(snapshot)
+        return relation
+
+    monkeypatch.setattr(harness, "sql", sql)
+    with pytest.raises(harness.MissingFileError, match="The table has moved on"):
+        run_query("SELECT count(region) FROM t", {"t": snapshot})
+
+
+def test_a_file_that_went_since_a_comparison_was_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, location = delta(tmp_path)
+    snapshot = harness.open_table(location.removeprefix("failing://")).snapshot()
+    lower = opening.lower
+
+    def lowered(*arguments: Any) -> Any:
+        query = lower(*arguments)
+        vacuumed(snapshot)
+        return query
+
+    monkeypatch.setattr(opening, "lower", lowered)
+    error = harness.compare(snapshot, snapshot).left.error
+    assert isinstance(error, harness.MissingFileError)
+    assert (error.snapshot, error.table) == (snapshot.id, snapshot.table.location)

@@ -7,6 +7,7 @@
     to_arrow(plan)               the rows, in the plan's exact Arrow types
     query(text, plans)           a query over several plans
     columns_of(text, plans)      the names of its columns, without reading
+    engine_error(error, plan)    what DuckDB's failure on the plan's files means
     release(con)                 takes away what all of these have left on a user's connection
     name, version()              as `harness.engines.registry.Engine` wants them
 
@@ -17,11 +18,24 @@
 import duckdb
 
 from harness.engines.duckdb.engine import register, relation, to_arrow
+from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.queries import columns_of, query
 from harness.engines.duckdb.registrations import release
 from harness.engines.shared.duckdb_instance import connect, cursor
 
-__all__ = ["columns_of", "connect", "cursor", "name", "query", "register", "relation", "release", "to_arrow", "version"]
+__all__ = [
+    "columns_of",
+    "connect",
+    "cursor",
+    "engine_error",
+    "name",
+    "query",
+    "register",
+    "relation",
+    "release",
+    "to_arrow",
+    "version",
+]
 
 name = "duckdb"
 

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from harness.engines.duckdb.exposed import Exposed, exposed, guarded
 from harness.engines.shared.arrow_files import geometries, load, load_parquet, variants, with_canonical_geometries
-from harness.engines.shared.duckdb_files import DuckDBFiles, said
+from harness.engines.shared.duckdb_files import DuckDBFiles
+from harness.engines.shared.file_failures import failing_on
 from harness.engines.shared.file_groups import FileGroup, Inspector, Opened, ScanFile
-from harness.errors import CorruptFileError, SchemaMismatchError
+from harness.errors import SchemaMismatchError
 from harness.model.schema import BinaryType, Field, TimestampType
 from harness.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
 from harness.plan.scan_plan import ScanPlan
@@ -77,7 +78,8 @@ class Scanner:
         """The relation that reads a group. `files`: its members. `fields`: what its sources are the sources of.
 
         Raises:
-            CorruptFileError, SchemaMismatchError: DuckDB cannot open the files, or sees other columns than harness.
+            MissingFileError, CorruptFileError, StorageError: DuckDB cannot open the files.
+            SchemaMismatchError: it sees other columns than harness.
         """
         first, schema = files[0], group.schema
         rows = tuple(count for count in group.rows if count is not None)
@@ -119,16 +121,9 @@ class Scanner:
 
     def _shown(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> list[Exposed]:
         """How DuckDB shows the columns: by position, because it renames the second of two names equal but for case."""
-        try:
+        with failing_on([file.name], self.plan.storage, table=self.plan.table, doing="Cannot open file"):
             bound = self.access.connection.sql(f"SELECT * FROM {relation}")
             columns = [exposed(label, type_) for label, type_ in zip(bound.columns, bound.types, strict=True)]
-        except duckdb.Error as error:
-            raise CorruptFileError(
-                f"Cannot open file: {said(error)}",
-                cause="CorruptDataFile",
-                table=self.plan.table,
-                file=str(file.name),
-            ) from error
         shown = columns[: len(schema)]  # after them come the virtual columns of files that came through Arrow
         for physical, seen in zip(schema, shown, strict=True):
             if not _same_shape(physical, seen):

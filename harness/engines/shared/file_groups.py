@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 from harness.engines.shared.conflicts import check_partition_values
 from harness.engines.shared.data_files import FileName
 from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.footers import Footer, converted_files, read_footers
+from harness.engines.shared.file_failures import failing_on
+from harness.engines.shared.footers import FOOTER, Footer, converted_files, read_footers
 from harness.engines.shared.legacy_calendar import legacy_files
 from harness.errors import CorruptFileError, warn
 from harness.model.schema import Field
@@ -117,9 +118,10 @@ class Inspector:
         footers = read_footers(self.access, missing, table=self.plan.table)
         self._footers.update(footers)
         dated = {path: footer for path, footer in footers.items() if footer.schema}
-        self._converted.update(converted_files(self.access, dated))
-        if dated and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
-            self._legacy.update(legacy_files(self.access, tuple(dated)))
+        with failing_on([names[path] for path in dated], self.plan.storage, table=self.plan.table, doing=FOOTER):
+            self._converted.update(converted_files(self.access, dated))
+            if dated and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+                self._legacy.update(legacy_files(self.access, tuple(dated)))
 
     def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[FileGroup]:
         """The file groups of `files`, in the order of their first files, with `fields` resolved.
@@ -146,9 +148,12 @@ class Inspector:
 
         Raises:
             SchemaMismatchError: they do.
+            MissingFileError, CorruptFileError, StorageError: its statistics cannot be read.
         """
+        table = self.plan.table
         if group.format == "parquet":
-            check_partition_values(self.access, file.name, fields, group.sources, file.constants, table=self.plan.table)
+            with failing_on([file.name], self.plan.storage, table=table, doing=FOOTER):
+                check_partition_values(self.access, file.name, fields, group.sources, file.constants, table=table)
 
     def _open(self, file: ScanFile) -> Opened:
         if file.format == "parquet":

@@ -13,12 +13,16 @@ import duckdb
 
 from harness.engines.shared.columnless import columnless_rows
 from harness.engines.shared.data_files import FileName, check_file
-from harness.engines.shared.duckdb_files import DuckDBFiles, said
+from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.shared.duckdb_instance import GEOMETRY_CONVERSION
+from harness.engines.shared.file_failures import refusal
 from harness.errors import CorruptFileError, HarnessError
 from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
 from harness.model.schema import BinaryType
 from harness.plan.projection import PhysicalSchema
+
+FOOTER = "Cannot read the footer of a Parquet file"
+"""How the errors about one begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +61,8 @@ def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) 
             try:
                 _read(access, (file.physical,))
             except (duckdb.Error, HarnessError, LookupError, ValueError) as reason:
-                raise CorruptFileError(
-                    f"Cannot read the footer of a Parquet file: {_told(reason)}",
-                    cause="CorruptDataFile",
-                    table=table,
-                    file=str(file),
-                    rule="iceberg 7.6",
-                ) from reason
-        raise CorruptFileError(
-            f"Cannot read Parquet footers: {_told(error)}", cause="CorruptDataFile", table=table
-        ) from error
+                raise refusal(reason, [file], access.storage, table=table, doing=FOOTER) from reason
+        raise refusal(error, files, access.storage, table=table, doing=FOOTER) from error
 
 
 def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozenset[str]:
@@ -88,6 +84,22 @@ def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozen
     return frozenset(paths[name] for (name,) in files.connection.execute(query).fetchall())
 
 
+def codecs(files: DuckDBFiles, physical: Sequence[str]) -> frozenset[str]:
+    """The codecs of the first row groups of Parquet files, in upper case; none, where DuckDB cannot tell.
+
+    pyarrow is not asked for them: a column chunk with size statistics of another type ends its process (26.0).
+
+    files: opens them. physical: their paths.
+    """
+    try:
+        rows = files.connection.execute(
+            f"SELECT DISTINCT compression FROM parquet_metadata({files.listed(physical)}) WHERE row_group_id = 0"
+        ).fetchall()
+    except duckdb.Error:  # of statistics that are none; whoever reads the pages says what is wrong
+        return frozenset()
+    return frozenset(name for (name,) in rows)
+
+
 def _read(files: DuckDBFiles, physical: tuple[str, ...]) -> dict[str, Footer]:
     listed = files.listed(physical)
     columns = ", ".join(ELEMENT_COLUMNS)
@@ -100,7 +112,3 @@ def _read(files: DuckDBFiles, physical: tuple[str, ...]) -> dict[str, Footer]:
     if rows.keys() != set(names.values()):  # such as the files inside, of a directory
         raise CorruptFileError("DuckDB reads other files at their paths", cause="CorruptDataFile")
     return {path: Footer(schemas[name], rows[name]) for path, name in names.items()}
-
-
-def _told(error: Exception) -> str:
-    return error.message if isinstance(error, HarnessError) else said(error)[:300]

@@ -1,13 +1,9 @@
 """What the driver learns of an Avro or ORC file before its rows are read: its columns, and in ORC how many rows it has.
 
-And of a Parquet file the codecs, which the footers that DuckDB reads for harness do not tell. Only the ends of the
-files are read: the header of an Avro container, the footer of an ORC or Parquet file.
+Only an end of the file is read: the header of an Avro container, the footer of an ORC file.
 """
 
 from __future__ import annotations
-
-import pyarrow as pa
-from pyarrow import parquet
 
 from harness.engines.shared.data_files import FileName, check_file
 from harness.engines.shared.stored_files import opened
@@ -51,18 +47,6 @@ def read_orc_traits(file: FileName, storage: Storage) -> OrcTraits:
         MissingFileError, CorruptFileError, UnsupportedError: naming the file.
     """
     return orc_traits(opened(file, storage), file=str(file))
-
-
-def parquet_codecs(file: FileName, storage: Storage) -> frozenset[str]:
-    """The codecs of the first row group of a Parquet file, as pyarrow names them; none of a footer it cannot read."""
-    try:
-        footer = parquet.read_metadata(opened(file, storage))
-    except (pa.ArrowException, OSError):  # a type that pyarrow does not know; DuckDB has read the footer
-        return frozenset()
-    if footer.num_row_groups == 0:
-        return frozenset()
-    group = footer.row_group(0)
-    return frozenset(group.column(i).compression for i in range(group.num_columns))
 
 
 def _avro_schema(file: FileName, storage: Storage) -> PhysicalSchema:

@@ -21,8 +21,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from harness.engines.shared.arrow_files import geometries, variants
-from harness.engines.shared.data_files import FileName, look_at
-from harness.engines.spark.arrow_heads import parquet_codecs, read_orc_traits
+from harness.engines.shared.data_files import FileName
+from harness.engines.shared.duckdb_files import DuckDBFiles
+from harness.engines.shared.duckdb_instance import cursor
+from harness.engines.shared.footers import codecs
+from harness.engines.spark.arrow_heads import read_orc_traits
 from harness.model.file_schema import walk_stored
 from harness.model.schema import (
     BinaryType,
@@ -108,9 +111,8 @@ def _needs_brotli(files: Sequence[FileName], storage: Storage | None) -> bool:
     """
     if storage is None:
         return False
-    first = files[:_MOST_FOOTERS]
-    codecs = look_at(lambda file: parquet_codecs(file, storage), first, [file.physical for file in first])
-    return any("BROTLI" in found for found in codecs)
+    first = [file.physical for file in files[:_MOST_FOOTERS]]
+    return "BROTLI" in codecs(DuckDBFiles(cursor(), storage), first)
 
 
 def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], str] = str) -> bool:
