@@ -49,7 +49,7 @@ def open_table(
     allow_duplicate_files: bool = False,
     allow_checkpoint_only: bool = False,
     enforce_retention: bool = False,
-    prune: str = "files",
+    prune: str = "all",
     format_hint: str | None = None,
     allowed_roots: Sequence[str] = (),
     outside: str = "warn",
@@ -73,8 +73,9 @@ def open_table(
         enforce_retention: refuse snapshots of a Delta table, but the latest, that are older than the table keeps
             deleted files, as Spark does (delta L37); without it, they are read as long as their files are there.
             Changes are not held against it.
-        prune: `files` skips data files by partition and statistics; `all` also skips manifests by their summaries,
-            which some writers get wrong (iceberg 3.9); `off` reads all files, and holds no delete back by statistics.
+        prune: `all` skips data files by partition and statistics, and Iceberg's manifests by their summaries, as far
+            as these are trusted (iceberg 3.9); `files` skips no manifest; `off` reads all files, and holds no delete
+            back by statistics.
         format_hint: `iceberg` or `delta`; None: Delta where there is a `_delta_log`, else Iceberg.
         allowed_roots: directories, local paths or URIs, that the table may be read from beside its own location and the
             targets of `path_map`. Relative ones start where `location` does.

@@ -69,7 +69,7 @@ AllowVersionGuess: TypeAlias = Annotated[
 ]
 PruneLevel: TypeAlias = Annotated[
     Prune | None,
-    typer.Option("--prune", help="Skip nothing, files (the default), or manifests too."),
+    typer.Option("--prune", help="Skip nothing, files only, or manifests too (all, the default)."),
 ]
 LenientDeletePartition: TypeAlias = Annotated[
     bool,
@@ -163,7 +163,7 @@ class Opening:
             allow_duplicate_files=reading.allow_duplicate_files,
             allow_checkpoint_only=self.allow_checkpoint_only,
             enforce_retention=reading.enforce_retention,
-            prune=(reading.prune or Prune.FILES).value,
+            prune=(reading.prune or Prune.ALL).value,
             format_hint=None if self.format_hint is None else self.format_hint.value,
             allowed_roots=self.allowed_roots or (),
             outside=self.outside.value,

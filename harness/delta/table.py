@@ -28,7 +28,6 @@ from harness.filters.predicate import Filter
 from harness.model.nesting import check_nesting
 from harness.model.schema import Field, Schema, children
 from harness.model.times import timestamp_ms
-from harness.plan.pruning import Prune
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
@@ -222,11 +221,6 @@ def load(location: str, storage: Storage, options: ReadOptions) -> DeltaTable:
         TableNotFoundError: there is no log, or an empty one (delta L4).
         InvalidTableError, UnsupportedError: the latest version cannot be read.
     """
-    if options.prune is Prune.ALL:
-        raise RequestError(
-            "Invalid option prune='all': Delta tables have no manifests to skip; use 'files' or 'off'",
-            options=("prune",),
-        )
     root = TableRoot.of(location)
     source = DeltaSource(location=location, root=root, storage=storage, options=options)
 

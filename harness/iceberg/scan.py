@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from harness.errors import HarnessError
 from harness.filters.column_binding import bind_columns
@@ -15,12 +16,12 @@ from harness.iceberg.equality_keys import read_schema_first
 from harness.iceberg.file_list import list_files
 from harness.iceberg.manifest_list import ManifestFile, parse_manifest_list
 from harness.iceberg.manifests import ALL, ManifestEntry, parse_manifest, spec_of
-from harness.iceberg.metadata import PartitionSpec, Snapshot
+from harness.iceberg.metadata import Snapshot
 from harness.iceberg.name_mapping import table_name_mapping
 from harness.iceberg.partitions import all_partition_fields
-from harness.iceberg.pruning import manifest_filter, summary_check
 from harness.iceberg.snapshots import Selection
 from harness.iceberg.source import ScanSource
+from harness.iceberg.summaries import ManifestFilter
 from harness.limits import contained
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, Schema, StructType, UnknownType
@@ -130,6 +131,7 @@ class _Scan:
             ),
             storage=self.source.storage,
             warnings=opened.warnings,
+            trusted=opened.trusted,
         )
 
     def _delete_entries(self, manifests: Iterable[ManifestFile]) -> tuple[ManifestEntry, ...]:
@@ -149,23 +151,42 @@ class _Scan:
             )
 
     def _open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
-        """The live data files, without manifests whose partition summaries exclude the filter, if that is wanted.
+        """The live data files, without manifests whose partition summaries exclude the filter, as far as these are
+        trusted (`harness.iceberg.trust`).
 
         No manifest is left out because its counts say that all of its files are gone: a wrong count would drop rows, or
         deletes, and manifests without live files are few and small. This overrules iceberg 3.5.
 
-        Some writers get summaries wrong. So every tuple that is read is held against its summary, and one that lies
-        outside makes all manifests be read after all (iceberg 3.9).
+        Where one is left out, every tuple of the others is held against its summary; one that lies outside makes all
+        manifests be read after all (iceberg 3.9).
         """
         if condition is None or self.source.options.prune is not Prune.ALL:
             return _Opened(self._data_files(manifests, statistics), len(manifests))
-        chosen = [m for m in manifests if self._summary_may_match(m, condition)]
+        filters = self._manifest_filters(manifests, condition)
+        chosen = [m for m in manifests if m.spec_id not in filters or filters[m.spec_id].may_hold(m)]
         files = self._data_files(chosen, statistics)
-        wrong = self._contradicted(chosen, files)
+        if len(chosen) == len(manifests):
+            return _Opened(files, len(manifests))
+        wrong = _contradicted(chosen, files, filters)
         if wrong is None:
-            return _Opened(files, len(chosen))
+            return _Opened(files, len(chosen), trusted=tuple(t for f in filters.values() for t in f.trusted()))
         warning = f"Partition summaries of manifest {wrong.path} are wrong: no manifest is skipped [iceberg 3.9]"
         return _Opened(self._data_files(manifests, statistics), len(manifests), (warning,))
+
+    def _manifest_filters(
+        self, manifests: Iterable[ManifestFile], condition: Filter
+    ) -> Mapping[int | None, ManifestFilter]:
+        """The filter on manifests of each spec that they have."""
+        metadata = self.source.metadata
+        summaries: dict[int | None, Mapping[str, str]] = {s.id: s.summary for s in metadata.snapshots.values()}
+        used = {m.spec_id for m in manifests}
+        return {
+            spec.id: ManifestFilter.of(
+                condition.predicate, spec, self.schema, lambda manifest: summaries.get(manifest.added_snapshot_id)
+            )
+            for spec in metadata.specs.values()
+            if spec.id in used
+        }
 
     def _data_files(self, manifests: list[ManifestFile], statistics: frozenset[int]) -> DataFiles:
         return read_data_files(
@@ -176,23 +197,6 @@ class _Scan:
             statistics=statistics,
             limits=self.source.storage.limits,
         )
-
-    def _summary_may_match(self, manifest: ManifestFile, condition: Filter) -> bool:
-        spec = self._spec(manifest)
-        return spec is None or manifest_filter(condition.predicate, spec, self.schema)(manifest)
-
-    def _contradicted(self, manifests: list[ManifestFile], files: DataFiles) -> ManifestFile | None:
-        """The first manifest with a partition tuple outside of its summaries."""
-        pairs = zip(*(files.table.column(name).to_numpy().tolist() for name in ("manifest", "tuple")), strict=True)
-        for number, tuple_ in dict.fromkeys(pairs):
-            manifest: ManifestFile = manifests[number]
-            spec = self._spec(manifest)
-            if spec is not None and not summary_check(manifest, spec, self.schema)(files.tuples[tuple_]):
-                return manifest
-        return None
-
-    def _spec(self, manifest: ManifestFile) -> PartitionSpec | None:
-        return None if manifest.spec_id is None else self.source.metadata.specs.get(manifest.spec_id)
 
     def _condition(self, where: str | Filter) -> Filter:
         parsed = filter_for(where, self.schema)
@@ -214,3 +218,22 @@ class _Opened:
     files: DataFiles
     manifests: int
     warnings: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
+
+
+def _contradicted(
+    manifests: Sequence[ManifestFile], files: DataFiles, filters: Mapping[int | None, ManifestFilter]
+) -> ManifestFile | None:
+    """The first manifest with a partition tuple outside of its summaries."""
+    # Each tuple is of one manifest.
+    owners = dict(zip(*(files.table.column(name).to_numpy().tolist() for name in ("tuple", "manifest")), strict=True))
+    tests: dict[int, Callable[[Mapping[int, Any]], bool]] = {}
+    for tuple_, number in owners.items():
+        manifest = manifests[number]
+        if manifest.spec_id not in filters:
+            continue
+        if number not in tests:
+            tests[number] = filters[manifest.spec_id].contradicted_by(manifest)
+        if tests[number](files.tuples[tuple_]):
+            return manifest
+    return None

@@ -21,6 +21,7 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
         "columns": [{"id": f.id, "name": f.name, "type": str(f.type)} for f in plan.columns],
         "filter": None if plan.filter is None else plan.filter.sql,
         "totals": totals(plan),
+        "trusted": list(plan.trusted),
         "warnings": list(plan.warnings),
         "files": [_file(plan, row) for row in plan.files.to_pylist()],
         "skipped": [
@@ -91,6 +92,7 @@ def as_text(plan: ScanPlan) -> str:
         f"deletes {known['position_deletes']} positional on {known['files_with_deleted_positions']} files, "
         f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
     ]
+    lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
     lines += _section(
         "read", [_file_line(plan, row) for row in plan.files.to_pylist()[:_SHOWN_FILES]], plan.files.num_rows
     )

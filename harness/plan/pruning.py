@@ -10,8 +10,8 @@ from harness.errors import RequestError
 class Prune(enum.Enum):
     """What planning may skip.
 
-    OFF: nothing. FILES: data files that cannot hold a wanted row, by partition and statistics. ALL: manifests too, by
-    summaries that some writers get wrong (iceberg 3.9); Delta tables have none.
+    OFF: nothing. FILES: data files that cannot hold a wanted row, by partition and statistics. ALL: Iceberg's manifests
+    too, by those of their summaries that are trusted (iceberg 3.9).
     """
 
     OFF = "off"

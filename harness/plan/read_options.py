@@ -16,7 +16,7 @@ class ReadOptions:
     """
 
     path_map: PathMap = field(default_factory=PathMap)
-    prune: Prune = Prune.FILES
+    prune: Prune = Prune.ALL
     allow_version_guess: bool = False
     lenient_delete_partition: bool = False
     allow_duplicate_files: bool = False

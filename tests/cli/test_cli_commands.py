@@ -85,7 +85,7 @@ DEFAULT_OPEN = {
     "allow_duplicate_files": False,
     "allow_checkpoint_only": False,
     "enforce_retention": False,
-    "prune": "files",
+    "prune": "all",
     "format_hint": None,
     "allowed_roots": (),
     "outside": "warn",

@@ -47,7 +47,7 @@ class Calls:
         self.sessions = 0
 
     def open_table(self, location, **given):
-        usual = {"prune": "files", "outside": "warn"}
+        usual = {"prune": "all", "outside": "warn"}
         chosen = {key: value for key, value in given.items() if value and usual.get(key) != value}
         self.opened.append((location, chosen))
         return StandInTable(location)

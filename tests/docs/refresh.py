@@ -18,6 +18,8 @@ def refresh() -> None:
     """Rewrite the README and the pages under docs/ in place."""
     commands = pages.ROOT / "docs/reference/cli.md"
     commands.write_text(tables.with_tables(commands.read_text("utf-8")), "utf-8")
+    trust = pages.ROOT / "docs/reference/trust.md"
+    trust.write_text(tables.with_trust(trust.read_text("utf-8")), "utf-8")
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)
         assert main(["demo", "--directory", "demo-tables"]) == 0

@@ -1,4 +1,4 @@
-"""The parts of the reference that are written from the code: the options of each command."""
+"""The parts of the reference that are written from the code: the options of each command, and what is trusted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from harness.cli.app import app
+from harness.iceberg.trust import CLAIMS, LIES, Lie
 
 
 def commands() -> dict[str, Any]:
@@ -47,3 +48,28 @@ def _row(parameter: Any) -> str:
 def _choices(parameter: Any) -> list[str]:
     kind = parameter.type_descriptor.annotation
     return [each.value for each in kind] if isinstance(kind, type) and issubclass(kind, enum.Enum) else ["VALUE"]
+
+
+def with_trust(page: str) -> str:
+    """The page of what is trusted with its two tables as they must be now."""
+    claims = [
+        ("What is said", "Of", "Trusted", "Because"),
+        *((c.statement.value, _types(c.types), c.trust.value, c.reason) for c in CLAIMS),
+    ]
+    lies = [
+        ("Writer", "What is wrong", "Of", "Guard", "Source"),
+        *((_releases(e), f"{e.statement.value}: {e.wrong}", _types(e.types), e.guard, f"<{e.source}>") for e in LIES),
+    ]
+    for name, rows in (("claims", claims), ("lies", lies)):
+        head, *body = ["| " + " | ".join(row) + " |" for row in rows]
+        text = "\n".join([head, "|---" * len(rows[0]) + "|", *body])
+        page = re.sub(rf"(<!-- {name} -->\n).*?(<!-- end -->)", rf"\1\n{text}\n\n\2", page, flags=re.DOTALL)
+    return page
+
+
+def _types(types: tuple[type, ...]) -> str:
+    return ", ".join(each.__name__.removesuffix("Type").lower() for each in types) or "any"
+
+
+def _releases(lie: Lie) -> str:
+    return lie.writer if lie.until is None else f"{lie.writer} before {lie.until[0]}.{lie.until[1]}"

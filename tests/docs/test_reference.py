@@ -28,6 +28,11 @@ def test_the_page_of_commands_has_the_options_that_there_are():
     assert re.findall(r"^## (\w+)$", page, re.MULTILINE) == list(tables.commands())
 
 
+def test_the_page_of_what_is_trusted_has_the_tables_of_the_code():
+    page = (DOCS / "reference/trust.md").read_text("utf-8")
+    assert tables.with_trust(page) == page, "python tests/docs/refresh.py writes it"
+
+
 def test_every_error_is_on_its_page():
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", (DOCS / "reference/errors.md").read_text("utf-8"), re.MULTILINE)
     classes = {

@@ -58,7 +58,10 @@ Outcome: TypeAlias = Rows | Refused | Leaked
 
 
 def by_duckdb(address: str, read: Read, prune: str = "files") -> Outcome:
-    """What a user gets, who looks at the table and its plan besides."""
+    """What a user gets, who looks at the table and its plan besides.
+
+    Not by default: a mutant's summary may lie so that nobody can see it, and summaries are trusted (iceberg 3.9).
+    """
 
     def look() -> pa.Table:
         table = open_table(address, prune=prune)

@@ -1,4 +1,4 @@
-"""Pruning (iceberg 3.4-3.9, 3.14-3.25): what may be skipped is skipped, and no row is ever lost."""
+"""Pruning (iceberg 3.4, 3.14-3.25): what may be skipped is skipped, and no row is ever lost."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from harness.filters.predicate import (
 from harness.iceberg.columns.data_files import from_entries
 from harness.iceberg.columns.matching import Matching
 from harness.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
-from harness.iceberg.manifest_list import FieldSummary, ManifestFile
-from harness.iceberg.pruning import decidable, manifest_filter, nested_columns, partition_filter, summary_check
+from harness.iceberg.pruning import decidable, nested_columns, partition_filter
 from harness.iceberg.specs import PartitionField, PartitionSpec
 from harness.iceberg.transforms import Bucket, Day, Identity, Truncate, UnknownTransform, Void, apply, parse_transform
 from harness.model.schema import (
@@ -179,62 +178,6 @@ def _double(value):
 )
 def test_statistics(predicate, file, kept):
     assert may_hold(predicate, file) is kept
-
-
-def _manifest(*summaries, **counts):
-    return ManifestFile(path="m", partitions=tuple(summaries) or None, **counts)
-
-
-@pytest.mark.parametrize(
-    ("predicate", "summary", "kept"),
-    [
-        (eq(ID, 5), FieldSummary(False, None, _long(1), _long(9)), True),
-        (eq(ID, 10), FieldSummary(False, None, _long(1), _long(9)), False),
-        (eq(ID, 10), FieldSummary(False, None, _long(9), _long(1)), True),
-        (eq(ID, 10), FieldSummary(False, None, _long(1), b"9"), True),
-        (IsNull(ID), FieldSummary(False, None, _long(1), _long(9)), False),
-        (IsNull(ID), FieldSummary(True, None, _long(1), _long(9)), True),
-        (eq(ID, 5), FieldSummary(True), False),  # all null
-        (eq(ID, 5), FieldSummary(False), True),  # contradictory
-    ],
-)
-def test_manifest_filter(predicate, summary, kept):
-    assert manifest_filter(predicate, _spec((1, Identity())), SCHEMA)(_manifest(summary)) is kept
-
-
-@pytest.mark.parametrize("contains_nan", [None, True, False])
-def test_manifest_filter_does_not_believe_in_the_absence_of_nan(contains_nan):
-    skip = manifest_filter(IsNan(PRICE), _spec((3, Identity())), SCHEMA)
-    assert skip(_manifest(FieldSummary(False, contains_nan, _double(1), _double(2))))
-    assert skip(_manifest(FieldSummary(True, contains_nan)))
-
-
-def test_manifest_filter_ignores_summaries_of_another_length():
-    keep = manifest_filter(eq(ID, 10), _spec((1, Identity())), SCHEMA)
-    summary = FieldSummary(False, None, _long(1), _long(9))
-    assert keep(_manifest(summary, summary))
-    assert keep(_manifest())
-
-
-def test_manifest_filter_reads_day_bounds_as_four_byte_days():
-    day = (3).to_bytes(4, "little")
-    keep = manifest_filter(Comparison(AT, Op.GE, 4 * 86_400_000_000), _spec((4, Day())), SCHEMA)
-    assert not keep(_manifest(FieldSummary(False, None, day, day)))
-
-
-@pytest.mark.parametrize(
-    ("value", "summary", "within"),
-    [
-        (5, FieldSummary(False, None, _long(1), _long(9)), True),
-        (10, FieldSummary(False, None, _long(1), _long(9)), False),
-        (0, FieldSummary(False, None, _long(1), _long(9)), False),
-        (None, FieldSummary(False, None, _long(1), _long(9)), False),
-        (None, FieldSummary(True), True),
-        (1, FieldSummary(True), False),
-    ],
-)
-def test_summary_check(value, summary, within):
-    assert summary_check(_manifest(summary), _spec((1, Identity())), SCHEMA)({1000: value}) is within
 
 
 TRANSFORMS = st.sampled_from(["identity", "bucket[4]", "truncate[3]", "void", "other"]).map(parse_transform)

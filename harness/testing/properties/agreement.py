@@ -117,7 +117,7 @@ def read_by(history: History, read: Read, engine: str) -> pa.Table:
         }
         chosen: dict[str, Any] = {name: value for name, value in selector.items() if value is not None}
         return find_engine(engine).to_arrow(plan_unpruned(address, columns=read.columns, where=where, **chosen))
-    snapshot = open_table(address, prune="files" if history.metadata_path is None else "all").snapshot(**at.arguments())
+    snapshot = open_table(address).snapshot(**at.arguments())
     return snapshot.to_arrow(columns=read.columns, where=where, engine=engine)
 
 

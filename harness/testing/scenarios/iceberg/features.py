@@ -118,6 +118,10 @@ def _row_lineage(plan: ScanPlan) -> bool:
     return wanted and plan.files["first_row_id"].null_count < plan.files.num_rows
 
 
+def _skips(plan: ScanPlan) -> bool:
+    return len(plan.skipped) > 0 or plan.counts.manifests_skipped > 0
+
+
 def _version(number: int) -> Callable[[Evidence], bool]:
     return lambda evidence: evidence.metadata.get("format-version") == number
 
@@ -282,7 +286,7 @@ ICEBERG_FEATURES: dict[str, Feature] = {
     "manifest-habits": Feature("a manifest or list has other fields or names than usual", on_disk.unusual_manifests),
     "manifest-codec": Feature("a manifest or list is compressed otherwise than by deflate", on_disk.manifest_codec),
     "gzip-metadata": Feature("the metadata file is compressed", on_disk.compressed_metadata),
-    "pruned-file": Feature("planning skips a live file", _in_plans(lambda plan: len(plan.skipped) > 0)),
+    "pruned-file": Feature("planning skips a live file, or a manifest", _in_plans(_skips)),
     "filter": Feature("a read has a filter", _in_plans(lambda plan: plan.filter is not None)),
     "broken": Feature("the table breaks the specification, and a read fails", _broken),
 }

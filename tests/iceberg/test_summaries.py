@@ -1,0 +1,167 @@
+"""Partition summaries (iceberg 3.6-3.9): manifests are skipped by what is trusted, and no known lie loses a row."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from harness.filters.predicate import Comparison, IsNan, IsNull, Op, StartsWith
+from harness.iceberg.manifest_list import FieldSummary, ManifestFile
+from harness.iceberg.specs import PartitionField, PartitionSpec
+from harness.iceberg.summaries import ManifestFilter
+from harness.iceberg.transforms import Day, Identity
+from harness.iceberg.trust import Statement, is_trusted_writer
+from harness.model.schema import (
+    BinaryType,
+    Field,
+    FixedType,
+    FloatType,
+    IntegerType,
+    Schema,
+    StringType,
+    TimestampType,
+)
+
+ID = Field(id=1, name="id", type=IntegerType(64))
+NAME = Field(id=2, name="name", type=StringType())
+PRICE = Field(id=3, name="price", type=FloatType(64))
+AT = Field(id=4, name="at", type=TimestampType("us"))
+RAW = Field(id=5, name="raw", type=BinaryType())
+TAG = Field(id=6, name="tag", type=FixedType(2))
+SCHEMA = Schema(fields=(ID, NAME, PRICE, AT, RAW, TAG))
+
+RIGHT = {"iceberg-version": "Apache Iceberg 1.11.0 (commit 1234567)"}
+WRONG = {"iceberg-version": "Apache Iceberg 1.10.1 (commit 1234567)"}
+
+
+def eq(field, value):
+    return Comparison(field, Op.EQ, value)
+
+
+def of(predicate, transform, field, writer=None):
+    part = PartitionField(field_id=1000, source_id=field.id, source_ids=(field.id,), name="part", transform=transform)
+    return ManifestFilter.of(predicate, PartitionSpec(1, (part,)), SCHEMA, lambda manifest: writer)
+
+
+def manifest(*summaries):
+    return ManifestFile(path="m", partitions=tuple(summaries) or None)
+
+
+def _long(value):
+    return struct.pack("<q", value)
+
+
+def _double(value):
+    return struct.pack("<d", value)
+
+
+def _texts(lower, upper):
+    return FieldSummary(False, None, lower.encode(), upper.encode())
+
+
+@pytest.mark.parametrize(
+    ("predicate", "field", "summary", "kept"),
+    [
+        (eq(ID, 5), ID, FieldSummary(False, None, _long(1), _long(9)), True),
+        (eq(ID, 10), ID, FieldSummary(False, None, _long(1), _long(9)), False),
+        (eq(ID, 10), ID, FieldSummary(False, None, _long(9), _long(1)), True),  # inverted
+        (eq(ID, 10), ID, FieldSummary(False, None, _long(1), b"9"), True),  # 3.8: both, or none
+        (eq(ID, 0), ID, FieldSummary(False, None, _long(1), b"9"), True),
+        (eq(ID, 0), ID, FieldSummary(False, None, _long(1), None), True),
+        (IsNull(ID), ID, FieldSummary(False, None, _long(1), _long(9)), False),
+        (IsNull(ID), ID, FieldSummary(True, None, _long(1), _long(9)), True),
+        # No bounds: no values, says the specification; a writer that did not know the type, says experience.
+        (eq(ID, 5), ID, FieldSummary(True), True),
+        (eq(ID, 5), ID, FieldSummary(False), True),
+        (IsNull(ID), ID, FieldSummary(False), True),
+        # An upper bound that may have been cut: all that it begins may be there, and no more.
+        (eq(NAME, "abcd"), NAME, _texts("aa", "abc"), True),
+        (Comparison(NAME, Op.GT, "abczzz"), NAME, _texts("aa", "abc"), True),
+        (StartsWith(NAME, "abcd"), NAME, _texts("aa", "abc"), True),
+        (eq(NAME, "abda"), NAME, _texts("aa", "abc"), False),
+        (Comparison(NAME, Op.GE, "abd"), NAME, _texts("aa", "abc"), True),  # rounded up, the bound is abd
+        (Comparison(NAME, Op.GT, "abd"), NAME, _texts("aa", "abc"), False),
+        (eq(NAME, "aa"), NAME, _texts("aaa", "abc"), False),
+        (eq(NAME, "z"), NAME, _texts("abcd", "abc"), True),  # inverted
+        (eq(NAME, "z"), NAME, _texts("a", "\U0010ffff"), True),  # nothing is above
+        (eq(NAME, "b\ud7ffz"), NAME, _texts("a", "b\ud7ff\U0010ffff"), True),
+        (eq(NAME, "b\ue000"), NAME, _texts("a", "b\ud7ff"), True),  # the next character, past the surrogates
+        (eq(NAME, "b\ue001"), NAME, _texts("a", "b\ud7ff"), False),
+    ],
+)
+def test_a_manifest_is_kept_where_its_summary_allows_it(predicate, field, summary, kept):
+    assert of(predicate, Identity(), field).may_hold(manifest(summary)) is kept
+
+
+@pytest.mark.parametrize(
+    ("writer", "kept"), [(RIGHT, False), (WRONG, True), (None, True), ({}, True), ({"engine-name": "spark"}, True)]
+)
+@pytest.mark.parametrize("field", [RAW, TAG], ids=["binary", "fixed"])
+def test_binary_summaries_need_a_writer_that_is_known_to_be_right(writer, kept, field):
+    summary = FieldSummary(False, None, b"\x01\x01", b"\x02\x02")
+    assert of(eq(field, b"\x03\x03"), Identity(), field, writer).may_hold(manifest(summary)) is kept
+
+
+@pytest.mark.parametrize(
+    ("version", "trusted"),
+    [
+        ("Apache Iceberg 1.11.0 (commit 1)", True),
+        ("Apache Iceberg 2.1.0", True),
+        ("Apache Iceberg 1.9.2", False),
+        ("Apache Iceberg 1.11.0-SNAPSHOT", True),
+        ("Apache Iceberg unspecified (commit unknown)", False),
+        ("iceberg-rust 9.9.9", False),
+    ],
+)
+def test_writers_are_known_by_their_release(version, trusted):
+    assert is_trusted_writer(Statement.SUMMARY_BOUNDS, RAW.type, {"iceberg-version": version}) is trusted
+
+
+@pytest.mark.parametrize("contains_nan", [None, True, False])
+def test_the_absence_of_nan_is_not_believed(contains_nan):
+    keep = of(IsNan(PRICE), Identity(), PRICE)
+    assert keep.may_hold(manifest(FieldSummary(False, contains_nan, _double(1), _double(2))))
+    assert keep.may_hold(manifest(FieldSummary(True, contains_nan)))
+
+
+def test_summaries_of_another_length_say_nothing():
+    keep = of(eq(ID, 10), Identity(), ID)
+    summary = FieldSummary(False, None, _long(1), _long(9))
+    assert keep.may_hold(manifest(summary, summary))
+    assert keep.may_hold(manifest())
+    assert not keep.contradicted_by(manifest(summary, summary))({1000: 10})
+
+
+def test_day_bounds_are_days_of_four_bytes():
+    day = (3).to_bytes(4, "little")
+    keep = of(Comparison(AT, Op.GE, 4 * 86_400_000_000), Day(), AT)
+    assert not keep.may_hold(manifest(FieldSummary(False, None, day, day)))
+
+
+@pytest.mark.parametrize(
+    ("value", "summary", "contradicted"),
+    [
+        (5, FieldSummary(False, None, _long(1), _long(9)), False),
+        (10, FieldSummary(False, None, _long(1), _long(9)), True),
+        (0, FieldSummary(False, None, _long(1), _long(9)), True),
+        (None, FieldSummary(False, None, _long(1), _long(9)), True),
+        (None, FieldSummary(True), False),
+        (1, FieldSummary(True), False),  # nothing was concluded from it
+    ],
+)
+def test_a_tuple_outside_of_what_is_trusted_contradicts_it(value, summary, contradicted):
+    assert of(eq(ID, 5), Identity(), ID).contradicted_by(manifest(summary))({1000: value}) is contradicted
+
+
+@pytest.mark.parametrize(
+    ("predicate", "field", "said"),
+    [
+        (eq(ID, 5), ID, ("partition summaries of part",)),
+        (eq(NAME, "x"), NAME, ("partition summaries of part (upper bounds rounded up)",)),
+        (eq(RAW, b"x"), RAW, ("partition summaries of part (of writers known to be right)",)),
+        (eq(NAME, "x"), ID, ()),  # the filter is not about the partition
+    ],
+)
+def test_what_was_trusted_is_named(predicate, field, said):
+    assert of(predicate, Identity(), field).trusted() == said
