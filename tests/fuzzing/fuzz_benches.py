@@ -97,7 +97,7 @@ class Bench:
         self._judging()
         yield by_oracle(self.subject.address, read)
         now = {name: data for name, data in {**self.subject.image, **changes}.items() if data is not None}
-        for view in other_views(now):
+        for view in other_views(now, read.at.get("version")):
             self.subject.put(view)
             try:
                 yield by_oracle(self.subject.address, read)

@@ -16,8 +16,12 @@ _OF_VERSION = re.compile(r"_delta_log/(\d{20})\.")
 _NOTHING = b'{"commitInfo":{}}\n'
 
 
-def other_views(image: Mapping[str, bytes]) -> Iterator[Changes]:
-    """What to change in a table for each view of its log but that of its commits; none, if it is no Delta table."""
+def other_views(image: Mapping[str, bytes], version: int | None = None) -> Iterator[Changes]:
+    """What to change in a table for each view of its log but that of its commits; none, if it is no Delta table.
+
+    version: that is read; None: the latest. An older one may come from commits, while the latest, which must be sound
+    too, comes from what stands for other commits.
+    """
     checkpoints = {name: (found[1], _whole(found[2])) for name in image if (found := _CHECKPOINT.fullmatch(name))}
     for base, kind in sorted(set(checkpoints.values())):
         older = [name for name in image if (found := _OF_VERSION.match(name)) and found[1] < base]
@@ -26,6 +30,11 @@ def other_views(image: Mapping[str, bytes]) -> Iterator[Changes]:
         yield hidden
         yield from ({**hidden, **view} for view in _compacted(image, base))
     yield from _compacted(image, "0" * 20)
+    if version is not None:
+        later = [name for name in image if (found := _OF_VERSION.match(name)) and int(found[1]) > version]
+        ends = [name for name in image if (found := _COMPACTED.fullmatch(name)) and int(found[2]) > version]
+        if ends or any(name in checkpoints for name in later):
+            yield dict.fromkeys((*later, *ends))
 
 
 def _compacted(image: Mapping[str, bytes], since: str) -> Iterator[Changes]:

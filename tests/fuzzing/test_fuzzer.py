@@ -174,6 +174,9 @@ def test_views_of_a_log():
     of_parts = dict.fromkeys((*commits[:2], whole))
     of_whole = dict.fromkeys((*commits[:2], *parts))
     assert views == [of_parts, {**of_parts, **of_compacted}, of_whole, {**of_whole, **of_compacted}, of_compacted]
+    assert list(other_views(image, 4)) == views  # nothing is later
+    assert list(other_views(image, 3)) == [*views, dict.fromkeys((commits[4], compacted))]
+    assert list(other_views({name: image[name] for name in commits}, 3)) == []
 
 
 def test_statistics_in_a_data_file_may_lie(bench, tmp_path):

@@ -155,6 +155,34 @@ def test_a_failure_at_any_call_is_an_error_of_harness(tmp_path: Path, make: Any,
     assert failed > calls // 2  # else the store's failures do not reach harness
 
 
+def formats(folder: Path, format: str) -> str:
+    table = IcebergTable.create(folder / "i", {"id": "long", "region": "string"})
+    first = table.write_data([{"id": i, "region": "ab"[i % 2]} for i in range(6)], format=format)
+    table.append(first)
+    table.append(table.write_position_deletes([(first, 0)], format=format))
+    table.append(table.write_equality_deletes(["id"], [{"id": 2}], format=format))
+    return f"failing://{folder}/i"
+
+
+@pytest.mark.parametrize("make", ["parquet", "orc", "avro", "delta"])
+def test_a_failure_at_some_calls_of_sparks_driver(tmp_path: Path, make: str, spark: Any) -> None:
+    # Executors read by themselves; what the driver asks of a store comes before.
+    location = delta(tmp_path)[1] if make == "delta" else formats(tmp_path, make)
+    harness.open_table(location).snapshot().to_spark(spark)
+    leaks, calls, failed = [], STORE.calls, 0
+    for at in range(1, calls + 1, 3):
+        name, failure = list(FAILURES.items())[at % len(FAILURES)]
+        STORE.__init__(at, failure)
+        try:
+            harness.open_table(location).snapshot().to_spark(spark)
+        except HarnessError:
+            failed += 1
+        except Exception as error:
+            leaks.append(f"{name} at call {at}: {type(error).__name__}: {error}"[:200])
+    assert not leaks, "\n".join(leaks)
+    assert failed > calls // 6
+
+
 def vacuumed(snapshot: harness.Snapshot) -> None:
     for file in snapshot.plan().files.column("physical").to_pylist():
         Path(file).unlink()
