@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.delta import table as delta
-from harness.delta.change_range import ChangeRequest
 from harness.errors import AmbiguousTableError, RequestError, UnsupportedError, warn
 from harness.filters.predicate import Filter
-from harness.iceberg import table as iceberg
 from harness.limits import DEFAULT, Limits
 from harness.model.schema import Schema
 from harness.plan.read_options import ReadOptions
@@ -19,6 +16,9 @@ from harness.storage.paths import is_local, join, local_path, shown
 from harness.storage.places import place
 from harness.storage.roots import Outside, Roots
 from harness.storage.stores import Storage
+
+if TYPE_CHECKING:
+    from harness.delta.change_range import ChangeRequest
 
 _FORMATS = ("iceberg", "delta")
 _FORMAT_OF_OPTION = {
@@ -151,12 +151,22 @@ def load_table(location: str, storage: Storage, options: ReadOptions, *, format_
         raise RequestError(f"Invalid option format_hint={format_hint!r}: {expected}", options=("format_hint",))
     table_format = format_hint or detect(location, storage)
     _refuse_options_of_others(table_format, options)
-    load = delta.load if table_format == "delta" else iceberg.load
-    table: OpenedTable = load(location, storage, options)
+    table = _loaded(table_format, location, storage, options)
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
         warn(f"Table {shown(location)}: {sentence}")
     return table
+
+
+def _loaded(table_format: str, location: str, storage: Storage, options: ReadOptions) -> OpenedTable:
+    """Imports the modules of that format and no others."""
+    if table_format == "delta":
+        from harness.delta import table as delta
+
+        return delta.load(location, storage, options)
+    from harness.iceberg import table as iceberg
+
+    return iceberg.load(location, storage, options)
 
 
 def _refuse_options_of_others(table_format: str, options: ReadOptions) -> None:
@@ -172,7 +182,9 @@ def plan_changes(table: OpenedTable, request: ChangeRequest, columns: tuple[str,
     Raises:
         UnsupportedError: the table's format has no change data feed.
     """
-    if not isinstance(table, delta.DeltaTable):
+    from harness.delta.table import DeltaTable
+
+    if not isinstance(table, DeltaTable):
         raise UnsupportedError(
             f"Cannot read changes: {table.format} tables have no change data feed; compare two snapshots",
             table=table.location,

@@ -12,14 +12,14 @@ from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError
 from harness.filters.predicate import is_decided
 from harness.plan.scan_plan import ScanPlan
-from harness.queries import transpile
-from harness.queries.rewrite import Rewritten, rewrite
 from harness.reading import reading
 from harness.table import Snapshot, Table, open_table
 
 if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import DataFrame, SparkSession
+
+    from harness.queries.rewrite import Rewritten
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
@@ -115,6 +115,8 @@ def sql(
     snapshots = {name: _snapshot(name, value) for name, value in tables.items()}
     schemas = {name: snapshot.schema for name, snapshot in snapshots.items()}
     prefix = f"_harness_{_token}_{next(_calls)}"
+    from harness.queries.rewrite import rewrite
+
     if name == "duckdb":
         rewritten = rewrite(query, schemas, dialect, prefix=prefix)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
@@ -203,6 +205,8 @@ def _certain(rewritten: Rewritten) -> Rewritten:
 
 def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: SparkSession | None) -> DataFrame:
     """A query in DuckDB's dialect, on Spark. DuckDB describes its result first, and so refuses what it would refuse."""
+    from harness.queries import transpile
+
     plans = _plans(rewritten, snapshots)
     described = duckdb_engine().columns_of(rewritten.sql, plans)
     lowered = transpile.query(

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from harness.delta.change_range import ChangeRequest
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import RequestError, UnknownColumnError
 from harness.filters.predicate import Filter
@@ -27,7 +26,6 @@ from harness.limits import DEFAULT, Limits, contained
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
 from harness.opening import OpenedTable, Point, Selection, load_table, open_storage, plan_changes
-from harness.plan.file_index import FileIndex
 from harness.plan.pruning import parse_prune
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
@@ -37,6 +35,8 @@ from harness.storage.paths import PathMap, shown
 if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import DataFrame, SparkSession
+
+    from harness.plan.file_index import FileIndex
 
 
 def open_table(
@@ -227,6 +227,8 @@ class Table:
             SnapshotNotFoundError, InvalidTableError: versions of the range are no longer in the log.
             UnsupportedError: an Iceberg table, or a feature that harness does not read.
         """
+        from harness.delta.change_range import ChangeRequest
+
         request = ChangeRequest(
             from_version=from_version,
             to_version=to_version,
@@ -337,6 +339,8 @@ class Snapshot:
         Raises:
             As `plan`.
         """
+        from harness.plan.file_index import FileIndex
+
         return FileIndex.of(self.plan, self.table.location)
 
     def to_duckdb(

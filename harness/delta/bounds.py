@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.filters.literals import parse_date, parse_instant, parse_timestamp
+from harness.filters.value_texts import parse_date, parse_instant, parse_timestamp
 from harness.model.schema import (
     DateType,
     DecimalType,

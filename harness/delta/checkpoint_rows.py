@@ -5,13 +5,17 @@ Rows are counted one by one and not in sum: else a row of two actions would hide
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from harness.errors import CorruptFileError
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 
 class ActionRows:

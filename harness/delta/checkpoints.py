@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from harness.delta.action_lines import VECTOR_KEYS, Body, ParsedActions, collect, parse_actions
 from harness.delta.actions import ADDS, DomainMetadata, Metadata, Protocol, Transaction
@@ -27,6 +26,9 @@ from harness.files.avro_numbers import DAMAGE
 from harness.limits import Limits, contained
 from harness.storage.paths import join
 from harness.storage.stores import Storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 Statistics: TypeAlias = Literal["none", "any", "all"]
 """Which statistics of files are read: none; JSON, and structs where JSON is missing; or both wherever they are."""
@@ -150,6 +152,8 @@ class _Reader:
     def _read_parquet(self, data: bytes, file: str, *, is_sidecar: bool = False) -> None:
         limits = self.storage.limits
         try:
+            import pyarrow.parquet as pq
+
             with contained(file=file), pq.ParquetFile(pa.BufferReader(data)) as parquet:
                 allowed = len(data) + limits.spare_records
                 limits.check("spare_records", parquet.metadata.num_rows, "rows", file=file, allowed=allowed)

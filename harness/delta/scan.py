@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,6 @@ import pyarrow.compute as pc
 
 from harness.delta.actions import DeletionVectorDescriptor
 from harness.delta.column_mapping import materialized_columns
-from harness.delta.deletion_vectors import DeletedFile, make_loader, vector_path
 from harness.delta.planned_files import described_files, planned_files
 from harness.delta.protocol import is_enabled
 from harness.delta.skipping import skip_files
@@ -26,8 +26,13 @@ from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, StructType, UnknownType
 from harness.plan.containment import within_roots
 from harness.plan.pruning import Prune
-from harness.plan.scan_plan import Counts, Partition, PositionDelete, ScanPlan
+from harness.plan.scan_plan import Counts, Partition, PositionDelete, PositionLoader, ScanPlan
 from harness.plan.skipped_files import KEPT, SkippedFiles, Verdicts
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+    from harness.delta.deletion_vectors import DeletedFile
 
 _STATISTICS = ("stats", "stats_parsed")
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
@@ -94,13 +99,7 @@ class _Scan:
             equality_deletes=(),
             delete_sets=((),),
             position_deletes=self._position_deletes(targets),
-            load_positions=make_loader(
-                targets,
-                storage=self.source.storage,
-                root=self.source.root,
-                path_map=self.source.path_map,
-                table=self.source.location,
-            ),
+            load_positions=self._loader(targets),
             name_mapping=None,
             skipped=SkippedFiles(described_files(state.files, counts), left_out, verdicts[left_out]),
             counts=Counts(files=state.files.num_rows, files_skipped=len(left_out)),
@@ -166,10 +165,25 @@ class _Scan:
         parts = tuple(replace(f, physical_name=None) for f in self.snapshot.columns.partition_columns)
         return replace(column, type=StructType(parts) if parts else UnknownType())
 
+    def _loader(self, targets: dict[int, DeletedFile]) -> PositionLoader:
+        if not targets:
+            return _no_positions
+        from harness.delta.deletion_vectors import make_loader
+
+        return make_loader(
+            targets,
+            storage=self.source.storage,
+            root=self.source.root,
+            path_map=self.source.path_map,
+            table=self.source.location,
+        )
+
     def _position_deletes(self, targets: dict[int, DeletedFile]) -> tuple[PositionDelete, ...]:
         return tuple(self._position_delete(ordinal, target.vector) for ordinal, target in targets.items())
 
     def _position_delete(self, ordinal: int, vector: DeletionVectorDescriptor) -> PositionDelete:
+        from harness.delta.deletion_vectors import vector_path
+
         path = vector_path(vector, self.source.root)
         return PositionDelete(
             kind="deletion vector",
@@ -182,6 +196,10 @@ class _Scan:
         )
 
 
+def _no_positions(ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
+    return {}
+
+
 def _is_metadata(field: Field) -> bool:
     return field.name in METADATA and METADATA[field.name].id == field.id
 
@@ -189,6 +207,10 @@ def _is_metadata(field: Field) -> bool:
 def _deleted_files(files: pa.Table, counts: npt.NDArray[np.int64]) -> dict[int, DeletedFile]:
     """The files that have a deletion vector, by their place."""
     places = np.flatnonzero(pc.is_valid(files.column("dv_storage_type")).to_numpy())
+    if not len(places):
+        return {}
+    from harness.delta.deletion_vectors import DeletedFile
+
     rows: list[dict[str, Any]] = files.take(places).drop_columns(["partition_values"]).to_pylist()
     found: dict[int, DeletedFile] = {}
     for place, row in zip(places.tolist(), rows, strict=True):

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json
 
 from harness.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
 from harness.model.column_stats import ColumnStats
@@ -218,6 +217,8 @@ def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
     if any(isinstance(leaf.field.type, DecimalType) for leaf in wanted) and _has_long_decimals(lines):
         return None
     text = pa.BufferReader(_joined(lines))
+    import pyarrow.json
+
     blocks = pyarrow.json.ReadOptions(block_size=max(_BLOCK_BYTES, _longest(lines)))
     parsing = pyarrow.json.ParseOptions(explicit_schema=_json_schema(wanted), unexpected_field_behavior="ignore")
     try:

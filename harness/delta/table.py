@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow.compute as pc
 
-from harness.delta.change_range import ChangeRequest
-from harness.delta.changes import plan_changes
 from harness.delta.commit_times import CommitHistory, CommitTime, check_retention, in_commit_timestamps
 from harness.delta.commits import CommitReader
 from harness.delta.last_checkpoint import read_hint
@@ -31,6 +29,9 @@ from harness.model.times import timestamp_ms
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
+
+if TYPE_CHECKING:
+    from harness.delta.change_range import ChangeRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ class DeltaTable:
 
     def changes(self, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:
         """The plan of a read of changes, see `harness.delta.changes.plan_changes`."""
+        from harness.delta.changes import plan_changes
+
         return plan_changes(self.source, self._commit_history(), request, columns=columns)
 
     def snapshots(self) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.errors import RequestError
-from harness.filters.column_references import Names
+from harness.filters.column_names import Names
 from harness.model.schema import Field, Schema
 
 

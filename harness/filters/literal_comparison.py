@@ -14,25 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from harness.filters.literals import (
-    DAY_NS,
-    Kind,
-    Literal,
-    double,
-    float32,
-    nearest_float32,
-    parse_bytes,
-    parse_date,
-    parse_decimal,
-    parse_float,
-    parse_float32,
-    parse_instant,
-    parse_integer,
-    parse_time,
-    parse_timestamp,
-    parse_uuid,
-    scaled_decimal,
-)
+from harness.filters.literals import Kind, Literal, double, float32, nearest_float32, parse_float32, scaled_decimal
 from harness.filters.predicate import (
     And,
     Comparison,
@@ -44,6 +26,18 @@ from harness.filters.predicate import (
     Undecided,
     conjunction,
     disjunction,
+)
+from harness.filters.value_texts import (
+    DAY_NS,
+    parse_bytes,
+    parse_date,
+    parse_decimal,
+    parse_float,
+    parse_instant,
+    parse_integer,
+    parse_time,
+    parse_timestamp,
+    parse_uuid,
 )
 from harness.model.schema import (
     BinaryType,

@@ -13,7 +13,8 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
-from harness.filters.column_references import Names, Path, Resolved, paths_of
+from harness.filters.column_names import Names, Resolved
+from harness.filters.column_references import Path, paths_of
 from harness.filters.literal_comparison import DayOf, Operand, compare, share_type
 from harness.filters.literals import Kind, literal_of
 from harness.filters.predicate import (

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.errors import RequestError
-from harness.filters.parse import parse_filter
 from harness.filters.predicate import Filter, conjunction
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, Schema
@@ -20,6 +19,8 @@ def filter_for(where: str | Filter, schema: Schema) -> Filter:
             values and names may mean other things.
     """
     if isinstance(where, str):
+        from harness.filters.parse import parse_filter  # brings sqlglot, which a filter needs and nothing else
+
         return parse_filter(where, schema)
     columns = tuple(_own(column, schema) for column in where.columns)
     return replace(where, columns=columns)

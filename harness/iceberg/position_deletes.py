@@ -22,14 +22,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
 from harness.files import roaring
-from harness.files.avro import read_avro
 from harness.files.avro_numbers import DAMAGE
-from harness.files.orc import read_orc
 from harness.iceberg.delete_lookup import FILE_PATH_ID
 from harness.iceberg.deletes import FileDeletes, partition_mismatch
 from harness.iceberg.manifests import DataFile, ManifestEntry
@@ -191,8 +188,12 @@ def _read_columns(data: bytes, file: DataFile, name: str, limits: Limits) -> tup
         case "parquet":
             return _read_parquet(data, name)
         case "avro":
+            from harness.files.avro import read_avro
+
             schema, table = read_avro(data, file=name, limits=limits)
         case "orc":
+            from harness.files.orc import read_orc
+
             schema, table = read_orc(data, file=name)
         case _:
             raise UnsupportedError(
@@ -219,6 +220,8 @@ def _read_parquet(data: bytes, name: str) -> tuple[pa.ChunkedArray, pa.ChunkedAr
         )
     try:
         source = pa.BufferReader(data)
+        import pyarrow.parquet as pq
+
         first = pq.ParquetFile(source)
         fields = list(first.schema_arrow)
         path, position = (fields[i].name for i in _find_columns([(f.name, _parquet_id(f)) for f in fields], name))

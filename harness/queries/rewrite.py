@@ -18,7 +18,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
-from harness.filters.column_references import quoted
+from harness.filters.column_names import quoted
 from harness.filters.parse import reason
 from harness.filters.predicate import Filter
 from harness.model.metadata_columns import METADATA

@@ -8,9 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
-
-import fsspec
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.limits import DEFAULT, Limits, contained
@@ -20,6 +18,9 @@ from harness.storage.listings import Entry, FileStatus, local_entries, remote_en
 from harness.storage.paths import SCHEME, is_local, local_path
 from harness.storage.places import place
 from harness.storage.roots import Roots, metadata_root
+
+if TYPE_CHECKING:
+    import fsspec
 
 # Names of one store under several clients; for I/O only (iceberg 1.14).
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "gs": "gcs"}
@@ -78,6 +79,8 @@ class Storage:
             RequestError: no installed file system serves the scheme.
             OutsideTableError: the table may not read there.
         """
+        import fsspec  # local files are read without it
+
         match = SCHEME.match(path)
         scheme = match.group(0).lower() if match else "file"
         protocol = _SCHEME_ALIASES.get(scheme, scheme)
@@ -102,6 +105,8 @@ class Storage:
 
     def _opened(self, protocol: str, store: str) -> fsspec.AbstractFileSystem:
         """The file system of one store, with the options that were given for it, and no others."""
+        import fsspec
+
         owner = next((key for key in self.options if "://" in key and place(key).store == store), None)
         if owner is not None:
             options = dict(self.options[owner])

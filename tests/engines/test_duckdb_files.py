@@ -21,10 +21,10 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import harness
-from harness.engines.shared import duckdb_files
+from harness.engines.shared import duckdb_texts
 from harness.engines.shared.data_files import look_at
-from harness.engines.shared.duckdb_files import PlannedFile, planned_files
 from harness.engines.shared.duckdb_instance import connect
+from harness.engines.shared.store_files import PlannedFile, planned_files
 from harness.storage.stores import Storage
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -298,11 +298,11 @@ def test_messages_show_the_physical_path(memory: Any, tmp_path: Path, damaged: s
 def test_what_python_says_of_its_code_is_left_out() -> None:
     name = f"harness-{'a' * 32}://12/s3://b/a.parquet"
     assert (
-        duckdb_files.said(ValueError(f"OSError: of {name}\n\nAt:\n  /x.py(8): open\n"))
+        duckdb_texts.said(ValueError(f"OSError: of {name}\n\nAt:\n  /x.py(8): open\n"))
         == "OSError: of s3://b/a.parquet"
     )
     frames = f'Traceback (most recent call last):\n  File "/x.py", line 17, in <module>\nOSError: of {name}'
-    assert duckdb_files.said(ValueError(frames)) == "OSError: of s3://b/a.parquet"
+    assert duckdb_texts.said(ValueError(frames)) == "OSError: of s3://b/a.parquet"
 
 
 def test_an_iceberg_table_with_deletes_is_read_by_position(tmp_path: Path) -> None:

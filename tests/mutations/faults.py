@@ -539,28 +539,28 @@ FAULTS = (
     # Which bytes are read as which file.
     Fault(
         "all threads read from one offset",
-        "engines/shared/duckdb_files.py",
+        "engines/shared/store_files.py",
         "return threading.get_ident()",
         "return 0",
         test="tests/engines/test_duckdb_files.py",
     ),
     Fault(
         "stores of one protocol are one",
-        "engines/shared/duckdb_files.py",
+        "engines/shared/store_files.py",
         "self._stores.setdefault(file_system, len(self._stores))",
         "0",
         test="tests/engines/test_duckdb_files.py",
     ),
     Fault(
         "as many bytes as a store gives are taken",
-        "engines/shared/duckdb_files.py",
+        "engines/shared/store_files.py",
         "if len(data) != length:",
         "if False:",
         test="tests/engines/test_duckdb_files.py",
     ),
     Fault(
         "a file that is opened again is as it was",
-        "engines/shared/duckdb_files.py",
+        "engines/shared/store_files.py",
         "planned.status = planned.storage.status(planned.physical)\n        return PlannedFile(",
         "planned.status = planned.status or planned.storage.status(planned.physical)\n        return PlannedFile(",
         test="tests/engines/test_duckdb_files.py",

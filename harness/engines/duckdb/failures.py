@@ -11,8 +11,9 @@ import duckdb
 from harness.engines.duckdb.scans import read_parquet
 from harness.engines.shared.columnless import columnless_rows
 from harness.engines.shared.data_files import FileName
-from harness.engines.shared.duckdb_files import DuckDBFiles, said
+from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.shared.duckdb_instance import cursor
+from harness.engines.shared.duckdb_texts import said
 from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError, StorageError
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import is_local, local_path

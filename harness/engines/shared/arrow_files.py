@@ -6,13 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from types import UnionType
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harness.engines.shared.data_files import FileName, check_file
 from harness.errors import CorruptFileError, HarnessError, UnsupportedError
-from harness.files.avro import read_avro
-from harness.files.orc import read_orc
-from harness.files.variant import variant_to_json
 from harness.files.wkb import canonical_wkb
 from harness.limits import contained
 from harness.model.arrow_rebuild import children_of, nested_type, with_children
@@ -64,7 +60,11 @@ def load(file: FileName, file_format: str, storage: Storage, *, table: str) -> t
         data, name = storage.read(file.physical), str(file)
         with contained(file=name):
             if file_format == "orc":
+                from harness.files.orc import read_orc
+
                 return read_orc(data, file=name)
+            from harness.files.avro import read_avro
+
             return read_avro(data, file=name, limits=storage.limits)
     except HarnessError as error:
         raise error.within(table=table) from error.__cause__
@@ -98,6 +98,10 @@ def load_parquet(
 def _load_parquet(
     data: bytes, schema: PhysicalSchema, fields: Sequence[Field], sources: Sequence[ColumnSource]
 ) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    from harness.files.variant import variant_to_json
+
     rows = pq.read_table(pa.BufferReader(data), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False)
     if not schema:
         return rows  # a table that is made of no arrays has no rows

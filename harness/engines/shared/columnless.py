@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from harness.engines.shared.data_files import FileName, look_at
 from harness.engines.shared.stored_files import opened
@@ -32,6 +31,8 @@ def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, in
 
 
 def _rows(file: FileName, storage: Storage) -> int | None:
+    from pyarrow import parquet
+
     try:
         footer = parquet.read_metadata(opened(file, storage))
     except (HarnessError, pa.ArrowException, OSError, UnicodeError):  # the last: of a message with bytes of the file

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import duckdb
 
 from harness.engines.shared.data_files import FileName, check_file, look_at
-from harness.engines.shared.duckdb_files import said
+from harness.engines.shared.duckdb_texts import said
 from harness.errors import CorruptFileError, HarnessError, StorageError
 from harness.storage.stores import Storage
 

@@ -9,7 +9,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError, UnsupportedError
-from harness.filters.column_references import Names
+from harness.filters.column_names import Names
 from harness.filters.parse import reason
 from harness.filters.predicate import Filter, is_decided
 from harness.model.schema import Field, Schema, StructType

@@ -12,11 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from harness.errors import UnsupportedError
-from harness.filters.literals import (
-    Kind,
-    Literal,
-    double,
-    nearest_float32,
+from harness.filters.literals import Kind, Literal, double, nearest_float32
+from harness.filters.value_texts import (
     parse_bytes,
     parse_date,
     parse_decimal,
