@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from harness.iceberg import delete_lookup
-from harness.model.schema import IntegerType, StringType
+from harness.model.schema import DecimalType, IntegerType, StringType
 from harness.testing.properties.agreement import Disagreement, Read
 from harness.testing.properties.anonymous import anonymised
 from harness.testing.properties.machine import machine
@@ -89,6 +91,31 @@ def test_values_keep_nulls_order_and_equality() -> None:
     assert delete["rows"] == [[2], [None]]
     assert delete["partition"] == {"p": "v0"}
     assert read.where == Join("AND", Compare("id", IntegerType(64), ">", 1), In("name", StringType(), ("v001", "v002")))
+
+
+WIDENED = replace(
+    SECRETS,
+    format="delta",
+    table={"schema": {"id": "long"}, "configuration": {"delta.enableTypeWidening": "true"}},
+    history=(
+        {"append": [{"data": "a", "rows": [[17], [0], [-9]]}]},
+        {"widen-column": {"path": "id", "type": "decimal(22, 2)"}},
+        {"append": [{"data": "b", "rows": [["17.00"], ["17.50"], ["99999999999999999999.99"]]}]},
+    ),
+)
+
+
+def test_integers_and_decimals_of_a_widened_column_stay_equal() -> None:
+    type_ = DecimalType(22, 2)
+    where = In("id", type_, (Decimal("-9.00"), Decimal("20.00")))
+    scenario, read = anonymised(WIDENED, Read(at=Selector(), where=where))
+    before, _, after = scenario.history
+    assert str(before["append"][0]["rows"]) == "[[1], [0], [-1]]"
+    assert [Decimal(text) for (text,) in after["append"][0]["rows"]] == [
+        *(1, 2),
+        Decimal("99999999999999999999.99"),
+    ]
+    assert read.where == In("id", type_, (Decimal(-1), Decimal(3)))
 
 
 def test_a_difference_that_needs_its_values_leaves_no_table(tmp_path, monkeypatch) -> None:

@@ -47,7 +47,9 @@ def negative(term: Term) -> Term:
         case IntegerType(bits=bits):
             return Term(term.type, lambda row: _fitting(_each(operator.neg, term, row), bits))
         case DecimalType():
-            return Term(term.type, lambda row: _each(lambda v: v if isinstance(v, int) else v.copy_negate(), term, row))
+            return Term(
+                term.type, lambda row: _each(lambda v: -v if isinstance(v, int) else v.copy_negate(), term, row)
+            )
         case FloatType():
             return Term(term.type, lambda row: _each(operator.neg, term, row))
         case other:

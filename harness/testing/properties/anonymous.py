@@ -57,7 +57,7 @@ def anonymised(scenario: Scenario, read: Read) -> tuple[Scenario, Read]:
 
     _walk(scenario, read, collect)
     chosen = {id_: _substitutes(types[id_], list(values.values())) for id_, values in seen.items()}
-    return _walk(scenario, read, lambda field, value: chosen[field.id][_mark(value)])
+    return _walk(scenario, read, lambda field, value: _like(value, chosen[field.id][_mark(value)]))
 
 
 def _walk(scenario: Scenario, read: Read, visit: Visit) -> tuple[Scenario, Read]:
@@ -205,15 +205,17 @@ def _counted(type_: Type, values: Sequence[Any]) -> dict[Any, Any]:
     kept = [v for v in values if _stays(type_, v)]
     rest = [v for v in values if not _stays(type_, v)]
     above, below = sorted(v for v in rest if v > 0), sorted((v for v in rest if v < 0), reverse=True)
-    unit = _unit(type_)
+    unit = _unit(type_, values)
     counted = {_mark(v): unit * n for n, v in enumerate(above, 1)} | {
         _mark(v): -unit * n for n, v in enumerate(below, 1)
     }
     return {_mark(v): v for v in kept} | counted
 
 
-def _unit(type_: Type) -> Any:
+def _unit(type_: Type, values: Sequence[Any]) -> Any:
     match type_:
+        case DecimalType() if any(isinstance(v, int) for v in values):
+            return 1  # the column held integers before it was widened, and has room for all of them
         case DecimalType(scale=scale):
             return Decimal(1).scaleb(-scale)
         case FloatType():
@@ -228,12 +230,21 @@ def _stays(type_: Type, value: Any) -> bool:
             return not math.isfinite(value) or value == 0
         case IntegerType(bits=bits):
             return value in (0, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)))
-        case DecimalType(precision=precision):
-            return not value or abs(int(value.scaleb(type_.scale))) == 10**precision - 1
+        case DecimalType(precision=precision, scale=scale):
+            return bool(value == 0 or abs(value) == Decimal((0, (9,) * precision, -scale)))
         case _:
             return bool(value == 0)
 
 
+def _like(value: Any, substitute: Any) -> Any:
+    """`substitute` in the Python type of `value`: a column that was widened holds integers and decimals."""
+    return type(value)(substitute) if _is_exact(value) else substitute
+
+
 def _mark(value: Any) -> Any:
     """What tells values apart that Python takes for equal, and NaN from nothing."""
-    return repr(value)
+    return value if _is_exact(value) else repr(value)
+
+
+def _is_exact(value: Any) -> bool:
+    return isinstance(value, int | Decimal) and not isinstance(value, bool)
