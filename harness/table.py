@@ -15,10 +15,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from harness.engines.batches import BATCH_ROWS, Batches
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import RequestError, UnknownColumnError
 from harness.filters.predicate import Filter
@@ -281,8 +283,18 @@ class Changes:
         with contained(table=self.plan.table):
             return find_engine(engine).to_arrow(self.plan)
 
+    def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> Batches:
+        """The changes as a stream of Arrow batches, as `Snapshot.to_batches` says.
+
+        Raises:
+            As `to_duckdb`, and RequestError: `batch_rows` is no number of rows.
+        """
+        context = partial(contained, table=self.plan.table)
+        with context():
+            return duckdb_engine().batches(self.plan, rows=_rows(batch_rows), context=context)
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+        return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,11 +429,37 @@ class Snapshot:
         with self._reading():
             return find_engine(engine).to_arrow(self.plan(columns, where))
 
+    def to_batches(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | Filter | None = None,
+        batch_rows: int = BATCH_ROWS,
+    ) -> Batches:
+        """The rows as a stream of Arrow batches, in the types of `to_arrow`, for more rows than memory holds.
+
+        DuckDB reads as batches are asked for. Closing the stream early ends the query:
+
+            with snapshot.to_batches(columns=["id", "total"]) as batches:
+                for batch in batches:
+                    ...
+
+        Args:
+            columns, where: as for `plan`.
+            batch_rows: the most rows of a batch; a batch is what stays in memory, beside what DuckDB reads with.
+
+        Raises:
+            As `to_arrow`, also while the stream is read; and RequestError: `batch_rows` is no number of rows.
+        """
+        with self._reading():
+            plan = self.plan(columns, where)
+            return duckdb_engine().batches(plan, rows=_rows(batch_rows), context=self._reading)
+
     def _reading(self) -> AbstractContextManager[None]:
         return reading(self.table.source, self.selection.snapshot)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+        return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
 def _listed(allowed_roots: Sequence[str]) -> tuple[str, ...]:
@@ -430,6 +468,14 @@ def _listed(allowed_roots: Sequence[str]) -> tuple[str, ...]:
             f"Invalid allowed_roots={allowed_roots!r}: expected a list of directories", options=("allowed_roots",)
         )
     return tuple(map(str, allowed_roots))
+
+
+def _rows(batch_rows: int) -> int:
+    if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
+        raise RequestError(
+            f"Invalid batch_rows={batch_rows!r}: expected a number of rows above 0", options=("batch_rows",)
+        )
+    return batch_rows
 
 
 def _shown(table: Table, point: Point | None) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from harness.engines.batches import Batches, Context
     from harness.model.schema import Field
     from harness.plan.scan_plan import ScanPlan
 
@@ -42,12 +43,15 @@ class Engine(Protocol):
 
 
 class DuckDBEngine(Engine, Protocol):
-    """What DuckDB does besides: lazy relations."""
+    """What DuckDB does besides: lazy relations, and streams."""
 
     def relation(
         self, plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
     ) -> duckdb.DuckDBPyRelation:
         """The plan's rows; with `name` also as a temporary view of the connection."""
+
+    def batches(self, plan: ScanPlan, *, rows: int, context: Context) -> Batches:
+        """The plan's rows as a stream of batches of so many rows, each of which is read within `context`."""
 
     def query(
         self,

@@ -5,6 +5,7 @@
     relation(plan)               a lazy relation over the planned rows
     register(plan, con, name)    the same as a temporary view in a user's own connection
     to_arrow(plan)               the rows, in the plan's exact Arrow types
+    batches(plan)                the same as a stream
     query(text, plans)           a query over several plans
     columns_of(text, plans)      the names of its columns, without reading
     engine_error(error, plan)    what DuckDB's failure on the plan's files means
@@ -21,9 +22,11 @@ from harness.engines.duckdb.engine import register, relation, to_arrow
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.queries import columns_of, query
 from harness.engines.duckdb.registrations import release
+from harness.engines.duckdb.streams import batches
 from harness.engines.shared.duckdb_instance import connect, cursor
 
 __all__ = [
+    "batches",
     "columns_of",
     "connect",
     "cursor",

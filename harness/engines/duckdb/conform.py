@@ -8,18 +8,33 @@ from harness.model.arrow_rebuild import child_types, children_of, is_rebuilt, nu
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`rows` with the names and types of `schema`, column by column in order.
+    """`rows` with the names of `schema` and its types as `conformed` has them, column by column in order.
 
     DuckDB's lossless Arrow output has its own booleans (bytes) and UUIDs (an extension type); both are unwrapped at any
-    level. Nothing is rounded: a value that does not fit raises pyarrow.ArrowInvalid. Every field may be null, at every
-    level: tables hold nulls in required columns (iceberg 5.13), and Arrow wants a value even where a parent is null.
+    level. Nothing is rounded: a value that does not fit raises pyarrow.ArrowInvalid.
     """
-    loose = pa.schema([f.with_type(nullable(f.type)).with_nullable(True) for f in schema])
+    loose = conformed(schema)
     columns = [
         pa.chunked_array([_conform(chunk, f.type) for chunk in column.chunks], f.type)
         for column, f in zip(rows.columns, loose, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=loose)
+
+
+def conformed(schema: pa.Schema) -> pa.Schema:
+    """`schema` with fields that may all be null, at every level.
+
+    Tables hold nulls in required columns (iceberg 5.13), and Arrow wants a value even where a parent is null.
+    """
+    return pa.schema([f.with_type(nullable(f.type)).with_nullable(True) for f in schema])
+
+
+def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch as `conform` gives its rows; `schema`: from `conformed`. Without fields, rows are still counted."""
+    if not len(schema):
+        return batch.select([])
+    columns = [_conform(column, f.type) for column, f in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:

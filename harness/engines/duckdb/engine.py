@@ -34,7 +34,7 @@ def relation(
         HarnessError: as `harness.engines.duckdb.lowering.lower` says.
     """
     own = cursor(lossless=False) if connection is None else connection
-    with _about(plan):
+    with about(plan):
         if name is None:
             add = registrar(own) if connection is None else Registrations(own).table
             return own.sql(lowered(plan, own, add, Use.VIEW))
@@ -48,7 +48,7 @@ def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *
     Raises:
         HarnessError: as for `relation`.
     """
-    with _about(plan):
+    with about(plan):
         query = lowered(plan, connection, Registrations(connection).table, use)
         connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {query}")
 
@@ -62,7 +62,7 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         EngineError: DuckDB failed otherwise while it ran the query.
     """
     connection = cursor()
-    with _about(plan):
+    with about(plan):
         query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
         rows = pa.table(connection.sql(query))
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns])) if plan.columns else rows.select([])
@@ -78,7 +78,7 @@ def lowered(
     Raises:
         HarnessError: as for `relation`.
     """
-    with _about(plan):
+    with about(plan):
         refuse_same_names(plan.columns, plan.table)
         _check_time_zone(plan, connection)
         _check_collation(plan, connection)
@@ -86,7 +86,7 @@ def lowered(
 
 
 @contextmanager
-def _about(plan: ScanPlan) -> Iterator[None]:
+def about(plan: ScanPlan) -> Iterator[None]:
     """Errors on the way to the rows are harness's, and name the table and the snapshot."""
     try:
         yield

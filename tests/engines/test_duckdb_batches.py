@@ -1,0 +1,165 @@
+"""Rows as a stream: the same as all at once, no more of them at once than asked for, and an end where it is closed."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import gc
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.engines.batches import Batches
+from harness.errors import CorruptFileError, MissingFileError, RequestError
+from harness.table import Snapshot, open_table
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+MANY = 150_000  # more bytes than DuckDB's streaming buffer has
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    t = IcebergTable.create(tmp_path_factory.mktemp("large") / "t", {"id": "long", "s": "string"})
+    files = [t.write_data(pa.table({"id": np.arange(i, i + MANY), "s": pa.repeat("text", MANY)})) for i in (0, MANY)]
+    t.append(*files)
+    t.commit(add=[t.write_position_deletes([(files[1], 0), (files[1], MANY - 1)])])
+    return open_table(t.location).snapshot()
+
+
+def open_files(snapshot: Snapshot) -> list[str]:
+    links = [Path(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    opened = [os.readlink(link) for link in links if os.path.lexists(link)]
+    return [path for path in opened if path.startswith(str(Path(snapshot.table.location).resolve()))]
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not list open files")
+
+
+def test_a_stream_has_all_rows_in_batches_of_at_most_the_size_asked_for(large: Snapshot) -> None:
+    with large.to_batches(columns=["id"], batch_rows=50_000) as batches:
+        sizes, ids = [], []
+        for batch in batches:
+            sizes.append(batch.num_rows)
+            ids += batch.column("id").to_pylist()
+    assert max(sizes) <= 50_000
+    assert sorted(ids) == [i for i in range(2 * MANY) if i not in (MANY, 2 * MANY - 1)]
+
+
+def test_a_stream_has_the_exact_types_of_the_table_read_at_once(tmp_path: Path) -> None:
+    columns = {
+        "b": "boolean",
+        "u": "uuid",
+        "d": "decimal(9,2)",
+        "t": "timestamptz",
+        "l": "list<boolean>",
+    }
+    t = IcebergTable.create(tmp_path / "t", columns)
+    row = {
+        "b": True,
+        "u": "00000000-0000-0000-0000-00000000000a",
+        "d": decimal.Decimal("1.50"),
+        "t": datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC),
+        "l": [True, None],
+    }
+    t.append(t.write_data([row, dict.fromkeys(columns)]))
+    snapshot = open_table(t.location).snapshot()
+    at_once = snapshot.to_arrow()
+    with snapshot.to_batches() as batches:
+        assert batches.schema == at_once.schema
+        assert pa.Table.from_batches(list(batches), batches.schema).sort_by("b").equals(at_once.sort_by("b"))
+
+
+def test_rows_without_columns_are_counted(large: Snapshot) -> None:
+    with large.to_batches(columns=[]) as batches:
+        assert sum(batch.num_rows for batch in batches) == 2 * MANY - 2
+    with large.to_batches(columns=["id"], where="id < 0") as batches:
+        assert (batches.schema.names, list(batches)) == (["id"], [])
+
+
+@needs_proc
+@pytest.mark.parametrize("end", ["close", "leave the block", "drop"])
+def test_ending_a_stream_early_ends_its_query(large: Snapshot, end: str) -> None:
+    batches: Batches | None = large.to_batches(batch_rows=2048)
+    assert batches is not None
+    next(batches)
+    assert open_files(large)
+    match end:
+        case "close":
+            batches.close()
+            batches.close()
+        case "leave the block":
+            with batches:
+                pass
+        case _:
+            batches = None
+            gc.collect()
+    assert not open_files(large)
+    assert list(batches or ()) == []
+
+
+@needs_proc
+def test_whoever_takes_an_arrow_stream_takes_a_snapshot_by_and_by(large: Snapshot) -> None:
+    reader = pa.RecordBatchReader.from_stream(large)
+    assert reader.read_next_batch().num_rows < MANY
+    assert open_files(large)
+    reader.close()
+    assert not open_files(large)
+
+
+def test_what_is_left_of_a_stream_is_a_stream(large: Snapshot) -> None:
+    batches = large.to_batches(columns=["id"])
+    first = next(batches).num_rows
+    assert pa.table(batches).num_rows == 2 * MANY - 2 - first
+
+
+def test_changes_are_streamed(tmp_path: Path) -> None:
+    t = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.enableChangeDataFeed": "true"})
+    t.commit(add=[t.write_data([{"id": 1}, {"id": 2}])])
+    changes = harness.open_table(str(tmp_path / "t")).changes(0)
+    with changes.to_batches(batch_rows=1) as batches:
+        rows = [row for batch in batches for row in batch.to_pylist()]
+    assert sorted((row["id"], row["_change_type"]) for row in rows) == [(1, "insert"), (2, "insert")]
+
+
+def damaged(tmp_path: Path) -> tuple[Snapshot, Path]:
+    """A table whose second file is damaged in its pages, which no footer tells."""
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    first = t.write_data(pa.table({"id": np.arange(MANY)}))
+    second = t.write_data(pa.table({"id": np.arange(MANY)}))
+    t.append(first, second)
+    data = bytearray(second.file.read_bytes())
+    data[4:4000] = bytes(3996)
+    second.file.write_bytes(data)
+    return open_table(t.location).snapshot(), second.file
+
+
+def test_a_damaged_file_is_an_error_while_the_stream_is_read(tmp_path: Path) -> None:
+    snapshot, file = damaged(tmp_path)
+    with pytest.raises(CorruptFileError, match=file.name):
+        list(snapshot.to_batches())
+    with pytest.raises((CorruptFileError, pa.ArrowException), match=file.name):
+        pa.table(snapshot)
+
+
+def test_a_file_that_is_missing_is_an_error_before_the_first_batch(tmp_path: Path) -> None:
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    f = t.write_data([{"id": 1}])
+    t.append(f)
+    f.file.unlink()
+    snapshot = open_table(t.location).snapshot()
+    with pytest.raises(MissingFileError):
+        snapshot.to_batches()
+    with pytest.raises(MissingFileError):
+        pa.table(snapshot)
+
+
+@pytest.mark.parametrize("batch_rows", [0, -1, 1.5, True, "8"])
+def test_a_size_that_is_none_is_refused(large: Snapshot, batch_rows: Any) -> None:
+    with pytest.raises(RequestError, match="batch_rows"):
+        large.to_batches(batch_rows=batch_rows)
