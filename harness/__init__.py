@@ -29,6 +29,7 @@ Where to look:
     queries/      queries in DuckDB's dialect: which tables and conditions they have, and what Spark calls the rest
     oracle/       a second planner and a second engine in plain Python: slow, and sharing nothing with what they judge
     differ/       rows of two sides → what differs, and why
+    contained/    tables of strangers, read in a process that can do little besides
     writing/      tables written to order, right and wrong
     testing/      the pytest plug-in, models, properties, scenarios
     conformance/  other readers, judged by the scenarios
@@ -66,6 +67,8 @@ from harness.errors import (
 from harness.limits import Limits
 
 if TYPE_CHECKING:
+    from harness.contained.bounds import Bounds
+    from harness.contained.reading import read_untrusted
     from harness.differ.compare import compare
     from harness.differ.result import ComparisonResult
     from harness.engines.spark.session import spark_session
@@ -76,6 +79,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AmbiguousTableError",
+    "Bounds",
     "Changes",
     "ComparisonResult",
     "CorruptDeleteError",
@@ -102,18 +106,21 @@ __all__ = [
     "__version__",
     "compare",
     "open_table",
+    "read_untrusted",
     "release",
     "spark_session",
     "sql",
 ]
 
 _LAZY = {
+    "Bounds": "contained.bounds",
     "Changes": "table",
     "ComparisonResult": "differ.result",
     "Snapshot": "table",
     "Table": "table",
     "compare": "differ.compare",
     "open_table": "table",
+    "read_untrusted": "contained.reading",
     "release": "query",
     "spark_session": "engines.spark.session",
     "sql": "query",

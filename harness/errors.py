@@ -156,6 +156,14 @@ class InvalidTableError(HarnessError):
     """The table breaks its specification. Nothing is returned, because any rows would be a guess."""
 
 
+def distrusted(sentence: str, table: str) -> InvalidTableError:
+    """The error about an untrusted table, of which something is not so, or could be read by a guess alone.
+
+    sentence: what would be a warning about any other table.
+    """
+    return InvalidTableError(f"{sentence}; of an untrusted table that is an error", cause="Distrusted", table=table)
+
+
 class CorruptFileError(InvalidTableError):
     """A file of the table cannot be decoded: truncated, damaged, or without a field that it must have."""
 

@@ -104,12 +104,13 @@ def open_storage(
     targets: tuple[str, ...],
     allowed_roots: tuple[str, ...],
     outside: str,
+    untrusted: bool,
 ) -> Storage:
     """The storage of one table, which reads within its roots and sends options where they were given for.
 
     Args:
         location: the table's.
-        options, limits, allowed_roots, outside: as for `harness.table.open_table`.
+        options, limits, allowed_roots, outside, untrusted: as for `harness.table.open_table`.
         targets: what its path map leads to.
 
     Raises:
@@ -128,7 +129,8 @@ def open_storage(
         dict(options),
         limits,
         stores=frozenset(place(owner).store for owner in owners if not is_local(local_path(owner))),
-        roots=Roots.of(location, (*targets, *allowed_roots), outside=Outside(outside)),
+        roots=Roots.of(location, (*targets, *allowed_roots), outside=Outside.REFUSE if untrusted else Outside(outside)),
+        untrusted=untrusted,
     )
 
 

@@ -56,6 +56,7 @@ def open_table(
     allowed_roots: Sequence[str] = (),
     outside: str = "warn",
     limits: Limits | None = None,
+    untrusted: bool = False,
 ) -> Table:
     """The table at a location, as its current metadata says.
 
@@ -85,6 +86,10 @@ def open_table(
             warning for each read that names the directories; `refuse` is an error. A path that leaves the table by
             `..`, or is in another store, is always refused.
         limits: how much memory and how many items the table's metadata may ask for; None: `harness.Limits()`.
+        untrusted: somebody else wrote the table: `outside` is `refuse`, and what is only odd of your own tables is an
+            error: recorded counts that are wrong, files without a column of the table, columns that are taken by
+            position, a checksum that says otherwise. It reads in this process; `harness.read_untrusted` reads in one
+            that has limits and no network.
 
     An option of one format is refused for a table of the other.
 
@@ -114,6 +119,7 @@ def open_table(
         targets=tuple((path_map or {}).values()),
         allowed_roots=_listed(allowed_roots),
         outside=outside,
+        untrusted=untrusted,
     )
     with contained(table=str(location)):
         return Table(load_table(str(location), storage, options, format_hint=format_hint))

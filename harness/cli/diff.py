@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 import harness
-from harness.cli import DIFFERENT, FAILED, options, results, terminal
+from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
@@ -66,8 +66,10 @@ def diff(
         typer.Option("--max-rows", metavar="N", min=0, help="Show at most so many differing rows; all are counted."),
     ] = 100,
     *,
+    context: typer.Context,
     opening: options.Opening,
     reading: options.Reading,
+    trust: options.Trust,
 ) -> None:
     """Compare the rows of a table on two engines, or of two tables or snapshots.
 
@@ -83,9 +85,14 @@ def diff(
         max_rows=max_rows,
     )
     moments = pair_of_moments(at)
+    if untrusted.is_for_worker(trust):
+        untrusted.refuse_engines(request.engines, "--engines")
+        locations = [location] if other is None else [location, other]
+        untrusted.run(context, trust, locations, opening.roots(), output=output, instead={"output": None})
+        return
     with terminal.progress("reading metadata"):
-        left = opening.open(location, reading)
-        right = left if other is None else opening.open(other, reading)
+        left = opening.open(location, trust, reading)
+        right = left if other is None else opening.open(other, trust, reading)
         sides = (moments[0].select(left), moments[1].select(right))
     with terminal.progress("comparing"):
         start(request.engines)

@@ -97,6 +97,30 @@ LimitPairs: TypeAlias = Annotated[
         "Repeatable.",
     ),
 ]
+Untrusted: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--untrusted",
+        help="Somebody else wrote the tables: read them in a process without a network, other files or secrets, "
+        "within bounds.",
+    ),
+]
+BoundPairs: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bound",
+        metavar="NAME=VALUE",
+        help="With --untrusted, how much that process may use, such as memory_bytes=8_000_000_000. Repeatable.",
+    ),
+]
+Waive: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--waive",
+        metavar="NAME",
+        help="With --untrusted, run also where the system cannot enforce this limit, such as network. Repeatable.",
+    ),
+]
 FormatHint: TypeAlias = Annotated[
     TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
 ]
@@ -146,7 +170,7 @@ class Opening:
     format_hint: FormatHint = None
     limit: LimitPairs = None
 
-    def open(self, location: str, reading: Reading | None = None) -> Table:
+    def open(self, location: str, trust: Trust, reading: Reading | None = None) -> Table:
         """The table at `location`; `reading` is for commands that plan.
 
         Raises:
@@ -168,7 +192,29 @@ class Opening:
             allowed_roots=self.allowed_roots or (),
             outside=self.outside.value,
             limits=parse_limits(pairs(self.limit, "--limit").items()) if self.limit else None,
+            untrusted=trust.untrusted,
         )
+
+    def roots(self) -> list[str]:
+        """What tables may be read from besides their own locations.
+
+        Raises:
+            typer.BadParameter: a pair is not of the form OLD=NEW.
+        """
+        return [*pairs(self.path_map, "--path-map").values(), *(self.allowed_roots or ())]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """Whether tables are a stranger's, and what the process may use that reads them, as given on the command line."""
+
+    untrusted: Untrusted = False
+    bound: BoundPairs = None
+    waive: Waive = None
+
+    def __post_init__(self) -> None:
+        if not self.untrusted and (self.bound or self.waive):
+            raise typer.BadParameter("--bound and --waive are for --untrusted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,12 +241,12 @@ class Selector:
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of `Opening`, `Reading` and `Selector` in place of parameters of those types.
+    """The command with the options of each group in place of the parameter of its type.
 
     So each option is declared once, in its group, whichever commands have it.
     """
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if hint in (Opening, Reading, Selector)}
+    groups = {name: hint for name, hint in hints.items() if hint in (Opening, Reading, Selector, Trust)}
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
@@ -229,7 +275,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 _RENAMED = {
     **{"snapshot_id": "--snapshot", "version": "--snapshot"},
     **{"storage_options": "--storage-option", "allowed_roots": "--allow-root"},
-    "limits": "--limit",
+    **{"limits": "--limit", "bounds": "--bound", "waived": "--waive"},
 }
 _SAME = (
     *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),

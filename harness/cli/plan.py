@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from harness.cli import options, results, terminal
+import typer
+
+from harness.cli import options, results, terminal, untrusted
 from harness.cli.document import json_document
 from harness.printable import visible_lines
 
@@ -14,13 +16,18 @@ def plan(
     columns: options.Columns = None,
     format_: options.Format = options.Document.TEXT,
     *,
+    context: typer.Context,
     selector: options.Selector,
     opening: options.Opening,
     reading: options.Reading,
+    trust: options.Trust,
 ) -> None:
     """Show what a read of the table would do, without reading any rows."""
+    if untrusted.is_for_worker(trust):
+        untrusted.run(context, trust, [location], opening.roots())
+        return
     with terminal.progress("planning"):
-        chosen = selector.select(opening.open(location, reading))
+        chosen = selector.select(opening.open(location, trust, reading))
         scan = chosen.plan(columns=options.names(columns, "--columns"), where=where)
         match format_:
             case options.Document.TEXT:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import typer
 
 import harness
-from harness.cli import options, results, terminal
+from harness.cli import options, results, terminal, untrusted
 from harness.cli.writers import RowFormat, write_rows
 from harness.errors import EngineError
 from harness.query import missing_file
@@ -34,18 +34,32 @@ def sql(
     ] = None,
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
     *,
+    context: typer.Context,
     selector: options.Selector,
     opening: options.Opening,
     reading: options.Reading,
+    trust: options.Trust,
 ) -> None:
     """Run a query. --snapshot, --timestamp and --ref hold for every table."""
     if format_.is_binary() and output_file is None and results.is_terminal_output():
         raise typer.BadParameter(f"--format {format_.value} is binary: use --output-file, or redirect standard output")
     locations = pairs_of_tables(table)
+    text = sys.stdin.read() if query == "-" else query
+    if untrusted.is_for_worker(trust):
+        untrusted.run(
+            context,
+            trust,
+            locations.values(),
+            opening.roots(),
+            output=output_file,
+            binary=format_.is_binary(),
+            instead={"query": text, "output_file": None},
+        )
+        return
     with terminal.progress("reading metadata"):
-        tables = {name: _chosen(opening.open(location, reading), selector) for name, location in locations.items()}
+        tables = {name: _chosen(opening.open(place, trust, reading), selector) for name, place in locations.items()}
     with terminal.progress("running the query"):
-        rows = run(sys.stdin.read() if query == "-" else query, tables, dialect)
+        rows = run(text, tables, dialect)
     with results.destination(output_file) as stream:
         write_rows(rows, format_, stream)
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, assert_never
 
 import typer
 
-from harness.cli import DIFFERENT, options, results, terminal
+from harness.cli import DIFFERENT, options, results, terminal, untrusted
 from harness.errors import RequestError
+from harness.storage.roots import Outside
 
 if TYPE_CHECKING:
     from harness.conformance.finding import Places
@@ -92,6 +93,7 @@ ExitZero: TypeAlias = Annotated[
 ]
 
 
+@options.grouped
 def run(
     engine: Engines = None,
     scenario: Scenarios = None,
@@ -105,6 +107,9 @@ def run(
     keep: Keep = None,
     strict: Strict = False,
     exit_zero: ExitZero = False,
+    *,
+    context: typer.Context,
+    trust: options.Trust,
 ) -> None:
     """Run the suite of scenarios on engines, and report which of them read what rightly.
 
@@ -114,9 +119,16 @@ def run(
     from harness.conformance.runner import run as run_suite
 
     written = pairs_of_reports(format_, output)
+    if untrusted.is_for_worker(trust):
+        _run_untrusted(context, trust, written)
+        return
     lists = _lists(skips, xfails)
     scenarios = chosen(scenario, feature)
-    places = Places(pythons=options.pairs(python, "--python"), time_limit_s=time_limit)
+    places = Places(
+        pythons=options.pairs(python, "--python"),
+        time_limit_s=time_limit,
+        outside=Outside.REFUSE if trust.untrusted else Outside.WARN,
+    )
     with ExitStack() as resources:
         with terminal.progress("starting engines"):
             engines = Opened.of(engine, places, resources)
@@ -134,6 +146,32 @@ def run(
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
         raise typer.Exit(DIFFERENT)
+
+
+def _run_untrusted(context: typer.Context, trust: options.Trust, written: Sequence[tuple[Report, Path | None]]) -> None:
+    """The run in a worker, which builds its tables where all that it writes goes with it.
+
+    Raises:
+        RequestError: an engine, or what is to be written, is not for a worker.
+    """
+    given = context.params
+    if given["keep"] is not None or given["python"]:
+        raise RequestError("Cannot run scenarios with --untrusted and --keep or --python: nothing of them is left")
+    if len(written) > 1:
+        raise RequestError("Cannot write more than one report with --untrusted: give one --format")
+    engines = given["engine"] or list(untrusted.ENGINES)
+    untrusted.refuse_engines(engines, "--engine")
+    files = [*(given["skips"] or ()), *(given["xfails"] or ())]
+    scenarios = [name for name in given["scenario"] or () if name.endswith(".yaml")]
+    ((_, output),) = written
+    untrusted.run(
+        context,
+        trust,
+        [],
+        [str(file) for file in (*files, *scenarios)],
+        output=output,
+        instead={"engine": engines, "output": None},
+    )
 
 
 def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[Scenario]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from harness.conformance.engines import At, TableAt
 from harness.engines.registry import find_engine
 from harness.oracle.planner import plan_unpruned
+from harness.storage.roots import Outside
 from harness.table import Snapshot, Table, open_table
 
 ORACLE = "oracle"
@@ -21,9 +22,12 @@ class OwnReader:
     """Harness's planner and one of its engines; for the oracle, the planner that shares no code with harness's.
 
     A `ReaderUnderTest`.
+
+    outside: what becomes of files outside of a table.
     """
 
     name: str
+    outside: Outside = Outside.WARN
 
     def version(self) -> str:
         """The version of the library that runs the plans."""
@@ -41,9 +45,10 @@ class OwnReader:
         """
         location = table.metadata_path or table.location
         if self.name == ORACLE:
-            plan = plan_unpruned(location, **_arguments(table.at), columns=columns, where=where)
+            plan = plan_unpruned(location, **_arguments(table.at), columns=columns, where=where, outside=self.outside)
         else:
-            plan = snapshot_of(open_table(location, format_hint=table.format), table.at).plan(columns, where)
+            opened = open_table(location, format_hint=table.format, outside=self.outside.value)
+            plan = snapshot_of(opened, table.at).plan(columns, where)
         return find_engine(self.name).to_arrow(plan)
 
     def read_changes(self, location: str, versions: tuple[int, int], columns: tuple[str, ...] | None) -> pa.Table:
@@ -52,7 +57,7 @@ class OwnReader:
         Raises:
             HarnessError: as `harness.Table.changes`.
         """
-        plan = open_table(location).changes(*versions, columns=columns).plan
+        plan = open_table(location, outside=self.outside.value).changes(*versions, columns=columns).plan
         return find_engine(self.name).to_arrow(plan)
 
 

@@ -37,7 +37,7 @@ from harness.delta.log_files import CheckpointKind, Compaction, Hint, LogFile
 from harness.delta.paths import TableRoot, first_repeated, require_readable
 from harness.delta.segment import LogSegment
 from harness.delta.stats_structs import concat_files
-from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
+from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError, distrusted
 from harness.limits import Limits, contained
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
@@ -71,7 +71,8 @@ def load_state(
     Raises:
         CorruptFileError: a commit or, with no other base, the checkpoint cannot be read. Rules: delta L19, L24. A
             compacted file that cannot is passed over with a warning, as is one that the checksum file gives the lie.
-        InvalidTableError: the log contradicts itself, or has no protocol or metadata. Rules: delta L14, L18, L20, L25,
+        InvalidTableError: the log contradicts itself, or has no protocol or metadata; or, of an untrusted table, its
+            checksum file. Rules: delta L14, L18, L20, L25,
             R3, R13.
         MissingFileError: a file of the log is gone.
         UnsupportedError: a live file is in a store that cannot be opened. Rule: delta L41.
@@ -92,6 +93,8 @@ def load_state(
         certain = load(plain)
         settled = _doubts(certain, plain, storage)
         state, doubts = (state, doubts) if settled == doubts else (certain, settled)
+    if doubts and storage.untrusted:
+        raise distrusted(doubts[0], root)
     return replace(state, warnings=(*state.warnings, *doubts))
 
 

@@ -38,12 +38,14 @@ class Storage:
     limits: what the decoders of its bytes let a file ask for.
     stores: scheme, host and bucket that the plain options are for, see `harness.storage.places`; None: all.
     roots: what may be read; None: everything.
+    untrusted: whether it is an error if the table says what is not so, where that is a warning else.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     limits: Limits = DEFAULT
     stores: frozenset[str] | None = None
     roots: Roots | None = None
+    untrusted: bool = False
     _file_systems: dict[tuple[str, ...], fsspec.AbstractFileSystem] = field(
         default_factory=dict, repr=False, compare=False
     )

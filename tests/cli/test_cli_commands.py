@@ -90,6 +90,7 @@ DEFAULT_OPEN = {
     "allowed_roots": (),
     "outside": "warn",
     "limits": None,
+    "untrusted": False,
 }
 
 

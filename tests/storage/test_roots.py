@@ -235,7 +235,9 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> type[Counter]:
 
 
 def opened(location: str, *, targets: tuple[str, ...] = (), allowed: tuple[str, ...] = (), **options: Any) -> Storage:
-    return open_storage(location, options=options, targets=targets, allowed_roots=allowed, outside="warn")
+    return open_storage(
+        location, options=options, targets=targets, allowed_roots=allowed, outside="warn", untrusted=False
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from functools import cache
 
 import duckdb
 
+from harness.engines.shared import confinement
 from harness.engines.shared.running_queries import tracked
 
 GEOMETRY_CONVERSION = "enable_geoparquet_conversion"
@@ -26,7 +27,7 @@ _SETTINGS = (
 )
 
 
-def connect(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
+def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyConnection:
     """A new in-memory instance, for a caller who may change it, under the settings that harness reads with.
 
     UTC, so that no value depends on the machine; no extension is downloaded; row order is not kept, because a table has
@@ -36,10 +37,16 @@ def connect(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
     Args:
         lossless: Arrow results keep UUIDs as UUIDs and JSON as JSON, but have bytes (`arrow.bool8`) for booleans, which
             Polars and Parquet take for numbers. Without, as is DuckDB's own default, both are text, and booleans are.
+        locked: no setting can be changed; so it is of every instance in a process that is confined.
     """
     connection = tracked(duckdb.connect())
     for setting in (*_SETTINGS, f"arrow_lossless_conversion = {lossless}"):
         connection.execute(f"SET GLOBAL {setting}")  # a cursor has the settings of the instance, not of the connection
+    confined = confinement.settings()
+    for setting in confined:
+        connection.execute(f"SET GLOBAL {setting}")
+    if locked or confined:
+        connection.execute("SET GLOBAL lock_configuration = true")
     return connection
 
 
@@ -62,9 +69,7 @@ class _Instances:
     def cursor(self, lossless: bool) -> duckdb.DuckDBPyConnection:
         with self._lock:
             if lossless not in self._made:
-                made = connect(lossless=lossless)
-                made.execute("SET lock_configuration = true")
-                self._made[lossless] = made
+                self._made[lossless] = connect(lossless=lossless, locked=True)
             return tracked(self._made[lossless].cursor())
 
 

@@ -17,7 +17,7 @@ from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.shared.file_failures import failing_on
 from harness.engines.shared.footers import FOOTER, Footer, converted_files, read_footers
 from harness.engines.shared.legacy_calendar import legacy_files
-from harness.errors import CorruptFileError, warn
+from harness.errors import CorruptFileError, distrusted, warn
 from harness.model.schema import Field
 from harness.plan.projection import (
     ColumnSource,
@@ -192,7 +192,7 @@ class Inspector:
     def _warn_of_positions(self, file: ScanFile, schema: PhysicalSchema) -> None:
         mapping = self.plan.name_mapping
         if not self.plan.lookup.is_delta and is_positional(schema, name_mapping=mapping, file_format=file.format):
-            warn(
+            self._doubt(
                 f"Columns of files without field ids, such as {file.name}, are taken by their positions, because table "
                 f"{self.plan.table} has no name mapping [iceberg 5.6]"
             )
@@ -204,7 +204,7 @@ class Inspector:
         if wrong:
             file, rows = wrong[0]
             others = f", and those of {len(wrong) - 1} more files" if len(wrong) > 1 else ""
-            warn(
+            self._doubt(
                 f"Recorded row counts of table {self.plan.table} are wrong: {file.name} has {rows} rows, the metadata "
                 f"says {file.recorded_rows}{others} [{in_format('iceberg 7.2', self.plan.format)}]"
             )
@@ -236,11 +236,16 @@ class Inspector:
         if strangers:
             others = f", and {len(strangers) - 1} more files," if len(strangers) > 1 else ""
             rule = in_format("iceberg 5.2", self.plan.format)
-            warn(
+            self._doubt(
                 f"Data file {files[min(strangers)].name}{others} of table {self.plan.table} has no column of the "
                 "table's schema, so all its values are null, a default or a partition value; unless its columns were "
                 f"all dropped since, compare its names and field ids with the schema [{rule}]"
             )
+
+    def _doubt(self, sentence: str) -> None:
+        if self.plan.storage.untrusted:
+            raise distrusted(sentence, self.plan.table)
+        warn(sentence)
 
     def _check_rows(self, file: ScanFile, found: Opened) -> None:
         expected = file.exact_rows if found.schema else file.recorded_rows

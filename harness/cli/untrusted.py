@@ -1,0 +1,115 @@
+"""`--untrusted`: the command, but for its output, runs anew in a process that can do little besides.
+
+That process gets the command spelled out, and gives back the bytes of its result, what it said, and its exit code.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import typer
+
+from harness.cli import DONE, FAILED, main, options, results, terminal
+from harness.contained.bounds import check_waived, parse_bounds
+from harness.contained.launching import LIBRARIES
+from harness.contained.launching import run as run_worker
+from harness.contained.locations import directories_of
+from harness.contained.worker import is_confined
+from harness.errors import RequestError
+
+ENGINES = ("duckdb", "oracle")
+"""Those that run in a worker: neither starts a process of its own."""
+
+
+def is_for_worker(trust: options.Trust) -> bool:
+    """Whether the command is to run in a worker, and this is none."""
+    return trust.untrusted and not is_confined()
+
+
+def refuse_engines(names: Iterable[str], option: str) -> None:
+    """Refuses engines that cannot be held to limits.
+
+    Raises:
+        RequestError: there is one.
+    """
+    for name in names:
+        if name not in ENGINES:
+            raise RequestError(
+                f"Cannot run {name} with --untrusted: it has processes of its own, which no limit would hold; take "
+                f"{' or '.join(ENGINES)} by {option}"
+            )
+
+
+def run(
+    context: typer.Context,
+    trust: options.Trust,
+    locations: Iterable[str],
+    roots: Iterable[str],
+    *,
+    output: Path | None = None,
+    binary: bool = False,
+    instead: Mapping[str, Any] | None = None,
+) -> None:
+    """The command in a worker.
+
+    Args:
+        context: the command's.
+        trust: its options.
+        locations, roots: of tables, and what they may be read from besides.
+        output: where its result goes; None: standard output.
+        binary: whether that is no text.
+        instead: by name of a parameter, the value that it has there.
+
+    Raises:
+        typer.Exit: it ended with another exit code than 0.
+        HarnessError: as for `harness.contained.launching.run`.
+    """
+    with terminal.progress("reading in a process apart"):
+        finished = run_worker(
+            f"{__name__}:serve",
+            words(context, {**context.params, **(instead or {})}),
+            bounds=parse_bounds(options.pairs(trust.bound, "--bound").items()),
+            waived=check_waived(trust.waive or ()),
+            directories=directories_of(locations, roots),
+            libraries=("harness.cli.app", *LIBRARIES),
+        )
+    for line in finished.said.splitlines():
+        terminal.message(line)
+    if finished.output or finished.code != FAILED:
+        with results.destination(output) as stream:
+            if binary:
+                stream.write(finished.output)
+            else:
+                results.write_texts([finished.output.decode("utf-8", "backslashreplace")], stream)
+    if finished.code != DONE:
+        raise typer.Exit(finished.code)
+
+
+def serve(request: Any, output: BinaryIO) -> int:
+    """The command, in the worker; `output` is the process's standard output, to which results go."""
+    return main([str(word) for word in request])
+
+
+def words(context: typer.Context, values: Mapping[str, Any]) -> list[str]:
+    """The command with these values of its parameters, spelled out as on a command line."""
+    given: list[str] = []
+    arguments: list[str] = []
+    for parameter in context.command.params:
+        value = values.get(parameter.name or "")
+        if value is None or value is False:
+            continue
+        texts = [_text(each) for each in value] if isinstance(value, list | tuple) else [_text(value)]
+        if parameter.param_type_name == "argument":
+            arguments += texts
+        elif value is True:
+            given.append(parameter.opts[0])
+        else:
+            given += [f"{parameter.opts[0]}={text}" for text in texts]
+    return [str(context.info_name), *given, "--", *arguments]
+
+
+def _text(value: Any) -> str:
+    return str(value.value if isinstance(value, enum.Enum) else value)

@@ -1,0 +1,80 @@
+"""How much a worker may use, each number with its reason; and what may be waived where a system cannot hold it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from harness.errors import RequestError
+
+Unenforced: TypeAlias = dict[str, str]
+"""By name of a limit, why it cannot be enforced here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What the process may use that reads a table which is not trusted.
+
+    memory_bytes: of address space, beyond what the process has once its libraries are loaded. DuckDB gets half of it.
+    cpu_seconds: of processor time, of all its threads together.
+    wall_seconds: from start to end.
+    output_bytes: of what it gives back: rows, a document or a report.
+    open_files: at once, those of its libraries among them.
+    scratch_bytes: of one file that it writes, and of what DuckDB sorts on disk, in a directory that goes with it.
+    """
+
+    memory_bytes: int = 4 << 30
+    cpu_seconds: int = 600
+    wall_seconds: int = 600
+    output_bytes: int = 256 << 20
+    open_files: int = 1024
+    scratch_bytes: int = 4 << 30
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if type(value) is not int or not 0 < value < 1 << 62:
+                raise RequestError(
+                    f"Invalid bound {name}={value!r}: expected a whole number from 1 on", options=("bounds",)
+                )
+
+
+def names() -> tuple[str, ...]:
+    """The names of all bounds."""
+    return tuple(field.name for field in dataclasses.fields(Bounds))
+
+
+WAIVABLE = ("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes", "network", "processes")
+"""Limits that the system must hold. The others are held by the process that waits for the worker."""
+
+
+def parse_bounds(pairs: Iterable[tuple[str, str]]) -> Bounds:
+    """Bounds from names and digits, those that are not named as they are by default.
+
+    Raises:
+        RequestError: there is no such bound, or its value is no whole number.
+    """
+    given: dict[str, int] = {}
+    for name, text in pairs:
+        if name not in names():
+            raise RequestError(f"Unknown bound {name!r}: there are {', '.join(names())}", options=("bounds",))
+        digits = text.replace("_", "")
+        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
+            raise RequestError(f"Invalid bound {name}={text!r}: expected a whole number from 1 on", options=("bounds",))
+        given[name] = int(digits)
+    return Bounds(**given)
+
+
+def check_waived(waived: Iterable[str]) -> frozenset[str]:
+    """The limits that need not hold.
+
+    Raises:
+        RequestError: there is no such limit, or it always holds.
+    """
+    chosen = (waived,) if isinstance(waived, str) else tuple(waived)
+    for name in chosen:
+        if name not in WAIVABLE:
+            raise RequestError(f"Cannot waive {name!r}: there are {', '.join(WAIVABLE)}", options=("waived",))
+    return frozenset(chosen)

@@ -1,0 +1,39 @@
+"""The directories that a table may be read from, before it is opened: what a worker is confined to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from harness.errors import RequestError
+from harness.storage.paths import is_local, local_path, shown
+from harness.storage.roots import metadata_root
+
+
+def directories_of(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple[str, ...]:
+    """The directories of tables and other roots: absolute, as they are spelled and with links resolved.
+
+    locations: of tables; of a metadata file, the table around it counts, as `harness.storage.roots` has it.
+
+    Raises:
+        RequestError: one of them is not on a local disk.
+    """
+    found: dict[str, None] = {}
+    for location in locations:
+        path = _local(location)
+        for spelled in (path, os.path.realpath(path)):
+            found[metadata_root(spelled) if os.path.isfile(spelled) else spelled] = None
+    for root in roots:
+        found |= dict.fromkeys((_local(root), os.path.realpath(_local(root))))
+    return tuple(found)
+
+
+def _local(location: str) -> str:
+    path = local_path(location)
+    if not is_local(path):
+        raise RequestError(
+            "Cannot read an untrusted table that is not on a local disk: there is no network where it is read; copy it "
+            "to a directory first",
+            table=shown(location),
+        )
+    return os.path.abspath(path)

@@ -1,0 +1,159 @@
+"""`harness.read_untrusted`: the rows of a table of a stranger's, read in a worker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+import harness.errors
+from harness.contained.bounds import Bounds, check_waived
+from harness.contained.launching import LIBRARIES, run
+from harness.contained.locations import directories_of
+from harness.errors import EngineError, HarnessError, RequestError
+from harness.limits import DEFAULT, Limits
+from harness.printable import visible
+
+_CONTEXT = ("table", "snapshot", "file", "field", "rule")
+
+
+def read_untrusted(
+    location: str,
+    *,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    query: str | None = None,
+    snapshot_id: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    ref: str | None = None,
+    path_map: Mapping[str, str] | None = None,
+    allowed_roots: Sequence[str] = (),
+    format_hint: str | None = None,
+    limits: Limits | None = None,
+    bounds: Bounds | None = None,
+    waived: Sequence[str] = (),
+) -> pa.Table:
+    """The rows of a table that somebody else wrote, read in a process that can do little besides.
+
+        harness.read_untrusted("upload/orders", where="total > 100")
+        harness.read_untrusted("upload/orders", query="SELECT region, sum(total) FROM t GROUP BY ALL")
+
+    The whole read is made in a worker process, by DuckDB, as of `open_table(untrusted=True)`: without a network, other
+    programs, the environment of this process, or files but the table's; in memory, time, open files and output it is
+    held to `bounds`. What comes back are Arrow data, validated, and one error in one line. A start takes half a second.
+
+    Args:
+        location: a local directory or metadata file.
+        columns, where: as for `Snapshot.plan`.
+        query: one that reads, in place of those; the table is `t` in it.
+        snapshot_id, timestamp, ref: as for `Table.snapshot`.
+        path_map, allowed_roots, format_hint, limits: as for `open_table`.
+        bounds: what the worker may use; None: `harness.Bounds()`.
+        waived: limits that need not hold where the system cannot hold them, such as `["memory_bytes"]`; see
+            `harness.contained.bounds.WAIVABLE`. Where it can, they do.
+
+    Raises:
+        RequestError: a limit cannot be enforced on this system, and is not waived; the table is not on a local disk;
+            or the request is wrong, as for `open_table`, `Snapshot.plan` and `sql`.
+        LimitError: the worker reached one of its bounds, or a file one of `limits`.
+        EngineError: the worker crashed or was killed, what it gave back is no Arrow data, or DuckDB failed.
+        HarnessError: as for `open_table` and `Snapshot.to_arrow`.
+    """
+    if query is not None and not (columns is None and where is None):
+        raise RequestError("Cannot take a query with columns or where: say it in the query", options=("query",))
+    for name, value in (("columns", columns), ("allowed_roots", allowed_roots)):
+        if isinstance(value, str):
+            raise RequestError(f"Invalid {name} {value!r}: expected a list of names", options=(name,))
+    targets = (path_map or {}).values()
+    request = {
+        "open": {
+            "location": str(location),
+            "path_map": dict(path_map or {}),
+            "allowed_roots": [str(root) for root in allowed_roots],
+            "format_hint": format_hint,
+        },
+        "limits": {name: getattr(limits or DEFAULT, name) for name in Limits.__slots__},
+        "snapshot": {
+            "snapshot_id": snapshot_id,
+            "timestamp": timestamp.isoformat() if isinstance(timestamp, datetime) else timestamp,
+            "ref": ref,
+        },
+        "columns": None if columns is None else list(columns),
+        "where": where,
+        "query": query,
+    }
+    finished = run(
+        f"{__name__}:serve",
+        request,
+        bounds=bounds or Bounds(),
+        waived=check_waived(waived),
+        directories=directories_of([str(location)], [*targets, *map(str, allowed_roots)]),
+        libraries=LIBRARIES,
+    )
+    if finished.code != 0:
+        raise _error(finished.output)
+    return _rows(finished.output)
+
+
+def serve(request: dict[str, Any], output: BinaryIO) -> int:
+    """The work itself, in the worker: rows as an Arrow stream and 0, or what went wrong as JSON and 2."""
+    try:
+        rows = _read(request)
+    except HarnessError as error:
+        output.write(json.dumps(_document(error)).encode())
+        return 2
+    with pa.ipc.new_stream(output, rows.schema) as writer:
+        writer.write_table(rows)
+    return 0
+
+
+def _read(request: dict[str, Any]) -> pa.Table:
+    import duckdb
+
+    from harness.query import sql
+    from harness.table import open_table
+
+    table = open_table(**request["open"], limits=Limits(**request["limits"]), untrusted=True)
+    snapshot = table.snapshot(**request["snapshot"])
+    if request["query"] is None:
+        return snapshot.to_arrow(columns=request["columns"], where=request["where"])
+    try:
+        return pa.table(sql(request["query"], t=snapshot))
+    except duckdb.Error as error:
+        raise EngineError(f"DuckDB cannot run the query: {error}") from error
+
+
+def _document(error: HarnessError) -> dict[str, Any]:
+    context = {name: getattr(error, name) for name in _CONTEXT}
+    kind = type(error).__name__
+    return {"kind": kind, "message": error.message, "cause": error.cause, "options": error.options, **context}
+
+
+def _error(output: bytes) -> HarnessError:
+    """The error that a worker tells of. Only a class of harness's own is made, of texts that are printable."""
+    try:
+        said = json.loads(output)
+        kind = getattr(harness.errors, said["kind"], None)
+        if not (isinstance(kind, type) and issubclass(kind, HarnessError)):
+            raise ValueError(said["kind"])
+        context = {name: visible(str(said[name])) for name in ("cause", *_CONTEXT) if said.get(name) is not None}
+        options = tuple(visible(str(name)) for name in said["options"])
+        return kind(visible(str(said["message"])), options=options, **context)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return _nonsense("its error is none of harness's")
+
+
+def _rows(output: bytes) -> pa.Table:
+    try:
+        rows = pa.ipc.open_stream(pa.py_buffer(output)).read_all()
+        rows.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _nonsense(visible(str(error))) from error
+    return rows
+
+
+def _nonsense(why: str) -> EngineError:
+    return EngineError(f"Cannot read what the process for the untrusted table gave back: {why}", cause="Broken")

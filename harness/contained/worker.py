@@ -1,0 +1,75 @@
+"""The worker: `python -m harness.contained.worker`, which `harness.contained.launching` starts.
+
+It reads one JSON object from its standard input, confines itself, and does what the object names. Its standard output
+is the result, and its exit code says what that is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import traceback
+from typing import Any, BinaryIO, Protocol
+
+from harness.contained import confining
+from harness.contained.bounds import Bounds
+from harness.engines.shared.confinement import Confinement, confine
+
+UNENFORCED = 3
+"""Exit code: limits do not hold here that are not waived; the output is a JSON object of them, with reasons."""
+_BROKEN = 4
+
+_state = {"confined": False}
+
+
+class Work(Protocol):
+    """What a worker does."""
+
+    def __call__(self, request: Any, output: BinaryIO) -> int:
+        """Do what `request`, a JSON value, asks, write the result to `output`, and return the exit code: 0, 1 or 2."""
+
+
+def is_confined() -> bool:
+    """Whether this process is a worker, and all limits hold in it that must."""
+    return _state["confined"]
+
+
+def main() -> int:
+    """What the request asks, done under its limits; the exit code."""
+    request = json.loads(sys.stdin.buffer.read())
+    bounds = Bounds(**request["bounds"])
+    unenforced = confining.before_imports(request["parent"], request["directories"], request["scratch"])
+    module, _, name = request["work"].partition(":")
+    work: Work = getattr(importlib.import_module(module), name)
+    for library in request["libraries"]:
+        importlib.import_module(library)
+    confine(
+        Confinement(
+            directories=(*request["directories"], request["scratch"]),
+            memory_bytes=bounds.memory_bytes // 2,
+            scratch=request["scratch"],
+            scratch_bytes=bounds.scratch_bytes,
+        )
+    )
+    unenforced |= confining.after_imports(bounds)
+    lacking = {limit: why for limit, why in unenforced.items() if limit not in request["waived"]}
+    if lacking:
+        sys.stdout.write(json.dumps(lacking))
+        return UNENFORCED
+    _state["confined"] = True
+    return work(request["request"], sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    code = _BROKEN
+    try:
+        # This module is `__main__` here; `is_confined` asks the one that others import.
+        code = importlib.import_module("harness.contained.worker").main()
+        sys.stdout.flush()
+    except BaseException:
+        code = _BROKEN
+        traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(code)  # nothing is left to be tidied up, and threads may hang

@@ -1,0 +1,166 @@
+"""`--untrusted`: what goes to the worker, and what becomes of what it gives back. One test starts workers."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+
+import pytest
+
+from harness.cli import main, untrusted
+from harness.contained.bounds import Bounds
+from harness.contained.launching import Finished
+from harness.writing.delta.builder import DeltaTable
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    built = DeltaTable.create(tmp_path_factory.mktemp("untrusted") / "t", {"id": "long"})
+    built.append(built.write_data([{"id": 1}]))
+    return str(built.directory)
+
+
+@pytest.fixture
+def worker(monkeypatch):
+    """Workers that give back what the test says, and what they were started with."""
+
+    class Worker:
+        answer = Finished(0, b"rows\n", "")
+
+        def __init__(self):
+            self.started = []
+
+        def __call__(self, work, request, **how):
+            self.started.append((work, request, how))
+            return self.answer
+
+    found = Worker()
+    monkeypatch.setattr(untrusted, "run_worker", found)
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can hold a worker to all limits")
+def test_a_query_in_a_worker(table, capfd):
+    """Its own table, and no other file; the table's warnings are errors, so the second command has none."""
+    assert main(["sql", "SELECT id + 1 AS n FROM t", "--table", f"t={table}", "--untrusted", "--format", "csv"]) == 0
+    assert capfd.readouterr() == ("n\n2\n", "")
+    assert main(["sql", "FROM read_csv('/etc/passwd')", "--untrusted"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith('error: DuckDB cannot run the query: Permission Error: Cannot access file "/etc/passwd"')
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "directories"),
+    [
+        ("info {t} --untrusted", "info --format=text --outside=warn --untrusted -- {t}", ("{t}",)),
+        (
+            "plan {t} --untrusted --where=id>1 --columns id --path-map /x={t}/y",
+            "plan --where=id>1 --columns=id --format=text --path-map=/x={t}/y --outside=warn --untrusted -- {t}",
+            ("{t}", "{t}/y"),
+        ),
+        (
+            "diff --untrusted {t} {t}/o --engines duckdb --at 1 --at 2 --max-rows 0",
+            "diff --engines=duckdb --at=1 --at=2 --format=text --max-rows=0 --outside=warn --untrusted -- {t} {t}/o",
+            ("{t}", "{t}/o"),
+        ),
+        (
+            "sql --untrusted --table a={t} --allow-root {t}/r -- --x",
+            "sql --table=a={t} --format=text --dialect=duckdb --allow-root={t}/r --outside=warn --untrusted -- --x",
+            ("{t}", "{t}/r"),
+        ),
+        (
+            "run --untrusted --scenario {t}/s.yaml --skips {t}/skips --strict",
+            "run --engine=duckdb --engine=oracle --scenario={t}/s.yaml --skips={t}/skips "
+            "--time-limit=60.0 --strict --untrusted --",
+            ("{t}/skips", "{t}/s.yaml"),
+        ),
+    ],
+)
+def test_the_command_is_spelled_out(table, worker, capfd, command, words, directories):
+    assert main(command.format(t=table).split()) == 0
+    ((work, request, how),) = worker.started
+    assert work == "harness.cli.untrusted:serve"
+    assert request == words.format(t=table).split()
+    assert how["directories"] == tuple(path.format(t=table) for path in directories)
+    assert capfd.readouterr().out == "rows\n"
+
+
+def test_a_query_from_standard_input_and_an_output_file(worker, monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("SELECT 1 -- one\n"))
+    worker.answer = Finished(0, b"\xff\x00PAR1", "warning: w\x1b\n")
+    output = tmp_path / "rows.parquet"
+    assert main(["sql", "-", "--untrusted", "--format", "parquet", "--output-file", str(output)]) == 0
+    ((_, request, _),) = worker.started
+    assert request[-2:] == ["--", "SELECT 1 -- one\n"]
+    assert not any(word.startswith("--output-file") for word in request)
+    assert output.read_bytes() == b"\xff\x00PAR1"
+    assert capfd.readouterr() == ("", "warning: w\\x1b\n")
+
+
+def test_text_is_valid_and_shown_on_a_terminal(worker, monkeypatch, capfd):
+    worker.answer = Finished(0, b"a\x1b[31m\xff\n", "")
+    monkeypatch.setattr("harness.cli.results._Checked.isatty", lambda self: True)
+    assert main(["sql", "SELECT 1", "--untrusted", "--format", "csv"]) == 0
+    assert capfd.readouterr().out == "a\\x1b[31m\\xff\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "out"), [(Finished(1, b"different", ""), "different"), (Finished(2, b"", "error: no\n"), "")]
+)
+def test_exit_codes(table, worker, tmp_path, capfd, answer, out):
+    worker.answer = answer
+    report = tmp_path / "report"
+    arguments = ["diff", table, "--engines", "duckdb", "--untrusted", "--output", str(report)]
+    assert main(arguments) == answer.code
+    assert (report.read_text() if out else report.exists()) == (out or False)
+    assert capfd.readouterr() == ("", answer.said)
+
+
+def test_an_interrupted_command(worker, monkeypatch, capfd):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(untrusted, "run_worker", interrupt)
+    assert main(["sql", "SELECT 1", "--untrusted"]) == 130
+    assert capfd.readouterr() == ("", "interrupted\n")
+
+
+def test_bounds(worker):
+    given = "--untrusted --bound memory_bytes=1_000 --bound wall_seconds=5 --waive network --waive processes"
+    assert main(["sql", "SELECT 1", *given.split()]) == 0
+    ((_, _, how),) = worker.started
+    assert how["bounds"] == Bounds(memory_bytes=1000, wall_seconds=5)
+    assert how["waived"] == {"network", "processes"}
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("info s3://b/t --untrusted", "error: Cannot read an untrusted table that is not on a local disk"),
+        ("diff {t} --untrusted", "error: Cannot run spark with --untrusted: .* take duckdb or oracle by --engines"),
+        ("run --engine spark --untrusted", "error: Cannot run spark with --untrusted: .* by --engine "),
+        ("run --keep d --untrusted", "error: Cannot run scenarios with --untrusted and --keep or --python"),
+        ("run --format text --format json --output x --untrusted", "error: Cannot write more than one report"),
+        ("info {t} --bound memory_bytes=5", "--bound and --waive are for --untrusted"),
+        ("info {t} --untrusted --bound speed=5", "error: Unknown bound 'speed'"),
+        ("info {t} --untrusted --waive speed", "error: Cannot waive 'speed'"),
+    ],
+)
+def test_what_is_refused_starts_no_worker(table, worker, capfd, command, said):
+    assert main(command.format(t=table).split()) == 2
+    assert worker.started == []
+    assert re.search(said, capfd.readouterr().err)
+
+
+def test_options_are_named_as_the_command_has_them(worker, monkeypatch, capfd):
+    from harness.contained.launching import _beyond
+
+    def beyond(*_, bounds, **__):
+        raise _beyond("output_bytes", bounds, "gave back too many bytes")
+
+    monkeypatch.setattr(untrusted, "run_worker", beyond)
+    assert main(["sql", "SELECT 1", "--untrusted", "--bound", "output_bytes=7"]) == 2
+    assert "7 are allowed; if you expect that, raise output_bytes by the option --bound [" in capfd.readouterr().err

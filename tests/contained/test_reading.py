@@ -1,0 +1,160 @@
+"""`read_untrusted`: what goes to the worker and what comes of its answers. One test starts a worker."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.contained import reading
+from harness.contained.launching import Finished
+from harness.contained.locations import directories_of
+from harness.errors import EngineError, LimitError, OutsideTableError, RequestError, UnknownColumnError
+from harness.writing.delta.builder import DeltaTable
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    built = DeltaTable.create(tmp_path_factory.mktemp("reading") / "a [table]", {"id": "long", "s": "string"})
+    built.append(built.write_data([{"id": 1, "s": "a"}]))
+    built.append(built.write_data([{"id": 2, "s": None}]))
+    return str(built.directory)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """The worker's part in this process; returns what it was started with."""
+    started = []
+
+    def run(work, request, **how):
+        output = io.BytesIO()
+        started.append((work, how))
+        return Finished(reading.serve(json.loads(json.dumps(request)), output), output.getvalue(), "")
+
+    monkeypatch.setattr(reading, "run", run)
+    return started
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can hold a worker to all limits")
+def test_a_query_in_a_worker(table):
+    """Through paths with signs of patterns, and by link; memory that DuckDB has no more of is an error of the query."""
+    query = "SELECT s, current_setting('memory_limit') AS m FROM t ORDER BY id"
+    rows = harness.read_untrusted(table, query=query, bounds=harness.Bounds(memory_bytes=2 << 30))
+    assert rows.to_pydict() == {"s": ["a", None], "m": ["1.0 GiB", "1.0 GiB"]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows"),
+    [
+        ({}, [(1, "a"), (2, None)]),
+        ({"where": "id > 1"}, [(2, None)]),
+        ({"columns": ["id"], "snapshot_id": 1}, [(1,)]),
+        ({"query": "SELECT count(*) AS n FROM t WHERE s = 'a'"}, [(1,)]),
+        ({"timestamp": datetime(2023, 11, 14, 22, 13, 21, tzinfo=UTC)}, [(1, "a")]),  # the builder's clock
+    ],
+)
+def test_rows(table, here, asked, rows):
+    found = harness.read_untrusted(table, **asked)
+    assert sorted(tuple(row.values()) for row in found.to_pylist()) == rows
+    ((work, how),) = here
+    assert work == "harness.contained.reading:serve"
+    assert table in how["directories"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "said"),
+    [
+        ({"where": "x = 1"}, UnknownColumnError, 'Unknown column "x"'),
+        ({"query": "SELECT nowhere() FROM t"}, EngineError, "DuckDB cannot run the query: Catalog Error"),
+        ({"query": "COPY t TO 'x.csv'"}, RequestError, "A query only reads, got COPY"),
+        ({"limits": harness.Limits(actions=0)}, LimitError, "raise actions by the option limits"),
+    ],
+)
+def test_an_error_keeps_its_class_and_place(table, here, asked, kind, said):
+    with pytest.raises(kind, match=said):
+        harness.read_untrusted(table, **asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"query": "FROM t", "where": "id = 1"}, "Cannot take a query with columns or where"),
+        ({"columns": "id"}, "expected a list of names"),
+        ({"waived": ["everything"]}, "Cannot waive 'everything'"),
+        ({"allowed_roots": ["s3://elsewhere"]}, "Cannot read an untrusted table that is not on a local disk"),
+    ],
+)
+def test_what_cannot_be_asked(table, here, asked, said):
+    with pytest.raises(RequestError, match=said):
+        harness.read_untrusted(table, **asked)
+    assert here == []
+
+
+def test_remote_tables_are_refused():
+    with pytest.raises(RequestError, match="no network where it is read; copy it") as told:
+        harness.read_untrusted("s3://user:secret@bucket/table?token=x")
+    assert "x" not in str(told.value).partition("table s3")[2]
+
+
+def ipc(rows):
+    output = io.BytesIO()
+    with pa.ipc.new_stream(output, rows.schema) as writer:
+        writer.write_table(rows)
+    return output.getvalue()
+
+
+BAD_UTF8 = pa.Table.from_arrays(
+    [pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])], ["s"]
+)
+BAD_OFFSETS = pa.Table.from_arrays(
+    [pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(b"\0\0\0\0\xff\xff\0\0\1\0\0\0"), pa.py_buffer(b"a")])],
+    ["s"],
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param((0, b""), id="nothing"),
+        pytest.param((0, b"no arrow"), id="no-arrow"),
+        pytest.param((0, ipc(pa.table({"a": [1, 2, 3]}))[:-40]), id="cut"),
+        pytest.param((0, ipc(BAD_UTF8)), id="no-text"),
+        pytest.param((0, ipc(BAD_OFFSETS)), id="offsets-beyond"),
+        pytest.param((2, b"\x80"), id="no-json"),
+        pytest.param((2, b"[" * 100_000), id="nested"),
+        pytest.param((2, b"[1]"), id="no-object"),
+        pytest.param((2, b'{"kind": "warn", "message": "m", "options": []}'), id="no-class"),
+        pytest.param((2, b'{"kind": "re", "message": "m", "options": []}'), id="a-module"),
+        pytest.param((2, b'{"kind": "EngineError", "options": []}'), id="no-message"),
+        pytest.param((1, b""), id="no-such-code"),
+    ],
+)
+def test_what_a_worker_that_was_taken_over_gives_back(table, monkeypatch, answer):
+    monkeypatch.setattr(reading, "run", lambda *_, **__: Finished(*answer, ""))
+    with pytest.raises(EngineError, match="Cannot read what the process for the untrusted table gave back"):
+        harness.read_untrusted(table)
+
+
+def test_what_a_worker_says_is_shown_and_not_obeyed(table, monkeypatch):
+    said = {"kind": "OutsideTableError", "message": "\x1b]0;m", "cause": "c\n", "file": "\u202e", "options": ["\x1b"]}
+    monkeypatch.setattr(reading, "run", lambda *_, **__: Finished(2, json.dumps(said).encode(), ""))
+    with pytest.raises(OutsideTableError) as told:
+        harness.read_untrusted(table)
+    assert str(told.value) == r"\x1b]0;m [c\n; file \u202e]"
+
+
+def test_directories(tmp_path):
+    metadata = tmp_path / "t" / "metadata" / "v1.metadata.json"
+    metadata.parent.mkdir(parents=True)
+    metadata.touch()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "t")
+    assert directories_of([str(metadata)]) == (str(tmp_path / "t"),)
+    assert directories_of([f"{link}/"], [link.as_uri()]) == (str(link), str(tmp_path / "t"))
+    assert directories_of(["here"]) == (os.path.abspath("here"),)

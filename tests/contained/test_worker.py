@@ -1,0 +1,243 @@
+"""What a worker cannot do, and how each of its ends is told. The workers do what code would that had taken one over."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness.contained import bounds as bounds_module
+from harness.contained import launching, namespaces, seccomp
+from harness.contained.bounds import Bounds, check_waived, parse_bounds
+from harness.contained.confining import before_imports
+from harness.contained.launching import run
+from harness.errors import EngineError, LimitError, RequestError
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can hold a worker to all limits")
+HAS_LANDLOCK = sys.platform == "linux" and ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) >= 1
+
+
+@pytest.fixture(autouse=True)
+def works(monkeypatch):
+    """Workers find `works.py`, which lies beside this file."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """What came of the attempts of one worker, with a server that waits for it and files beside its own directory."""
+    root = tmp_path_factory.mktemp("contained")
+    own, outside, link = root / "own" / "file", root / "outside", root / "own" / "link"
+    own.parent.mkdir()
+    own.write_text("own")
+    outside.write_text("outside")
+    link.symlink_to(outside)
+    heard = root / "heard"
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.socket(socket.AF_UNIX) as local,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        local.bind(str(heard))
+        local.listen()
+        for name in ("SECRET", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN"):
+            patch.setenv(name, "secret")
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+        bounds = Bounds(open_files=64, scratch_bytes=1 << 20)
+        request = {
+            **{"outside": str(outside), "own": str(own), "link": str(link), "landlock": HAS_LANDLOCK},
+            **{"port": server.getsockname()[1], "socket": str(heard)},
+            **{"open_files": bounds.open_files, "scratch_bytes": bounds.scratch_bytes},
+        }
+        finished = run("works:attempts", request, bounds=bounds, directories=[str(own.parent)])
+    assert (finished.code, finished.said) == (0, "")
+    assert sorted(path.name for path in root.rglob("*")) == ["file", "heard", "link", "outside", "own"]
+    return json.loads(finished.output)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "comes"),
+    [
+        ("connect to this machine", "EPERM"),
+        ("connect to a local socket", "EPERM"),
+        ("run a program", "EPERM"),
+        ("fork", "EPERM"),
+        ("end the parent", "EPERM"),
+        ("raise a limit", "ValueError"),
+        ("a core file", 0),
+        ("variables", []),
+        ("read a file of its own", "own"),
+        ("write to scratch", "written"),
+        ("a thread", ["run"]),
+        ("many files", "EMFILE"),
+        ("a large file", "EFBIG"),
+    ],
+)
+def test_what_a_worker_can_do(found, attempt, comes):
+    assert found[attempt] == comes
+
+
+@pytest.mark.skipif(not HAS_LANDLOCK, reason="this kernel has no Landlock")
+@pytest.mark.parametrize(
+    "attempt", ["read a file outside", "read the parent's variables", "write outside", "write to its own"]
+)
+def test_files_that_a_worker_cannot_open(found, attempt):
+    assert found[attempt] == "EACCES"
+
+
+def test_sql_unlocks_nothing_and_reads_no_other_file(found):
+    *refused, allowed = found["sql"].items()
+    assert {text: came for text, came in refused if "Exception" not in str(came)} == {}
+    assert allowed[1] == [["own"]]
+
+
+def test_memory():
+    with pytest.raises((LimitError, EngineError)) as told:
+        run("works:memory", 1 << 30, bounds=Bounds(memory_bytes=256 << 20))
+    assert "MemoryError" in told.value.message
+    assert "268,435,456 bytes of memory were allowed by memory_bytes" in told.value.message
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("work", "request_", "bounds", "said"),
+    [
+        ("endless", "busy", {"cpu_seconds": 1}, "took too many seconds of processor time, 1 are allowed"),
+        ("endless", "idle", {"wall_seconds": 1}, "took too many seconds, 1 are allowed"),
+        ("memory", 101, {"output_bytes": 100}, "gave back too many bytes, 100 are allowed"),
+    ],
+)
+def test_a_worker_at_a_limit(work, request_, bounds, said):
+    with pytest.raises(LimitError) as told:
+        run(f"works:{work}", request_, bounds=Bounds(**bounds))
+    (name,) = bounds
+    assert said in told.value.message
+    assert told.value.message.endswith(f"raise {name} by the option bounds")
+
+
+@pytest.mark.parametrize(
+    ("work", "request_", "cause", "said"),
+    [
+        ("killed", signal.SIGKILL, "Killed", "was killed, maybe for want of memory"),
+        ("killed", signal.SIGSEGV, "Crashed", "crashed with SIGSEGV"),
+        ("broken", None, "Crashed", r"ended with exit code 4; .* ValueError: no\\x1bgood"),
+    ],
+)
+def test_a_worker_that_ends_otherwise(work, request_, cause, said):
+    with pytest.raises(EngineError, match=said) as told:
+        run(f"works:{work}", request_, bounds=Bounds())
+    assert told.value.cause == cause
+    assert "\n" not in str(told.value)
+    assert "\x1b" not in str(told.value)
+
+
+def test_what_a_worker_says_and_gives_back():
+    request = {"text": "é", "code": 1, "said": "x" * 100_000}
+    found = run("works:output_of", request, bounds=Bounds(output_bytes=2))
+    assert (found.code, found.output.decode(), len(found.said)) == (1, "é", 1 << 16)
+
+
+def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):
+    """Ctrl-C is a KeyboardInterrupt wherever this process waits."""
+    begun: list[int] = []
+
+    def interrupt(self, waiting, key, said):
+        begun.append(self._process.pid)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(launching._Exchange, "_take", interrupt)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        run("works:endless", "idle", bounds=Bounds())
+    with pytest.raises(ProcessLookupError):
+        os.kill(begun[0], 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- what a system cannot enforce --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("no_filter", "no_namespace", "unenforced"),
+    [
+        (None, None, {}),
+        (None, "no namespaces", {}),
+        ("no filter", None, {"processes": "no filter"}),
+        ("no filter", "no namespaces", {"processes": "no filter", "network": "no namespaces, and no filter"}),
+    ],
+)
+def test_a_network_is_given_up_by_either_of_two(monkeypatch, no_filter, no_namespace, unenforced):
+    monkeypatch.setattr(seccomp, "install", lambda: no_filter)
+    monkeypatch.setattr(namespaces, "leave_network", lambda: no_namespace)
+    for name in ("landlock.restrict", "_end_with"):
+        monkeypatch.setattr(f"harness.contained.confining.{name}", lambda *_, **__: False)
+    assert before_imports(1, [], "") == unenforced
+
+
+@pytest.mark.parametrize(("system", "machine"), [("Darwin", "arm64"), ("Linux", "riscv64")])
+def test_there_is_no_filter_for_other_systems(monkeypatch, system, machine):
+    monkeypatch.setattr(seccomp.platform, "system", lambda: system)
+    monkeypatch.setattr(seccomp.platform, "machine", lambda: machine)
+    said = f"a filter of system calls is made for Linux on x86_64 and aarch64, this is {system} on {machine}"
+    assert seccomp.install() == said
+
+
+def test_a_limit_that_cannot_be_enforced_refuses_the_read_unless_it_is_waived(monkeypatch, tmp_path):
+    """A worker that finds another machine: what it gives back is not read."""
+    (tmp_path / "sitecustomize.py").write_text("import platform\nplatform.machine = lambda: 'vax'\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
+    work = ("works:output_of", {"text": "rows", "code": 0})
+    with pytest.raises(RequestError) as told:
+        run(*work, bounds=Bounds(), waived=["network"])
+    assert "processes: a filter of system calls is made for Linux on x86_64 and aarch64" in told.value.message
+    assert "Run it on Linux, in a container if need be, or accept by the option waived" in told.value.message
+    assert run(*work, bounds=Bounds(), waived=["processes", "network"]).output == b"rows"
+
+
+def test_a_system_without_processes_like_these(monkeypatch):
+    monkeypatch.setattr(launching.os, "name", "nt")
+    with pytest.raises(RequestError, match="limits of a process are those of Linux; run it there"):
+        run("works:output_of", None, bounds=Bounds())
+
+
+# -- bounds ------------------------------------------------------------------------------------------------------------
+
+
+def test_bounds_from_texts():
+    assert parse_bounds([("open_files", "1_0")]) == Bounds(open_files=10)
+    assert bounds_module.names() == Bounds.__slots__
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        (lambda: parse_bounds([("speed", "1")]), "Unknown bound 'speed': there are memory_bytes, "),
+        (lambda: parse_bounds([("open_files", "-1")]), "Invalid bound open_files='-1'"),
+        (lambda: Bounds(open_files=0), "Invalid bound open_files=0: expected a whole number from 1 on"),
+        (lambda: Bounds(open_files=True), "Invalid bound open_files=True"),
+        (lambda: check_waived(["wall_seconds"]), "Cannot waive 'wall_seconds': there are memory_bytes, "),
+        (lambda: check_waived("paths"), "Cannot waive 'paths'"),
+    ],
+)
+def test_what_is_no_bound(refused, said):
+    with pytest.raises(RequestError, match=said):
+        refused()
+
+
+def test_a_worker_ends_with_the_process_that_waits_for_it():
+    """A parent that is another one than was said is one that is gone."""
+    assert threading.current_thread() is threading.main_thread()
+    script = (
+        "import os, sys; from harness.contained.confining import _end_with\n"
+        "_end_with(os.getppid()); print('waits', flush=True); _end_with(1 << 30); print('lives on')"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.returncode) == ("waits\n", 1)
