@@ -18,12 +18,12 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 
 
-_ELSEWHERE = "not corpus and not bench and not mutation and not reference and not cluster"
+_ELSEWHERE = "not corpus and not mutation and not reference and not cluster"
 """The marks of tests that have sessions of their own; pyproject.toml leaves out most of those on Spark besides."""
 
 
 _ONE = ("--numprocesses=0",)
-"""One process: for a session of Spark that tests share, and for measurements."""
+"""One process: for a session of Spark that tests share."""
 
 
 _ASKS_DUCKDB = (
@@ -250,6 +250,9 @@ def tests_spark_cluster(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measurements, printed as ratios and beside another reader's. Wants an idle machine."""
-    session.install("-e", ".[dev]", "deltalake")
-    _pytest(session, *_ONE, "-m", "bench", "-s", "tests/benchmarks")
+    """How fast reads are, beside other readers, into docs/bench; `-- --compare` with the last release.
+
+    Wants an idle machine.
+    """
+    session.install("-e", ".[dev]")
+    session.run("python", "tests/benchmarks/bench.py", *session.posargs)

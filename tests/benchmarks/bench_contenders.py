@@ -1,0 +1,184 @@
+"""Readers in processes of their own: one each for all rounds, or a fresh one each round."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from bench_records import Sample
+
+from harness.conformance.readers import READERS
+from harness.conformance.workers import WorkerScript
+
+_ANSWERING = Path(__file__).with_name("bench_answering.py")
+_ROOT = Path(__file__).parents[2]
+
+_READERS = replace(READERS["polars"], name="readers", install=f"{READERS['polars'].install} polars-iceberg")
+_EXTENSIONS = replace(
+    READERS["duckdb-iceberg"],
+    name="duckdb-extensions",
+    install=f"{READERS['duckdb-iceberg'].install} duckdb-extension-delta",
+)
+ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
+    "readers": ("polars", "deltalake", "pyiceberg"),
+    "duckdb-extensions": ("duckdb_extension",),
+    "spark-iceberg": ("spark_iceberg",),
+    "spark-delta": ("spark_delta",),
+}
+"""The peers that each environment serves; those that are not here run in harness's own interpreter."""
+SCRIPTS: Mapping[str, WorkerScript] = {
+    "readers": _READERS,
+    "duckdb-extensions": _EXTENSIONS,
+    "spark-iceberg": READERS["spark-iceberg"],
+    "spark-delta": READERS["spark-delta"],
+}
+"""What to install for each environment."""
+
+
+class ContenderFailed(Exception):
+    """A reader gave an error instead of an answer; the text says which, in a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A reader and what it is asked.
+
+    name: its column. peer: its module in `peers/`, without `peer_`. task: a function there. arguments: of the task.
+    """
+
+    name: str
+    peer: str
+    task: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreters:
+    """Which Python runs which peer. pythons: by environment; harness's own interpreter serves what has none."""
+
+    pythons: Mapping[str, str]
+
+    def of(self, peer: str) -> str | None:
+        """The Python of a peer; None: its environment is not there."""
+        environment = next((name for name, peers in ENVIRONMENTS.items() if peer in peers), None)
+        return sys.executable if environment is None else self.pythons.get(environment)
+
+
+class ReaderProcess:
+    """A contender in one process, which is started now and answers when it is asked."""
+
+    def __init__(self, contender: Contender, python: str) -> None:
+        self._process = _started(contender.peer, contender.task, contender.arguments, python)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.communicate()
+
+    def turn(self) -> tuple[list[int] | None, Sample]:
+        """The answer, and what it took.
+
+        Raises:
+            ContenderFailed: the reader gave an error, or ended.
+        """
+        answer = _asked(self._process)
+        return answer["answer"], Sample(answer["wall_s"], answer["cpu_s"], answer["peak_mib"])
+
+
+class FreshProcesses:
+    """A contender in a process for each turn, whose whole life is timed."""
+
+    def __init__(self, contender: Contender, python: str) -> None:
+        self._contender = contender
+        self._python = python
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
+
+    def turn(self) -> tuple[list[int] | None, Sample]:
+        """The answer, and what it took from the start of the process to its end.
+
+        Raises:
+            ContenderFailed: the reader gave an error, or ended.
+        """
+        started = time.perf_counter()
+        process = _started(self._contender.peer, self._contender.task, self._contender.arguments, self._python)
+        try:
+            answer = _asked(process)
+        finally:
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        wall = time.perf_counter() - started
+        return answer["answer"], Sample(wall, usage.ru_utime + usage.ru_stime, answer["peak_mib"])
+
+
+@cache
+def versions(peer: str, python: str) -> str:
+    """What a peer is, as it says itself: names and versions.
+
+    Raises:
+        ContenderFailed: it cannot be imported.
+    """
+    process = _started(peer, "versions", {}, python)
+    out, _ = process.communicate()
+    return str(_checked(out)["versions"])
+
+
+def _started(peer: str, task: str, arguments: Mapping[str, Any], python: str) -> subprocess.Popen[str]:
+    path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+    # Another interpreter has packages of its own; harness's would clash with them.
+    environment = {**os.environ, "PYTHONPATH": path if python == sys.executable else ""}
+    command = [python, str(_ANSWERING), peer, task]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        text=True,
+        encoding="utf-8",
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(arguments) + "\n")
+    process.stdin.flush()
+    return process
+
+
+def _asked(process: subprocess.Popen[str]) -> dict[str, Any]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write("run\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        pass  # what it said before it ended is still there to be read
+    return _checked(process.stdout.readline())
+
+
+def _checked(line: str) -> dict[str, Any]:
+    if not line.strip():
+        raise ContenderFailed("the process ended without an answer")
+    answer: dict[str, Any] = json.loads(line)
+    if "failed" in answer:
+        raise ContenderFailed(answer["failed"])
+    return answer

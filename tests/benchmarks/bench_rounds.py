@@ -1,0 +1,98 @@
+"""Turns: every reader runs once a round, so that a noisy moment hits all of them alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from bench_contenders import (
+    Contender,
+    ContenderFailed,
+    FreshProcesses,
+    Interpreters,
+    ReaderProcess,
+    versions,
+)
+from bench_records import Failed, Outcome, Sample, measured
+from bench_scales import Scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One row of the table: readers with the same to do.
+
+    figure: its name in the history, which stays. group, title: its heading and its row. expected: the right answer.
+    contenders: the first is the floor, what can hardly be done faster; it reads deleted rows too.
+    fresh: each turn is a process of its own, timed from its start to its end.
+    """
+
+    figure: str
+    group: str
+    title: str
+    expected: list[int]
+    contenders: tuple[Contender, ...]
+    fresh: bool = False
+
+
+def measure(figure: Figure, scale: Scale, interpreters: Interpreters) -> dict[str, Outcome]:
+    """What each reader took, by name; without the readers that are not installed.
+
+    Raises:
+        ContenderFailed: the floor fails, so that there is nothing to take ratios to.
+    """
+    said = {}
+    for contender in figure.contenders:
+        python = interpreters.of(contender.peer)
+        if python is not None:
+            said[contender.name] = versions(contender.peer, python)
+    with _running(figure, interpreters) as running:
+        samples, failed = _samples(figure, scale, running)
+    floor = figure.contenders[0].name
+    if floor in failed:
+        raise ContenderFailed(f"{figure.figure}: {floor} fails: {failed[floor]}")
+    return {
+        name: Failed(versions=said[name], reason=failed[name])
+        if name in failed
+        else measured(samples[name], samples[floor], said[name])
+        for name in said
+    }
+
+
+@contextmanager
+def _running(figure: Figure, interpreters: Interpreters) -> Iterator[Mapping[str, ReaderProcess | FreshProcesses]]:
+    kind = FreshProcesses if figure.fresh else ReaderProcess
+    with ExitStack() as stack:
+        pythons = [(contender, interpreters.of(contender.peer)) for contender in figure.contenders]
+        yield {
+            contender.name: stack.enter_context(kind(contender, python))
+            for contender, python in pythons
+            if python is not None
+        }
+
+
+def _samples(
+    figure: Figure, scale: Scale, running: Mapping[str, ReaderProcess | FreshProcesses]
+) -> tuple[dict[str, list[Sample]], dict[str, str]]:
+    samples: dict[str, list[Sample]] = {name: [] for name in running}
+    failed: dict[str, str] = {}
+    started = time.perf_counter()
+    for round_ in range(scale.rounds + 1):
+        if round_ > 2 and time.perf_counter() - started > scale.figure_s:
+            break
+        # There and back, so that nobody always follows the same reader.
+        for name, reader in running.items() if round_ % 2 == 0 else reversed(running.items()):
+            if name in failed:
+                continue
+            try:
+                answer, sample = reader.turn()
+            except ContenderFailed as error:
+                failed[name] = str(error)
+                continue
+            # The floor may see what was deleted.
+            if name != figure.contenders[0].name and answer is not None and answer != figure.expected:
+                failed[name] = f"wrong answer: {answer}, not {figure.expected}"
+            elif round_:  # the first does not count
+                samples[name].append(sample)
+    return samples, failed

@@ -1,0 +1,35 @@
+"""delta-rs: DataFusion for queries, Arrow for rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import deltalake
+import pyarrow as pa
+
+
+def versions() -> str:
+    return f"deltalake {deltalake.__version__}"
+
+
+def query(location: str, select: str, where: str | None = None) -> Callable[[], list[int]]:
+    text = f"SELECT {select} FROM t{'' if where is None else f' WHERE {where}'}"
+    return lambda: [int(column[0].as_py()) for column in _asked(location, text).columns[:3]]
+
+
+def arrow(location: str, columns: Sequence[str]) -> Callable[[], list[int]]:
+    return lambda: [deltalake.DeltaTable(location).to_pyarrow_table(columns=list(columns)).num_rows]
+
+
+def small(locations: Sequence[str]) -> Callable[[], list[int]]:
+    """By queries: its Arrow tables know no deletion vectors."""
+    return lambda: [sum(_asked(at, "SELECT * FROM t").num_rows for at in locations)]
+
+
+def plan(location: str, day: str | None = None) -> Callable[[], list[int]]:
+    filters = None if day is None else [("day", "=", day)]
+    return lambda: [len(deltalake.DeltaTable(location).file_uris(filters))]
+
+
+def _asked(location: str, text: str) -> pa.Table:
+    return pa.table(deltalake.QueryBuilder().register("t", deltalake.DeltaTable(location)).execute(text).read_all())

@@ -1,0 +1,111 @@
+"""Turns, answers and failures, with readers that are told what to say; and one reader in a real process."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import ClassVar
+
+import bench_rounds
+import pytest
+from bench_contenders import Contender, ContenderFailed, FreshProcesses, Interpreters
+from bench_records import Failed, Measured, Sample
+from bench_scales import SMALL
+
+SCALE = replace(SMALL, rounds=3, figure_s=60)
+HERE = Interpreters({})
+
+
+class Told:
+    """A reader whose peer says what its turns give: seconds, or a failure from some turn on."""
+
+    turns: ClassVar[list[str]] = []
+
+    def __init__(self, contender: Contender, python: str) -> None:
+        self.name, self.answers = contender.name, iter(contender.arguments["turns"])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def turn(self):
+        self.turns.append(self.name)
+        said = next(self.answers)
+        if isinstance(said, str):
+            raise ContenderFailed(said)
+        answer, seconds = said
+        return answer, Sample(seconds, seconds, None)
+
+
+@pytest.fixture
+def told(monkeypatch):
+    monkeypatch.setattr(bench_rounds, "ReaderProcess", Told)
+    monkeypatch.setattr(bench_rounds, "versions", lambda peer, python: f"{peer} 1")
+    monkeypatch.setattr(Told, "turns", [])
+    return Told
+
+
+def figure(**turns) -> bench_rounds.Figure:
+    contenders = tuple(
+        Contender(name=name, peer="floor", task="", arguments={"turns": said}) for name, said in turns.items()
+    )
+    return bench_rounds.Figure(figure="f", group="g", title="t", expected=[7], contenders=contenders)
+
+
+def test_readers_take_turns_there_and_back(told):
+    bench_rounds.measure(figure(a=[([7], 1)] * 4, b=[([7], 1)] * 4), SCALE, HERE)
+    assert told.turns == ["a", "b", "b", "a", "a", "b", "b", "a"]
+
+
+def test_the_first_round_does_not_count(told):
+    slow_start = [([7], 100), ([7], 2), ([7], 2), ([7], 2)]
+    found = bench_rounds.measure(figure(floor=[(None, 1)] * 4, a=slow_start), SCALE, HERE)
+    assert isinstance(found["a"], Measured)
+    assert (found["a"].rounds, found["a"].ratio_high) == (3, 2)
+
+
+def test_a_wrong_answer_and_an_error_are_failures(told):
+    wrong = [([7], 1), ([8], 1)]
+    found = bench_rounds.measure(figure(floor=[([9], 1)] * 4, a=wrong, b=[([7], 1), "Oh: no"]), SCALE, HERE)
+    assert found["a"] == Failed(versions="floor 1", reason="wrong answer: [8], not [7]")
+    assert found["b"] == Failed(versions="floor 1", reason="Oh: no")
+    assert isinstance(found["floor"], Measured)  # it may see deleted rows
+
+
+def test_without_a_floor_there_is_no_figure(told):
+    with pytest.raises(ContenderFailed, match=r"^f: floor fails: Oh: no$"):
+        bench_rounds.measure(figure(floor=["Oh: no"]), SCALE, HERE)
+
+
+def test_rounds_end_when_the_time_is_over(told):
+    found = bench_rounds.measure(figure(floor=[([7], 1)] * 4), replace(SCALE, figure_s=0), HERE)
+    assert isinstance(found["floor"], Measured)
+    assert found["floor"].rounds == 2
+
+
+def test_a_reader_that_is_not_installed_is_left_out(told):
+    polars = Contender(name="Polars", peer="polars", task="", arguments={"turns": []})
+    asked = figure(floor=[([7], 1)] * 4)
+    found = bench_rounds.measure(replace(asked, contenders=(*asked.contenders, polars)), SCALE, HERE)
+    assert list(found) == ["floor"]
+
+
+def test_readers_run_in_processes_of_their_own():
+    floor = Contender(name="floor", peer="floor", task="checkpoint", arguments={"files": []})
+    broken = replace(floor, name="broken", arguments={"files": ["nowhere.parquet"]})
+    asked = bench_rounds.Figure(figure="f", group="g", title="t", expected=[], contenders=(floor, broken))
+    found = bench_rounds.measure(asked, replace(SCALE, rounds=1), HERE)
+    assert isinstance(found["floor"], Measured)
+    assert "duckdb" in found["floor"].versions
+    assert isinstance(found["broken"], Failed)
+    assert found["broken"].reason.startswith("FileNotFoundError: ")
+
+
+def test_a_fresh_process_is_timed_from_its_start_to_its_end():
+    idle = Contender(name="idle", peer="floor", task="checkpoint", arguments={"files": []})
+    answer, sample = FreshProcesses(idle, sys.executable).turn()
+    assert answer is None
+    assert sample.wall_s > 0.01  # the call alone takes micros
+    assert sample.cpu_s > 0.01
