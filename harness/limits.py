@@ -35,6 +35,9 @@ class Limits:
         writers name a file each, which takes more than a byte however well it is compressed; a few equal ones do not.
     spare_bytes: how many more bytes than a hundred times its own the columns of a Parquet file of the log may take in
         memory. Checkpoints of writers grow 5 to 30 times.
+    rows: of one file that is read into memory whole: an ORC file, one of position deletes, or a Parquet file that
+        DuckDB would not read right. A few bytes of run lengths claim any number of rows, each of which takes 8 bytes or
+        more. Files of writers have up to some ten million.
     schema_types: in the schema of one Avro file, a named type counted at each use. The same 50,000 columns.
     nesting: levels of a type. Protocol Buffers, from which the deepest come, allow 100.
     positions: deleted rows of one data file, which take 8 bytes each while they are looked up.
@@ -48,6 +51,7 @@ class Limits:
     empty_values: int = 1 << 20
     spare_records: int = 1 << 18
     spare_bytes: int = 256 * _MiB
+    rows: int = 1 << 26
     schema_types: int = 100_000
     nesting: int = 100
     positions: int = 1 << 28

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import bombs
@@ -27,6 +28,7 @@ from harness.files.avro import read_avro
 from harness.files.avro_codecs import decompress
 from harness.files.decompression import TooLongError, unsnappy, unzstd
 from harness.files.roaring import decode_native, decode_portable
+from harness.files.row_counts import row_count
 from harness.iceberg.avro import open_container
 from harness.iceberg.avro_decoding import LONGS, Wanted
 from harness.limits import Limits, names, parse_limits
@@ -189,6 +191,42 @@ def test_the_columns_of_a_checkpoint_may_take_so_much_memory(tmp_path: Path) -> 
     harness.open_table(str(tmp_path / "t"))
     with pytest.raises(LimitError, match="spare_bytes"):
         harness.open_table(str(tmp_path / "t"), limits=Limits(spare_bytes=1 << 20))
+
+
+@pytest.mark.parametrize("file", ["data", "position deletes", "position deletes in ORC", "a column of DuckDB's"])
+def test_a_file_that_is_read_whole_may_have_as_many_rows_as_the_limit_says(tmp_path: Path, file: str) -> None:
+    name = "file_index" if "DuckDB" in file else "v"  # such a file is read through Arrow
+    table = IcebergTable.create(tmp_path / "t", {name: "long"})
+    data = table.write_data([{name: i} for i in range(5)], format="orc" if file == "data" else "parquet")
+    table.append(data)
+    if "deletes" in file:
+        format_ = "orc" if "ORC" in file else "parquet"
+        table.append(table.write_position_deletes([(data, i) for i in range(5)], format=format_))
+    location = str(tmp_path / "t")
+    assert read_rows(location, Limits(rows=5)) == (0 if "deletes" in file else 5)
+    with pytest.raises(LimitError, match=r"5 rows, 4 are allowed\. If you trust it, raise rows") as caught:
+        read_rows(location, Limits(rows=4))
+    assert caught.value.file is not None
+
+
+def read_rows(location: str, limits: Limits) -> int:
+    return harness.open_table(location, limits=limits).snapshot().to_arrow().num_rows
+
+
+@pytest.mark.parametrize("groups", [[1, 2], [3], [3, 0]])
+def test_a_footer_counts_the_rows_of_its_groups(groups: list[int]) -> None:
+    assert row_count(footer(groups, 3), file="f") == 3
+
+
+@pytest.mark.parametrize("groups", [[1, 1], [4], [-4, 7], []])
+def test_a_footer_that_counts_other_rows(groups: list[int]) -> None:
+    with pytest.raises(CorruptFileError, match=f"counts 3 rows, its row groups {sum(groups)}"):
+        row_count(footer(groups, 3), file="f")
+
+
+def footer(groups: list[int], rows: int) -> Any:
+    found = [SimpleNamespace(num_rows=count) for count in groups]
+    return SimpleNamespace(num_row_groups=len(found), row_group=found.__getitem__, num_rows=rows)
 
 
 def test_types_may_nest_as_deep_as_the_limit_says(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from harness.delta.paths import decode, first_repeated
 from harness.delta.stats_structs import STATS_STRUCT
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
 from harness.files.avro_numbers import DAMAGE
+from harness.files.row_counts import row_count
 from harness.limits import Limits, contained
 from harness.storage.paths import join
 from harness.storage.stores import Storage
@@ -156,10 +157,11 @@ class _Reader:
 
             with contained(file=file), pq.ParquetFile(pa.BufferReader(data)) as parquet:
                 allowed = len(data) + limits.spare_records
-                limits.check("spare_records", parquet.metadata.num_rows, "rows", file=file, allowed=allowed)
+                count = row_count(parquet.metadata, file=file, cause="LogCorrupt")
+                limits.check("spare_records", count, "rows", file=file, allowed=allowed)
                 _require_paths(parquet.schema_arrow, file)
                 _refuse_unknown_vectors(parquet, file)
-                rows = ActionRows(parquet.metadata.num_rows)
+                rows = ActionRows(count)
                 few = list(_actions(parquet, _ONCE, rows))
                 for name, body in () if is_sidecar else few:
                     collect(self.few, name, body, place="of the checkpoint")
@@ -170,7 +172,7 @@ class _Reader:
                 rows.check(parquet, file, others=others, batch_rows=_BATCH_ROWS)
                 self.adds += adds
                 self.remove_ids += removes
-                self.rows += parquet.metadata.num_rows
+                self.rows += count
                 if "add" not in parquet.schema_arrow.names:
                     self.without_adds.append(file)
         except (pa.ArrowException, OSError, *DAMAGE) as error:

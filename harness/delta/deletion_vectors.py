@@ -25,6 +25,7 @@ from harness.delta.actions import DeletionVectorDescriptor
 from harness.delta.paths import TableRoot
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.files import roaring
+from harness.files.row_counts import row_count
 from harness.limits import DEFAULT, Limits
 from harness.plan.scan_plan import PositionLoader
 from harness.storage.paths import PathMap, join
@@ -147,7 +148,7 @@ def footer_rows(path: str, physical: str, storage: Storage) -> int:
         length = int.from_bytes(tail[:4], "little")
         start = max(0, size - _PARQUET_TAIL - length)
         footer = storage.read(physical, offset=start, length=size - start)
-        return int(pq.read_metadata(pa.BufferReader(b"PAR1" + footer)).num_rows)
+        return row_count(pq.read_metadata(pa.BufferReader(b"PAR1" + footer)), file=path)
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise CorruptFileError(f"Cannot read the footer of a Parquet file: {error}", file=path) from error
 

@@ -95,7 +95,7 @@ def _metadata(data: bytes) -> tuple[dict[str, bytes], int]:
         # A count that lies ends with the data: each pair takes two bytes or more.
         for _ in range(abs(count)):
             key, position = decode_bytes(data, position)
-            metadata[key.decode(errors="replace")], position = decode_bytes(data, position)
+            metadata[key.decode()], position = decode_bytes(data, position)
 
 
 def blocks(

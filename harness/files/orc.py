@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.orc
 
 from harness.errors import CorruptFileError, UnsupportedError
+from harness.limits import DEFAULT, Limits
 from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
 from harness.model.schema import (
     BinaryType,
@@ -34,7 +35,7 @@ from harness.model.schema import (
 )
 
 
-def read_orc(data: bytes, *, file: str) -> tuple[PhysicalSchema, pa.Table]:
+def read_orc(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[PhysicalSchema, pa.Table]:
     """The columns of an ORC file and all its rows, in file order.
 
     The table's columns are the file's, in order and by name. Ids come from the attribute `iceberg.id`; what binary and
@@ -44,8 +45,10 @@ def read_orc(data: bytes, *, file: str) -> tuple[PhysicalSchema, pa.Table]:
     Raises:
         CorruptFileError: not an ORC file, cut, damaged, or two columns of one struct have the same name.
         UnsupportedError: pyarrow cannot give a value exactly, such as a timestamp outside the years 1677 to 2262.
+        LimitError: it has more than `limits.rows`.
     """
     opened = _reading(lambda: pyarrow.orc.ORCFile(pa.BufferReader(data)), file)
+    limits.check("rows", opened.nrows, "rows", file=file)
     table = _reading(opened.read, file)
     if not table.schema:  # pyarrow loses the rows of a file without columns
         return (), pa.table({"": pa.nulls(opened.nrows)}).drop_columns([""])

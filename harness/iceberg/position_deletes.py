@@ -27,6 +27,7 @@ from pyroaring import BitMap64
 from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
 from harness.files import roaring
 from harness.files.avro_numbers import DAMAGE
+from harness.files.row_counts import row_count
 from harness.iceberg.delete_lookup import FILE_PATH_ID
 from harness.iceberg.deletes import FileDeletes, partition_mismatch
 from harness.iceberg.manifests import DataFile, ManifestEntry
@@ -186,7 +187,7 @@ def _read_columns(data: bytes, file: DataFile, name: str, limits: Limits) -> tup
     """The path and the position of every row."""
     match file.format:
         case "parquet":
-            return _read_parquet(data, name)
+            return _read_parquet(data, name, limits)
         case "avro":
             from harness.files.avro import read_avro
 
@@ -194,7 +195,7 @@ def _read_columns(data: bytes, file: DataFile, name: str, limits: Limits) -> tup
         case "orc":
             from harness.files.orc import read_orc
 
-            schema, table = read_orc(data, file=name)
+            schema, table = read_orc(data, file=name, limits=limits)
         case _:
             raise UnsupportedError(
                 f"Cannot read position delete file: its format is {file.format}, expected parquet, avro or orc",
@@ -213,7 +214,7 @@ def _read_columns(data: bytes, file: DataFile, name: str, limits: Limits) -> tup
     return table.column(path), table.column(position)
 
 
-def _read_parquet(data: bytes, name: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+def _read_parquet(data: bytes, name: str, limits: Limits) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
     if data[-4:] == _ENCRYPTED_PARQUET:
         raise EncryptedTableError(
             "Cannot read position delete file: it is encrypted", cause="EncryptedTable", file=name, rule="iceberg 2.19"
@@ -223,6 +224,7 @@ def _read_parquet(data: bytes, name: str) -> tuple[pa.ChunkedArray, pa.ChunkedAr
         import pyarrow.parquet as pq
 
         first = pq.ParquetFile(source)
+        limits.check("rows", row_count(first.metadata, file=name), "rows", file=name)
         fields = list(first.schema_arrow)
         path, position = (fields[i].name for i in _find_columns([(f.name, _parquet_id(f)) for f in fields], name))
         reader = pq.ParquetFile(source, metadata=first.metadata, read_dictionary=[path])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
+from harness.errors import CorruptFileError, EncryptedTableError, LimitError, UnsupportedError
 from harness.iceberg.avro import open_container
 from harness.iceberg.avro_decoding import IntMap, ListOf, Memo, Plain, Struct, Wanted
 
@@ -251,13 +251,19 @@ def test_a_cut_file_is_corrupt(codec):
         assert (raised.value.cause, raised.value.file) == ("CorruptManifest", "f.avro")
 
 
+def test_a_key_of_the_header_that_is_no_text():  # Avro: keys of maps are strings
+    data = container(SCHEMA, ROWS, metadata={"partition-spec-id": "0"})
+    with pytest.raises(CorruptFileError, match="its header is cut or damaged"):
+        read(data.replace(b"partition-spec-id", b"pa\xe8\xeaition-spec-id"), Wanted(3))
+
+
 @pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"])
 @given(st.data())
 def test_damage_is_an_error_of_ours_or_other_values(codec, data):
     written = bytearray(container(SCHEMA, ROWS, codec=codec))
     position = data.draw(st.integers(0, len(written) - 1))
     written[position] = data.draw(st.integers(0, 255))
-    with contextlib.suppress(CorruptFileError, UnsupportedError):
+    with contextlib.suppress(CorruptFileError, UnsupportedError, LimitError):
         rows = read(bytes(written), Wanted(1, (), Struct((Wanted(2),))), Wanted(3, (), Plain()))
         assert len(rows) <= 3
 

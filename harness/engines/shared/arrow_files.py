@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from harness.engines.shared.data_files import FileName, check_file
 from harness.errors import CorruptFileError, HarnessError, UnsupportedError
+from harness.files.row_counts import row_count
 from harness.files.wkb import canonical_wkb
 from harness.limits import contained
 from harness.model.arrow_rebuild import children_of, nested_type, with_children
@@ -62,7 +63,7 @@ def load(file: FileName, file_format: str, storage: Storage, *, table: str) -> t
             if file_format == "orc":
                 from harness.files.orc import read_orc
 
-                return read_orc(data, file=name)
+                return read_orc(data, file=name, limits=storage.limits)
             from harness.files.avro import read_avro
 
             return read_avro(data, file=name, limits=storage.limits)
@@ -83,10 +84,11 @@ def load_parquet(
 
     Raises:
         CorruptFileError: the file or a variant value cannot be decoded.
+        LimitError: it has more rows than are read at once.
     """
     try:
         with contained(file=str(file)):
-            return _load_parquet(storage.read(file.physical), schema, fields, sources)
+            return _load_parquet(file, schema, fields, sources, storage)
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise CorruptFileError(
             f"Cannot read file: {error}", cause="CorruptDataFile", table=table, file=str(file)
@@ -96,12 +98,15 @@ def load_parquet(
 
 
 def _load_parquet(
-    data: bytes, schema: PhysicalSchema, fields: Sequence[Field], sources: Sequence[ColumnSource]
+    file: FileName, schema: PhysicalSchema, fields: Sequence[Field], sources: Sequence[ColumnSource], storage: Storage
 ) -> pa.Table:
     import pyarrow.parquet as pq
 
     from harness.files.variant import variant_to_json
 
+    data = storage.read(file.physical)
+    count = row_count(pq.read_metadata(pa.BufferReader(data)), file=str(file))
+    storage.limits.check("rows", count, "rows", file=str(file))
     rows = pq.read_table(pa.BufferReader(data), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False)
     if not schema:
         return rows  # a table that is made of no arrays has no rows

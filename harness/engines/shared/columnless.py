@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from harness.engines.shared.data_files import FileName, look_at
 from harness.engines.shared.stored_files import opened
-from harness.errors import CorruptFileError, HarnessError
+from harness.errors import HarnessError
+from harness.files.row_counts import row_count
 from harness.storage.stores import Storage
 
 
@@ -39,11 +40,4 @@ def _rows(file: FileName, storage: Storage) -> int | None:
         return None
     if footer.num_columns:
         return None
-    in_groups = sum(footer.row_group(i).num_rows for i in range(footer.num_row_groups))
-    if in_groups != footer.num_rows:
-        raise CorruptFileError(
-            f"Cannot read file: its footer counts {footer.num_rows} rows, its row groups {in_groups}; restore the file",
-            cause="CorruptDataFile",
-            file=str(file),
-        )
-    return int(footer.num_rows)
+    return row_count(footer, file=str(file))

@@ -1,0 +1,28 @@
+"""How many rows a Parquet file has, by its footer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.errors import CorruptFileError
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+
+def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFile") -> int:
+    """The rows of a file: what its footer counts in all, which is what its row groups have, each 0 or more.
+
+    Who reads a file gets the rows of its groups, so a number in all that is another one would bound nothing.
+
+    Raises:
+        CorruptFileError: they differ, or one is negative; with that cause.
+    """
+    groups = [int(footer.row_group(i).num_rows) for i in range(footer.num_row_groups)]
+    if min(groups, default=0) < 0 or sum(groups) != footer.num_rows:
+        raise CorruptFileError(
+            f"Cannot read file: its footer counts {footer.num_rows} rows, its row groups {sum(groups)}; restore it",
+            cause=cause,
+            file=file,
+        )
+    return int(footer.num_rows)
