@@ -105,6 +105,26 @@ def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
         MissingFileError: it is not there, cannot be opened, or is no regular file.
         StorageError: the file system fails.
     """
+    return os.fdopen(_opened(path, follow)[0], "rb")
+
+
+def read_end(path: str, length: int, *, follow: Follow | None = None) -> bytes:
+    """The last `length` bytes of a local file, or all of a shorter one, for many files: no stream is made.
+
+    follow, and what is raised: as for `open_regular`.
+    """
+    opened, size = _opened(path, follow)
+    try:
+        os.lseek(opened, max(0, size - length), os.SEEK_SET)
+        return os.read(opened, length)
+    except OSError as error:
+        raise refusal(error, path) from error
+    finally:
+        os.close(opened)
+
+
+def _opened(path: str, follow: Follow | None) -> tuple[int, int]:
+    """The descriptor of a regular file that was opened for reading, and the file's size."""
     refuse_no_name(path)
     try:
         if follow is None:
@@ -113,11 +133,11 @@ def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
             opened = os.open(follow(path) if os.path.islink(path) else path, _FLAGS | _NO_LINK)
     except OSError as error:
         raise refusal(error, path) from error
-    mode = os.fstat(opened).st_mode
-    if not stat.S_ISREG(mode):
+    status = os.fstat(opened)
+    if not stat.S_ISREG(status.st_mode):
         os.close(opened)
-        raise _missing(_irregular(mode), path)
-    return os.fdopen(opened, "rb")
+        raise _missing(_irregular(status.st_mode), path)
+    return opened, status.st_size
 
 
 def refusal(error: Exception, path: str) -> HarnessError:

@@ -143,6 +143,12 @@ class Storage:
         with _failing(path), _turn(file_system):
             return bytes(file_system.cat_file(name, start=offset, end=end))
 
+    def end(self, path: str, length: int) -> bytes:
+        """The last `length` bytes of a local file, or all of a shorter one. Raises as `read`."""
+        local = local_path(path)
+        self.check(local)
+        return gate.read_end(local, length, follow=self._follow)
+
     def exists(self, path: str) -> bool:
         """Whether `path` is a file.
 

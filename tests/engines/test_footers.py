@@ -1,60 +1,45 @@
-"""What is learnt from Parquet footers that nobody may have meant well with."""
+"""How often footers are read."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
+from harness.engines.shared import footers
 from harness.engines.shared.data_files import FileName
 from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.duckdb_instance import cursor
-from harness.engines.shared.footers import codecs
-from harness.engines.spark.native_reads import reads_natively
-from harness.model.file_schema import PhysicalField
-from harness.model.schema import Field, IntegerType
-from harness.plan.projection import Stored
+from harness.engines.shared.footers import Footer, read_footers
 from harness.storage.stores import Storage
 
 
-@pytest.fixture
-def crafted(tmp_path: Path) -> str:
-    """A file with a column of text that its footer says is one of numbers, beside the size statistics of text.
+def test_of_local_files_of_one_schema_duckdb_parses_one_footer(tmp_path: Path, monkeypatch) -> None:
+    paths = [tmp_path / f"{i}.parquet" for i in range(5)]
+    for i, path in enumerate(paths):
+        pq.write_table(pa.table({"id": pa.array(range(i), pa.int64()), "name": pa.array(["x"] * i, pa.string())}), path)
+    pq.write_table(pa.table({"id": [1]}), paths[4])
+    monkeypatch.setattr(footers, "_schemas", {})
+    asked: list[str] = []
 
-    pyarrow 26 ends the process where it is asked for the column's chunk: whoever does, ends this test's.
-    """
-    path = tmp_path / "crafted.parquet"
-    table = pa.table({"a": pa.array([1, 2], pa.int32()), "b": pa.array([b"x", b"y"], pa.binary())})
-    pq.write_table(table, path, compression="gzip", use_dictionary=False, store_schema=False, write_statistics=False)
-    data = path.read_bytes()
-    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    type_of_text, type_of_numbers = b"\x15\x0c", b"\x15\x02"  # fields 1, BYTE_ARRAY and INT32
-    footer = data[start:-8]
-    assert footer.count(type_of_text) == 2  # in the schema, and in the chunk
-    path.write_bytes(data[:start] + footer.replace(type_of_text, type_of_numbers) + data[-8:])
-    return str(path)
+    class Recorder:
+        def __init__(self) -> None:
+            self.connection = duckdb.connect()
 
+        def execute(self, query: str):
+            asked.append(query)
+            return self.connection.execute(query)
 
-def test_codecs_of_a_crafted_footer(crafted: str) -> None:
-    assert codecs(DuckDBFiles(cursor(), Storage()), [crafted]) == {"GZIP"}
-
-
-@pytest.mark.parametrize(("compression", "native"), [("zstd", True), ("brotli", False)])
-def test_spark_reads_no_brotli(tmp_path: Path, crafted: str, compression: str, native: bool) -> None:
-    other = str(tmp_path / "other.parquet")
-    pq.write_table(pa.table({"a": pa.array([1], pa.int32())}), other, compression=compression)
-    stored = PhysicalField(name="a", id=1, type=IntegerType(32), children=())
-    names = [FileName(path, path) for path in (crafted, other)]
-    wanted = (Field(id=1, name="a", type=IntegerType(32)),)
-    sources = (Stored(place=0, physical=stored),)
-    assert (
-        reads_natively("parquet", (stored,), wanted, sources, positions=False, files=names, storage=Storage()) is native
-    )
-
-
-def test_nothing_is_known_of_a_file_that_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "none.parquet"
-    path.write_bytes(b"PAR1PAR1")
-    assert codecs(DuckDBFiles(cursor(), Storage()), [str(path)]) == frozenset()
+    access = DuckDBFiles(Recorder(), Storage())  # type: ignore[arg-type]
+    files = [FileName(str(path), str(path)) for path in paths]
+    found = read_footers(access, files, table="t")
+    assert [found[str(path)].rows for path in paths] == [0, 1, 2, 3, 1]
+    assert [[f.name for f in found[str(path)].schema] for path in paths] == [["id", "name"]] * 4 + [["id"]]
+    assert found[str(paths[0])].schema is found[str(paths[3])].schema
+    assert len(asked) == 1
+    assert [str(path) in asked[0] for path in paths] == [True, False, False, False, True]
+    pq.write_table(pa.table({"other": [1.5] * 7}), paths[1])  # replaced since
+    again = read_footers(access, files[:2], table="t")
+    assert [(f.schema[0].name, f.rows) for f in again.values()] == [("id", 0), ("other", 7)]
+    assert isinstance(again[str(paths[0])], Footer)

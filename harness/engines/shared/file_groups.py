@@ -16,7 +16,7 @@ from harness.engines.shared.data_files import FileName
 from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.shared.file_failures import failing_on
 from harness.engines.shared.footers import FOOTER, Footer, converted_files, read_footers
-from harness.engines.shared.legacy_calendar import legacy_files
+from harness.engines.shared.legacy_calendar import is_dated, legacy_files
 from harness.errors import CorruptFileError, distrusted, warn
 from harness.model.schema import Field
 from harness.plan.projection import (
@@ -120,8 +120,9 @@ class Inspector:
         dated = {path: footer for path, footer in footers.items() if footer.schema}
         with failing_on([names[path] for path in dated], self.plan.storage, table=self.plan.table, doing=FOOTER):
             self._converted.update(converted_files(self.access, dated))
-            if dated and self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
-                self._legacy.update(legacy_files(self.access, tuple(dated)))
+            if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+                doubtful = [path for path, footer in dated.items() if footer.may_be_legacy and is_dated(footer.schema)]
+                self._legacy.update(legacy_files(self.access, doubtful))
 
     def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[FileGroup]:
         """The file groups of `files`, in the order of their first files, with `fields` resolved.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from harness.engines.shared import sqltext
 from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.model.file_schema import PhysicalField
+from harness.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
 from harness.model.schema import DateType, Int96Type, TimestampType
 
 OLDEST_DAY = -141427
@@ -29,6 +29,8 @@ def legacy_files(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, froze
 
     files: opens them.
     """
+    if not physical:
+        return {}
     keys = ", ".join(f"{sqltext.text(key)}::BLOB" for key in (*_KEYS, _VERSION))
     paths = {files.name(path): path for path in physical}
     rows = files.connection.execute(
@@ -40,6 +42,11 @@ def legacy_files(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, froze
         if kinds:
             found[paths[file]] = found.get(paths[file], frozenset()) | kinds
     return found
+
+
+def is_dated(schema: PhysicalSchema) -> bool:
+    """Whether a file of that schema can hold dates or timestamps, at any level."""
+    return any(isinstance(stored.type, DateType | TimestampType | Int96Type) for stored in walk_stored(schema))
 
 
 def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:

@@ -1,0 +1,151 @@
+"""The end of a Parquet file, as far as it says what many files can be held against each other by, without parsing it.
+
+Files of one writer have footers that begin alike: the version, then the schema, byte for byte. So a schema that was
+parsed once is known again by its bytes, and the row count stands right behind it. The spec: Apache Parquet,
+`FileMetaData` in Thrift's compact protocol, whose fields 1 to 3 are version, schema and num_rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+TAIL_BYTES = 1 << 16
+"""What to read of the end of a file: most footers are shorter."""
+
+_FRAME = 8  # bytes of the footer's length and the magic
+_MAGIC = b"PAR1"
+_VERSION, _SCHEMA, _NUM_ROWS = 0x15, 0x19, 0x16  # headers of fields 1 (i32), 2 (list) and 3 (i64), each after the last
+_MOST_DEEP = 16
+
+_SPARK = b"org.apache.spark."
+_VERSIONED = re.compile(rb"version\x18[\x01-\x7f]([0-9]{1,4})\.")
+_GREGORIAN_SINCE = 3
+_GEO_KEY = b"geo"
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What the end of one file says.
+
+    schema: the bytes of version and schema: files that agree in them have the same schema.
+    rows: the row count.
+    may_be_legacy: whether a key of the file's metadata may say that its writer counted days in the old calendar.
+    may_be_geo: whether the file's metadata may have the key `geo`.
+    """
+
+    schema: bytes
+    rows: int
+    may_be_legacy: bool
+    may_be_geo: bool
+
+
+def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
+    """What the last bytes of a file say; None if they do not hold all of the footer, or it is not as is usual.
+
+    Where None is given, a reader of Parquet must tell what is wrong, if anything is.
+
+    Args:
+        data: the end of the file, or all of it.
+        known: schemas of other tails, which save parsing.
+    """
+    if data[-4:] != _MAGIC or len(data) <= _FRAME:
+        return None
+    length = int.from_bytes(data[-_FRAME:-4], "little")
+    if length > len(data) - _FRAME:
+        return None
+    footer = data[-_FRAME - length : -_FRAME]
+    schema = next((schema for schema in known if footer.startswith(schema)), None)
+    try:
+        end = _end_of_schema(footer) if schema is None else len(schema)
+        if footer[end] != _NUM_ROWS:
+            return None
+        rows, _ = _varint(footer, end + 1)
+    except (IndexError, ValueError):
+        return None
+    if rows & 1:  # zigzag: a negative count
+        return None
+    return Tail(footer[:end], rows >> 1, _may_be_legacy(footer), _GEO_KEY in footer)
+
+
+def _may_be_legacy(footer: bytes) -> bool:
+    """Whether there is a mention of Spark in the footer that may be its legacy mode, or an old version of it."""
+    return _SPARK in footer and any(_is_doubtful(mention) for mention in footer.split(_SPARK)[1:])
+
+
+def _is_doubtful(mention: bytes) -> bool:
+    version = _VERSIONED.match(mention)
+    if version is not None:
+        return int(version[1]) < _GREGORIAN_SINCE
+    return mention.startswith((b"legacy", b"version"))
+
+
+def _end_of_schema(footer: bytes) -> int:
+    if footer[0] != _VERSION:
+        raise ValueError
+    _, at = _varint(footer, 1)
+    if footer[at] != _SCHEMA:
+        raise ValueError
+    return _skip_list(footer, at + 1, 0)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """An unsigned number, and where the next byte is."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ValueError
+
+
+def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
+    """Where a value of a Thrift type ends that begins at `at`."""
+    match kind:
+        case 1 | 2:  # a Boolean field, whose value is its type
+            return at
+        case 3:
+            return at + 1
+        case 4 | 5 | 6:
+            return _varint(data, at)[1]
+        case 7:
+            return at + 8
+        case 8:
+            length, at = _varint(data, at)
+            return at + length
+        case 9 | 10:
+            return _skip_list(data, at, depth + 1)
+        case 12:
+            return _skip_struct(data, at, depth + 1)
+        case _:
+            raise ValueError
+
+
+def _skip_struct(data: bytes, at: int, depth: int) -> int:
+    if depth > _MOST_DEEP:
+        raise ValueError
+    while True:
+        header = data[at]
+        at += 1
+        if header == 0:
+            return at
+        if header < 0x10:  # the field's number follows, rather than its distance from the last
+            _, at = _varint(data, at)
+        at = _skip(data, at, header & 0x0F, depth)
+
+
+def _skip_list(data: bytes, at: int, depth: int) -> int:
+    header = data[at]
+    count, kind, at = header >> 4, header & 0x0F, at + 1
+    if count == 0x0F:
+        count, at = _varint(data, at)
+    for _ in range(count):
+        at = at + 1 if kind in (1, 2) else _skip(data, at, kind, depth)  # in a list, a Boolean is a byte
+        if at > len(data):
+            raise ValueError
+    return at

@@ -1,0 +1,88 @@
+"""Ends of Parquet files: expectations are from the Parquet specification, and from how the files were written."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.files.parquet_tail import Tail, parse_tail
+
+_SCHEMA = bytes([0x15, 0x02, 0x19, 0x1C, 0x48, 0x01, 0x72, 0x00])  # version 1; one element, whose name (field 4) is "r"
+
+
+def framed(footer: bytes, *, magic: bytes = b"PAR1") -> bytes:
+    return footer + len(footer).to_bytes(4, "little") + magic
+
+
+def written(table: pa.Table, metadata: dict[str, str] | None = None) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata(metadata), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def tail_of(table: pa.Table, metadata: dict[str, str] | None = None) -> Tail:
+    tail = parse_tail(written(table, metadata))
+    assert tail is not None
+    return tail
+
+
+@pytest.mark.parametrize(
+    ("count", "rows"),
+    [(b"\x00", 0), (b"\x02", 1), (b"\xc8\x01", 100), (b"\x80\x80\x80\x80\x80\x04", 1 << 36)],
+)
+def test_the_row_count_stands_behind_the_schema(count: bytes, rows: int) -> None:
+    assert parse_tail(framed(_SCHEMA + b"\x16" + count + b"\x00")) == Tail(_SCHEMA, rows, False, False)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(framed(_SCHEMA + b"\x16\x02\x00", magic=b"PARE"), id="encrypted"),
+        pytest.param(framed(_SCHEMA + b"\x16\x02\x00")[5:], id="longer than what was read"),
+        pytest.param(b"PAR1", id="no footer"),
+        pytest.param(framed(b""), id="empty footer"),
+        pytest.param(framed(_SCHEMA), id="ends behind the schema"),
+        pytest.param(framed(_SCHEMA + b"\x16"), id="ends in the count"),
+        pytest.param(framed(_SCHEMA + b"\x16\x01\x00"), id="negative count"),
+        pytest.param(framed(_SCHEMA + b"\x19\x0c\x00"), id="no count"),
+        pytest.param(framed(_SCHEMA[2:] + b"\x16\x02\x00"), id="no version"),
+        pytest.param(framed(b"\x15\x02\x19\xfc" + b"\xff" * 12), id="more elements than bytes"),
+        pytest.param(framed(b"\x15\x02\x19\x1c" + b"\x1c" * 40), id="structs without end"),
+    ],
+)
+def test_what_is_not_as_usual_is_left_to_a_reader(data: bytes) -> None:
+    assert parse_tail(data) is None
+
+
+def test_schemas_are_the_same_bytes_only_if_they_are_the_same() -> None:
+    first = pa.table({"a": [1, 2, 3], "b": [[{"x": "y"}], [], None]})
+    longer, shorter = first.append_column("c", pa.array([1.5] * 3)), first.select(["a"])
+    widened = first.set_column(0, "a", first.column("a").cast(pa.int32()))
+    tails = [tail_of(table) for table in (first, longer, shorter, widened)]
+    assert len({tail.schema for tail in tails}) == len(tails)
+    assert [tail.rows for tail in tails] == [3] * 4
+    again = parse_tail(written(first.slice(0, 2)), known=[tail.schema for tail in reversed(tails)])
+    assert again is not None
+    assert (again.schema, again.rows) == (tails[0].schema, 2)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "legacy"),
+    [
+        ({}, False),
+        ({"org.apache.spark.version": "3.5.0", "org.apache.spark.sql.parquet.row.metadata": "{}"}, False),
+        ({"org.apache.spark.version": "12.0"}, False),
+        ({"org.apache.spark.version": "2.4.8"}, True),
+        ({"org.apache.spark.version": "x"}, True),
+        ({"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}, True),
+        ({"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyINT96": ""}, True),
+    ],
+)
+def test_writers_that_may_have_counted_in_the_old_calendar_are_noticed(metadata: dict[str, str], legacy: bool) -> None:
+    assert tail_of(pa.table({"a": [1]}), metadata).may_be_legacy is legacy
+
+
+def test_metadata_of_geoparquet_is_noticed() -> None:
+    table = pa.table({"a": [1]})
+    assert (tail_of(table, {"geo": "{}"}).may_be_geo, tail_of(table, {"x": "y"}).may_be_geo) == (True, False)
