@@ -58,7 +58,7 @@ def _decompress(codec: str, block: bytes, most: int) -> bytes:
 def _inflate(block: bytes, most: int) -> bytes:
     plain, rest = inflate(block, most=most)
     # Python's writers cut a zlib stream out of its wrapping and leave most of the checksum behind it.
-    if not zlib.adler32(plain).to_bytes(4, "big").startswith(rest):
+    if rest and not zlib.adler32(plain).to_bytes(4, "big").startswith(rest):
         raise ValueError(f"{len(rest)} bytes follow its stream")
     return plain
 

@@ -27,7 +27,7 @@ from harness.iceberg.specs import PartitionSpec
 from harness.limits import DEFAULT, Limits, contained
 from harness.model.schema import Schema
 
-_BATCH_BYTES = 16 << 20
+_BATCH_BYTES = 64 << 20
 _ENTRY_NS = 40_000
 _ROUND_NS = 600_000
 """What an entry costs on its own, and what a round costs, which takes the next entry of every block: measured."""
@@ -186,7 +186,7 @@ def _in_step(batch: Sequence[_Blocks], step: Any, fields: tuple[int, ...]) -> di
     ends = np.cumsum(sizes)
     if (counts < 0).any() or (counts > sizes).any() or (len(ends) and int(ends[-1]) >= 1 << 31):
         raise Unsure
-    varints = Varints.of(b"".join(data))
+    varints = Varints.of(data)
     found = walk(varints, step, ends - sizes, counts, ends)
     parts = [Part(blocks_.number, blocks_.reader, sum(blocks_.counts)) for blocks_ in batch]
     return assembled(found, parts, fields)

@@ -79,7 +79,7 @@ def _items(varints: Varints, starts: Places, counts: Places) -> tuple[Places, Pl
     later = ordinal > 0
     places = starts[owners]
     # The numbers of a map follow each other: the item's key is behind the value of the item before.
-    places[later] = varints.skip(places[later], 2 * ordinal[later])
+    places[later] = varints.skip_many(places[later], 2 * ordinal[later])
     return places, owners
 
 

@@ -6,6 +6,7 @@ others. What is wrong, or so odd that an entry-wise decoder had better judge it,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,8 +18,15 @@ Places: TypeAlias = npt.NDArray[np.int64]
 
 _LONGEST = 10
 _PADDING = 16
-_WORD = 64
-"""Bytes that one word of the index stands for."""
+_GROUP = 8
+"""Bytes that one byte of the index stands for."""
+_BELOW = np.array([(1 << place) - 1 for place in range(_GROUP)], dtype=np.uint8)
+"""The bits of a group that stand before each of its places."""
+_NTH = np.array(
+    [([place for place in range(_GROUP) if bits >> place & 1] + [0] * _GROUP)[:_GROUP] for bits in range(1 << _GROUP)],
+    dtype=np.int64,
+)
+"""The place of the first, second, … bit that is set in a group."""
 
 
 class Unsure(Exception):
@@ -35,48 +43,56 @@ class Varints:
 
     data: npt.NDArray[np.uint8]
     size: int
-    _last: Places  # the offset of each byte that can be the last one of a number, ascending
-    _words: npt.NDArray[np.uint64]  # a bit for each offset: whether its byte can be such a last one
-    _before: npt.NDArray[np.int64]  # how many bits are set in the words before
+    _ends: npt.NDArray[np.uint8]  # a bit for each offset: whether its byte can be the last one of a number
+    _before: npt.NDArray[np.int32]  # how many bits are set in the groups before; for the end of the data, too
 
     @staticmethod
-    def of(buffer: bytes) -> Varints:
-        """The index of a buffer, which has less than 2 GiB."""
-        padding = _PADDING + -(len(buffer) + _PADDING) % _WORD
-        data = np.frombuffer(buffer + bytes(padding), dtype=np.uint8)
-        last = data < 0x80
-        words = np.packbits(last, bitorder="little").view("<u8")
-        set_ = np.bitwise_count(words)
-        before = np.cumsum(set_, dtype=np.int64) - set_
-        return Varints(data, len(buffer), np.flatnonzero(last), words, before)
+    def of(blocks: Sequence[bytes]) -> Varints:
+        """The index of some blocks, one behind the other, which together have less than 2 GiB."""
+        size = sum(map(len, blocks))
+        padding = _PADDING + -(size + _PADDING) % _GROUP
+        data = np.frombuffer(b"".join((*blocks, bytes(padding))), dtype=np.uint8)
+        ends = np.packbits(data < 0x80, bitorder="little")
+        before = np.zeros(len(ends) + 1, dtype=np.int32)
+        np.cumsum(np.bitwise_count(ends), out=before[1:])
+        return Varints(data, size, ends, before)
 
-    def skip(self, at: Places, count: Places | int = 1) -> Places:
-        """The places after `count` numbers each, one or more, that follow each other."""
-        if isinstance(count, int) and count == 1 and at.size and int(self.data[at].max()) < 0x80:
-            return at + 1
-        ordinal = self._rank(at) + (count - 1)
-        if ordinal.size and int(ordinal.max()) >= len(self._last):
-            raise Unsure
-        after: Places = self._last[ordinal] + 1
+    def skip(self, at: Places) -> Places:
+        """The places after a number each."""
+        after = at + 1
+        longer = np.flatnonzero(self.data.take(at) >= 0x80)
+        while longer.size:
+            byte = self.data.take(after[longer])
+            after[longer] += 1
+            longer = longer[byte >= 0x80]
         return after
 
-    def _rank(self, at: Places) -> Places:
-        """How many numbers may end before each place."""
-        word = at >> 6
-        lower = self._words[word] & ((np.uint64(1) << (at & 63).astype(np.uint64)) - np.uint64(1))
-        rank: Places = self._before[word] + np.bitwise_count(lower)
-        return rank
+    def skip_many(self, at: Places, count: Places) -> Places:
+        """The places after `count` numbers each, one or more, that follow each other."""
+        group = at >> 3
+        left = self._before.take(group) + np.bitwise_count(self._ends.take(group) & _BELOW.take(at & 7)) + count
+        if left.size and int(left.max()) > int(self._before[-1]):
+            raise Unsure
+        while True:
+            # In a group end eight numbers at most, so an eighth of those to come is never too many groups.
+            ahead = (left - self._before.take(group + 1) + 7) >> 3
+            if not ahead.any():
+                break
+            group += ahead
+        return (group << 3) + _NTH[self._ends.take(group), left - self._before.take(group) - 1] + 1
 
     def numbers(self, at: Places) -> tuple[Places, Places]:
         """The ints or longs at the places, and the places after them; `Unsure` if one does not fit 64 bits."""
-        byte = self.data[at]
-        values = (byte & 0x7F).astype(np.uint64)
+        byte = self.data.take(at)
         after = at + 1
         longer = np.flatnonzero(byte >= 0x80)
+        if not longer.size:
+            return (byte >> 1).astype(np.int64) ^ -(byte & 1).astype(np.int64), after
+        values = (byte & 0x7F).astype(np.uint64)
         for place in range(1, _LONGEST):
             if not longer.size:
                 break
-            byte = self.data[after[longer]]
+            byte = self.data.take(after[longer])
             if place == _LONGEST - 1 and int(byte.max()) > 1:
                 raise Unsure
             values[longer] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * place)
@@ -87,10 +103,10 @@ class Varints:
 
     def lengths(self, at: Places) -> tuple[Places, Places]:
         """Lengths or counts at the places, none negative, and the places after them."""
-        byte = self.data[at]
-        if byte.size and int(byte.max()) < 0x80:
+        byte = self.data.take(at)
+        if not (byte & 0x81).any():
             values, after = (byte >> 1).astype(np.int64), at + 1
-            negative = bool((byte & 1).any())
+            negative = False
         else:
             values, after = self.numbers(at)
             negative = bool((values < 0).any())

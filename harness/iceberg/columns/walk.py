@@ -116,7 +116,7 @@ def boolean() -> Step:
     """A boolean."""
 
     def step(found: Walk, at: Places, entries: Places) -> Places:
-        if int(found.varints.data[at].max()) > 1:
+        if int(found.varints.data.take(at).max()) > 1:
             raise Unsure
         return at + 1
 
@@ -148,7 +148,7 @@ def optional(null: int, inner: Step) -> Step:
     absent, present = 2 * null, 2 - 2 * null
 
     def step(found: Walk, at: Places, entries: Places) -> Places:
-        branch = found.varints.data[at]
+        branch = found.varints.data.take(at)
         there = branch == present
         after = at + 1
         if there.all():
@@ -181,7 +181,7 @@ def _array(items: Callable[[Walk, Places, Places, Places], Places]) -> Step:
 
 
 def _ended(found: Walk, at: Places) -> Places:
-    if found.varints.data[at].any():
+    if found.varints.data.take(at).any():
         raise Unsure
     return at + 1
 
@@ -190,7 +190,7 @@ def number_items() -> Step:
     """An array of ints or longs."""
 
     def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
-        after = found.varints.skip(at, count)
+        after = found.varints.skip_many(at, count)
         # A number of more than ten bytes is damage, which the sum of all lengths shows only if there is one item.
         if (after - at > 10).any():
             _check_each(found, at, count)
@@ -216,7 +216,7 @@ def number_pairs(slot: str | None = None) -> Step:
         if slot is not None:
             found.note(found.starts, slot, entries, at)
             found.note(found.counts, slot, entries, count)
-        return found.varints.skip(at, 2 * count)
+        return found.varints.skip_many(at, 2 * count)
 
     return _array(items)
 
