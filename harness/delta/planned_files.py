@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.plan.scan_plan import FILES
+from harness.plan.skipped_files import KEPT, SkippedFiles, Verdicts
 
 
 def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: npt.NDArray[np.int32]) -> pa.Table:
@@ -37,6 +38,13 @@ def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: np
     return pa.table([columns[name] for name in FILES.names], schema=FILES)
 
 
-def described_files(files: pa.Table, counts: npt.NDArray[np.int64]) -> pa.Table:
-    """`FILES_STATE` rows as `harness.plan.skipped_files.SkippedFiles` shows them; counts as above."""
-    return files.select(["path", "size", "physical"]).append_column("record_count", pa.array(counts, mask=counts < 0))
+def skipped_files(files: pa.Table, counts: npt.NDArray[np.int64], verdicts: Verdicts) -> SkippedFiles:
+    """Those `FILES_STATE` rows that the verdicts leave out; counts as above."""
+    places = np.flatnonzero(verdicts != KEPT)
+
+    def load() -> pa.Table:
+        known, of_files = counts[places], files.select(["path", "size", "physical"]).take(pa.array(places))
+        columns = {"record_count": pa.array(known, mask=known < 0), "verdict": pa.array(verdicts[places])}
+        return pa.table({**{name: of_files.column(name) for name in of_files.column_names}, **columns})
+
+    return SkippedFiles(len(places), load)

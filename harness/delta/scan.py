@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from harness.delta.actions import DeletionVectorDescriptor
 from harness.delta.column_mapping import materialized_columns
-from harness.delta.planned_files import described_files, planned_files
+from harness.delta.planned_files import planned_files, skipped_files
 from harness.delta.protocol import is_enabled
 from harness.delta.skipping import skip_files
 from harness.delta.source import DeltaSnapshot, DeltaSource
@@ -27,7 +27,7 @@ from harness.model.schema import Field, StructType, UnknownType
 from harness.plan.containment import within_roots
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, Partition, PositionDelete, PositionLoader, ScanPlan
-from harness.plan.skipped_files import KEPT, SkippedFiles, Verdicts
+from harness.plan.skipped_files import KEPT, Verdicts
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -78,7 +78,7 @@ class _Scan:
             warn(f"Table {self.source.location}: {text}")
         counts = record_counts(state.files)
         verdicts = self._verdicts(condition)
-        kept, left_out = np.flatnonzero(verdicts == KEPT), np.flatnonzero(verdicts != KEPT)
+        kept = np.flatnonzero(verdicts == KEPT)
         files = state.files.drop_columns([name for name in _STATISTICS if name in state.files.column_names])
         files = files if len(kept) == files.num_rows else files.take(kept)
         targets = _deleted_files(files, counts[kept])
@@ -101,8 +101,8 @@ class _Scan:
             position_deletes=self._position_deletes(targets),
             load_positions=self._loader(targets),
             name_mapping=None,
-            skipped=SkippedFiles(described_files(state.files, counts), left_out, verdicts[left_out]),
-            counts=Counts(files=state.files.num_rows, files_skipped=len(left_out)),
+            skipped=skipped_files(state.files, counts, verdicts),
+            counts=Counts(files=state.files.num_rows, files_skipped=state.files.num_rows - len(kept)),
             storage=self.source.storage,
             warnings=self.snapshot.feature_warnings,
             lookup=self.snapshot.columns.lookup,

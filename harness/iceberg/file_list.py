@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, InvalidTableError
-from harness.filters.predicate import Filter
 from harness.iceberg.columns.applied import PlannedFiles, equality_deletes, with_positions
 from harness.iceberg.columns.data_files import DataFiles
-from harness.iceberg.columns.skipping import skip_files
+from harness.iceberg.columns.sifting import Sifted
 from harness.iceberg.deletes import DeleteIndex, FileDeletes, single_targets
 from harness.iceberg.equality_bounds import may_hit
 from harness.iceberg.equality_keys import key_columns, read_schema_first
@@ -26,7 +25,7 @@ from harness.iceberg.source import ScanSource
 from harness.model.schema import Field, Schema
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import FILES, EqualityDelete, Partition, PositionDelete, PositionLoader, SkippedFile
-from harness.plan.skipped_files import KEPT, SkippedFiles
+from harness.plan.skipped_files import SkippedFiles
 
 _BOUND_CHECKS = 200_000
 """Comparing key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
@@ -45,42 +44,33 @@ class FileList:
     skipped: Sequence[SkippedFile]
 
 
-def list_files(
-    data: DataFiles,
-    deletes: tuple[ManifestEntry, ...],
-    *,
-    source: ScanSource,
-    schema: Schema,
-    condition: Filter | None,
-) -> FileList:
+def list_files(data: Sifted, deletes: tuple[ManifestEntry, ...], *, source: ScanSource, schema: Schema) -> FileList:
     """The files of a scan.
 
     Args:
-        data: the live data files, in order, with statistics of the filter's columns and of all equality keys.
+        data: the live data files, in order, with statistics of all equality keys; those left out, too.
         deletes: the live delete files, with all statistics.
         source: the table.
         schema: the scan's.
-        condition: what files may be skipped by; None: skip none.
 
     Raises:
         InvalidTableError, CorruptDeleteError, UnsupportedError: as for `DeleteIndex` and `key_columns`; a file is live
             twice (iceberg 2.13).
     """
     metadata, options = source.metadata, source.options
+    kept = data.files
+    paths = pa.chunked_array([*kept.table.column("path").chunks, *data.left_out.column("path").chunks], pa.string())
     if not options.allow_duplicate_files:
-        _refuse_duplicates(data)
+        _refuse_duplicates(data, paths)
     partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
     index = DeleteIndex.build(
         deletes,
         specs=metadata.specs,
         partition_of=partitions.key,
         format_version=metadata.format_version,
-        live_paths=_live_among(single_targets(deletes), data),
+        live_paths=_live_among(single_targets(deletes), paths),
         mismatched_partitions="apply" if options.lenient_delete_partition else "refuse",
     )
-    verdicts = skip_files(data, metadata.specs, schema, condition)
-    left_out = np.flatnonzero(verdicts != KEPT)
-    kept = data.take(np.flatnonzero(verdicts == KEPT))
     positions = with_positions(kept, index, partitions)
     numbers = _partition_numbers(kept, partitions)
     scopes = _Scopes(_Keys.of(index, partitions), source, partitions)
@@ -93,20 +83,19 @@ def list_files(
         partitions=partitions.all(),
         position_deletes=_position_deletes(positions, source),
         load_positions=make_loader(planned, storage=source.storage, path_map=source.path_map, table=source.location),
-        skipped=_skipped(data, left_out, verdicts[left_out], source),
+        skipped=SkippedFiles(data.left_out.num_rows, lambda: _described(data.left_out, source)),
     )
 
 
-def _refuse_duplicates(data: DataFiles) -> None:
+def _refuse_duplicates(data: Sifted, paths: pa.ChunkedArray) -> None:
     """Raises InvalidTableError if a file is live twice (iceberg 2.13)."""
-    paths = data.table.column("path")
     if not len(paths) or pc.count_distinct(paths).as_py() == len(paths):
         return
     counts = pc.value_counts(paths)
     path = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0]
     places = pc.indices_nonzero(pc.equal(paths, path)).to_pylist()
-    numbers = data.table.column("manifest").take(places[:2]).to_pylist()
-    first, second = (data.manifests[number] for number in numbers)
+    numbers = np.concatenate([t.column("manifest").to_numpy() for t in (data.files.table, data.left_out)])
+    first, second = (data.files.manifests[number] for number in sorted(numbers[places[:2]].tolist()))
     raise InvalidTableError(
         f"Data file is live twice, in manifests {first} and {second}, so its rows are"
         " undefined. Rewrite the manifests, or allow duplicates to read its rows twice",
@@ -116,12 +105,12 @@ def _refuse_duplicates(data: DataFiles) -> None:
     )
 
 
-def _live_among(paths: frozenset[str], data: DataFiles) -> frozenset[str]:
+def _live_among(paths: frozenset[str], live: pa.ChunkedArray) -> frozenset[str]:
     """Those of `paths` that live data files have."""
     if not paths:
         return frozenset()
     known = pa.array(sorted(paths), pa.string())
-    return frozenset(known.filter(pc.is_in(known, value_set=data.table.column("path").combine_chunks())).to_pylist())
+    return frozenset(known.filter(pc.is_in(known, value_set=live.combine_chunks())).to_pylist())
 
 
 def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int32]:
@@ -247,13 +236,8 @@ def _table(
         ) from error
 
 
-def _skipped(
-    data: DataFiles, places: npt.NDArray[np.int64], verdicts: npt.NDArray[np.int8], source: ScanSource
-) -> SkippedFiles:
-    files = data.table.select(["path", "record_count", "size"])
-    return SkippedFiles(
-        files.append_column("physical", physical_paths(source.path_map, files.column("path"))), places, verdicts
-    )
+def _described(left_out: pa.Table, source: ScanSource) -> pa.Table:
+    return left_out.append_column("physical", physical_paths(source.path_map, left_out.column("path")))
 
 
 def _position_deletes(positions: Mapping[int, FileDeletes], source: ScanSource) -> tuple[PositionDelete, ...]:

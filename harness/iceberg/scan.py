@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from harness.errors import HarnessError
 from harness.filters.column_binding import bind_columns
 from harness.filters.parsed import filter_for
 from harness.filters.predicate import Filter, fields_of
-from harness.iceberg.columns.data_files import DataFiles
 from harness.iceberg.columns.reading import read_data_files
+from harness.iceberg.columns.sifting import Sifted
+from harness.iceberg.columns.skipping import skip_files
 from harness.iceberg.equality_keys import read_schema_first
 from harness.iceberg.file_list import list_files
 from harness.iceberg.manifest_list import ManifestFile, parse_manifest_list
@@ -94,7 +96,7 @@ class _Scan:
         columns: tuple[str, ...] | None,
         where: str | Filter | None,
     ) -> ScanPlan:
-        metadata, options = self.source.metadata, self.source.options
+        metadata = self.source.metadata
         chosen = self.schema.fields if columns is None else bind_columns(columns, self.schema)
         condition = None if where is None else self._condition(where)
         deletes = self._delete_entries([m for m in manifests if m.is_deletes])
@@ -107,7 +109,6 @@ class _Scan:
             deletes,
             source=self.source,
             schema=self.schema,
-            condition=None if options.prune is Prune.OFF else condition,
         )
         return ScanPlan(
             table=self.source.location,
@@ -161,17 +162,17 @@ class _Scan:
         manifests be read after all (iceberg 3.9).
         """
         if condition is None or self.source.options.prune is not Prune.ALL:
-            return _Opened(self._data_files(manifests, statistics), len(manifests))
+            return _Opened(self._data_files(manifests, statistics, condition), len(manifests))
         filters = self._manifest_filters(manifests, condition)
         chosen = [m for m in manifests if m.spec_id not in filters or filters[m.spec_id].may_hold(m)]
-        files = self._data_files(chosen, statistics)
+        files = self._data_files(chosen, statistics, condition)
         if len(chosen) == len(manifests):
             return _Opened(files, len(manifests))
         wrong = _contradicted(chosen, files, filters)
         if wrong is None:
             return _Opened(files, len(chosen), trusted=tuple(t for f in filters.values() for t in f.trusted()))
         warning = f"Partition summaries of manifest {wrong.path} are wrong: no manifest is skipped [iceberg 3.9]"
-        return _Opened(self._data_files(manifests, statistics), len(manifests), (warning,))
+        return _Opened(self._data_files(manifests, statistics, condition), len(manifests), (warning,))
 
     def _manifest_filters(
         self, manifests: Iterable[ManifestFile], condition: Filter
@@ -188,13 +189,18 @@ class _Scan:
             if spec.id in used
         }
 
-    def _data_files(self, manifests: list[ManifestFile], statistics: frozenset[int]) -> DataFiles:
+    def _data_files(
+        self, manifests: list[ManifestFile], statistics: frozenset[int], condition: Filter | None
+    ) -> Sifted:
+        specs = self.source.metadata.specs
+        sift = None if condition is None else partial(skip_files, specs=specs, schema=self.schema, condition=condition)
         return read_data_files(
             manifests,
             read=lambda manifest: self.source.read(manifest.path, "manifest"),
-            specs=self.source.metadata.specs,
+            specs=specs,
             schemas=read_schema_first(self.source.metadata.schemas, self.schema),
             statistics=statistics,
+            sift=None if self.source.options.prune is Prune.OFF else sift,
             limits=self.source.storage.limits,
         )
 
@@ -215,25 +221,29 @@ class _Scan:
 class _Opened:
     """The live files of the data manifests that were not skipped, and how many manifests these are."""
 
-    files: DataFiles
+    files: Sifted
     manifests: int
     warnings: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
 
 
 def _contradicted(
-    manifests: Sequence[ManifestFile], files: DataFiles, filters: Mapping[int | None, ManifestFilter]
+    manifests: Sequence[ManifestFile], sifted: Sifted, filters: Mapping[int | None, ManifestFilter]
 ) -> ManifestFile | None:
     """The first manifest with a partition tuple outside of its summaries."""
     # Each tuple is of one manifest.
-    owners = dict(zip(*(files.table.column(name).to_numpy().tolist() for name in ("tuple", "manifest")), strict=True))
+    owners = {
+        tuple_: number
+        for table in (sifted.files.table, sifted.left_out)
+        for tuple_, number in zip(*(table.column(c).to_numpy().tolist() for c in ("tuple", "manifest")), strict=True)
+    }
     tests: dict[int, Callable[[Mapping[int, Any]], bool]] = {}
     for tuple_, number in owners.items():
-        manifest = manifests[number]
+        manifest: ManifestFile = manifests[number]
         if manifest.spec_id not in filters:
             continue
         if number not in tests:
             tests[number] = filters[manifest.spec_id].contradicted_by(manifest)
-        if tests[number](files.tuples[tuple_]):
+        if tests[number](sifted.files.tuples[tuple_]):
             return manifest
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, overload
 
@@ -20,29 +20,24 @@ BY_STATISTICS: Final = 2
 Verdicts: TypeAlias = npt.NDArray[np.int8]
 
 _REASONS: dict[int, Literal["partition", "statistics"]] = {BY_PARTITION: "partition", BY_STATISTICS: "statistics"}
-_COLUMNS = ("path", "record_count", "size", "physical")
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedFiles(Sequence[SkippedFile]):
     """Files left out.
 
-    files: columns path, record_count (null: unknown), size and physical of all live files.
-    places: which of them are left out.
-    verdicts: on each file in `places`.
+    size: how many. load: their path, record_count (null: unknown), size, physical path and verdict, as columns.
     """
 
-    files: pa.Table
-    places: npt.NDArray[np.int64]
-    verdicts: Verdicts
+    size: int
+    load: Callable[[], pa.Table]
 
     def __len__(self) -> int:
-        return len(self.places)
+        return self.size
 
     def __iter__(self) -> Iterator[SkippedFile]:
-        rows = self.files.select(list(_COLUMNS)).take(pa.array(self.places))
-        columns = zip(*(column.to_pylist() for column in rows.columns), self.verdicts.tolist(), strict=True)
-        for path, record_count, size, physical, verdict in columns:
+        columns = self.load().select(["path", "verdict", "record_count", "size", "physical"]).columns
+        for path, verdict, record_count, size, physical in zip(*(c.to_pylist() for c in columns), strict=True):
             yield SkippedFile(
                 path=path, reason=_REASONS[verdict], record_count=record_count, size=size, physical=physical
             )
@@ -54,7 +49,7 @@ class SkippedFiles(Sequence[SkippedFile]):
     def __getitem__(self, index: slice) -> SkippedFiles: ...
 
     def __getitem__(self, index: int | slice) -> SkippedFile | SkippedFiles:
-        if isinstance(index, slice):
-            return SkippedFiles(self.files, self.places[index], self.verdicts[index])
-        place = range(len(self.places))[index]
-        return next(iter(self[place : place + 1]))
+        places = range(self.size)[index]
+        if isinstance(places, range):
+            return SkippedFiles(len(places), lambda: self.load().take(pa.array(places, pa.int64())))
+        return next(iter(self[places : places + 1]))

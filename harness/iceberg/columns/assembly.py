@@ -11,12 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.iceberg.columns.data_files import BOUNDS, COUNTS, DataFiles, schema_of, statistic, with_tuples
+from harness.iceberg.columns.data_files import BOUNDS, COUNTS, DataFiles, schema_of, statistic
+from harness.iceberg.columns.sifting import Sift, Sifted, left_out, of_manifest
 from harness.iceberg.columns.values import Mask, bounds, byte_strings, counts, numbers
 from harness.iceberg.columns.varints import Places, Unsure
 from harness.iceberg.columns.walk import Walk
 from harness.iceberg.manifest_entries import FILE_FORMATS, Content, Status
 from harness.iceberg.manifests import ManifestReader
+from harness.plan.skipped_files import KEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Part:
     size: int
 
 
-def assembled(found: Walk, parts: Sequence[Part], fields: tuple[int, ...]) -> dict[int, DataFiles]:
+def assembled(found: Walk, parts: Sequence[Part], fields: tuple[int, ...], sift: Sift | None) -> dict[int, Sifted]:
     """The live data files of each manifest, by its number.
 
     Raises:
@@ -56,25 +58,30 @@ def assembled(found: Walk, parts: Sequence[Part], fields: tuple[int, ...]) -> di
         "record_count": pa.array(counts_, mask=~counted),
         "size": pa.array(sizes, mask=~sized),
         "first_row_id": _row_ids(found, live, owner, (counts_, counted), parts),
-        **_statistics(found, live, fields),
+        **{statistic(name, key): pa.nulls(len(live), pa.int64()) for name in COUNTS for key in fields},
+        **_bounds(found, live, fields),
     }
-    table = pa.table(columns, schema=schema_of(fields))
-    starts = np.searchsorted(owner, np.arange(len(parts) + 1))
-    return {
-        part.number: _part(table.slice(int(starts[i]), int(starts[i + 1] - starts[i])), tuples, fields)
-        for i, part in enumerate(parts)
-    }
+    files = DataFiles(pa.table(columns, schema=schema_of(fields)), (), tuples, fields)
+    together = _sifted(files, found, live, sift)
+    return {part.number: of_manifest(together, part.number) for part in parts}
+
+
+def _sifted(files: DataFiles, found: Walk, live: Places, sift: Sift | None) -> Sifted:
+    """The files with their counts, which cost most, and of which only those that bounds leave are looked at."""
+    verdicts = np.full(len(files), KEPT, dtype=np.int8) if sift is None else sift(files)
+    kept = np.flatnonzero(verdicts == KEPT)
+    some = files.take(kept)
+    columns = _counts(found, live[kept], files.fields)
+    names = {name: columns.get(name, some.table.column(name)) for name in some.table.column_names}
+    counted = DataFiles(pa.table(names, schema=schema_of(files.fields)), (), files.tuples, files.fields)
+    if sift is not None and columns:
+        verdicts[kept] = again = sift(counted)
+        counted = counted.take(np.flatnonzero(again == KEPT))
+    dropped = np.flatnonzero(verdicts != KEPT)
+    return Sifted(counted, left_out(files.table.take(dropped), verdicts[dropped]))
 
 
 _STATUSES = tuple(int(status) for status in Status)
-
-
-def _part(table: pa.Table, tuples: Sequence[Mapping[int, Any]], fields: tuple[int, ...]) -> DataFiles:
-    """The files of one manifest with its own tuples."""
-    codes = table.column("tuple").to_numpy()
-    used, renumbered = np.unique(codes, return_inverse=True)
-    numbered = with_tuples(table, pa.array(renumbered.astype(np.int32)))
-    return DataFiles(numbered, (), [tuples[i] for i in used.tolist()], fields)
 
 
 def _taken(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
@@ -98,7 +105,7 @@ def _check(found: Walk, live: Places) -> None:
 
 
 def _texts(found: Walk, slot: str, live: Places) -> pa.Array:
-    array = byte_strings(found, slot).take(pa.array(live))
+    array = byte_strings(found, slot, live)
     if array.null_count:
         raise Unsure
     try:
@@ -163,7 +170,7 @@ def _partitions(
         readers = {part.reader.spec.id: part.reader for part in parts}
         used, codes = np.unique(specs, return_inverse=True)
         return codes.astype(np.int32), [readers[spec].no_partition() for spec in used.tolist()]
-    encoded = byte_strings(found, "partition").take(pa.array(live)).dictionary_encode()
+    encoded = byte_strings(found, "partition", live).dictionary_encode()
     # A null tuple, too, is a tuple.
     contents = [None, *encoded.dictionary.to_pylist()]
     within = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
@@ -183,13 +190,13 @@ def _partitions(
     return codes.astype(np.int32), tuples
 
 
-def _statistics(found: Walk, live: Places, fields: tuple[int, ...]) -> dict[str, pa.Array]:
-    columns: dict[str, pa.Array] = {}
-    for name in COUNTS:
-        for key, (values, known) in counts(found, name, fields).items():
-            columns[statistic(name, key)] = pa.array(values[live], mask=~known[live])
-    taken = pa.array(live)
-    for name in BOUNDS:
-        for key in fields:
-            columns[statistic(name, key)] = bounds(found, name, key).take(taken)
-    return columns
+def _counts(found: Walk, places: Places, fields: tuple[int, ...]) -> dict[str, pa.Array]:
+    return {
+        statistic(name, key): pa.array(values, mask=~known)
+        for name in COUNTS
+        for key, (values, known) in counts(found, name, fields, places).items()
+    }
+
+
+def _bounds(found: Walk, live: Places, fields: tuple[int, ...]) -> dict[str, pa.Array]:
+    return {statistic(name, key): bounds(found, name, key, live) for name in BOUNDS for key in fields}

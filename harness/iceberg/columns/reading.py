@@ -17,8 +17,9 @@ import pyarrow as pa
 from harness.errors import HarnessError
 from harness.files.ocf import blocks
 from harness.iceberg.columns.assembly import Part, assembled
-from harness.iceberg.columns.data_files import DataFiles, from_entries, schema_of, with_tuples
+from harness.iceberg.columns.data_files import DataFiles, from_entries, schema_of
 from harness.iceberg.columns.layout import Slot, entry_step
+from harness.iceberg.columns.sifting import Sift, Sifted
 from harness.iceberg.columns.varints import Unsure, Varints
 from harness.iceberg.columns.walk import MOST_ITEMS, walk
 from harness.iceberg.manifest_list import ManifestFile
@@ -40,21 +41,23 @@ def read_data_files(
     specs: Mapping[int, PartitionSpec],
     schemas: Sequence[Schema],
     statistics: Iterable[int],
+    sift: Sift | None = None,
     limits: Limits = DEFAULT,
-) -> DataFiles:
+) -> Sifted:
     """The live data files of data manifests, in order.
 
     Args:
         read: the bytes of a manifest.
         specs, schemas, limits: as for `harness.iceberg.manifests.parse_manifest`.
         statistics: ids of the fields whose statistics are wanted.
+        sift: tells which files to leave out; None: none.
 
     Raises:
         As `parse_manifest`.
     """
     fields = tuple(sorted(statistics))
     slots = entry_slots(fields)
-    found: list[DataFiles] = []
+    found: list[Sifted] = []
     batch: list[_Blocks] = []
     for number, manifest in enumerate(manifests):
         data = read(manifest)
@@ -66,13 +69,13 @@ def read_data_files(
             or blocks_.schema != batch[0].schema
             or sum(b.size for b in batch) + blocks_.size > _BATCH_BYTES
         ):
-            found += _decoded(batch, slots, fields)
+            found += _decoded(batch, slots, fields, sift)
             batch = []
         if blocks_ is None:
-            found.append(_by_entry(reader, fields, number))
+            found.append(_by_entry(reader, fields, number, sift))
         else:
             batch.append(blocks_)
-    found += _decoded(batch, slots, fields)
+    found += _decoded(batch, slots, fields, sift)
     return _joined(found, [manifest.path for manifest in manifests], fields)
 
 
@@ -140,16 +143,19 @@ class _Blocks:
     def longest(self) -> int:
         return max(self.counts, default=0)
 
-    def by_entry(self, fields: tuple[int, ...]) -> DataFiles:
-        return _by_entry(self.reader, fields, self.number)
+    def by_entry(self, fields: tuple[int, ...], sift: Sift | None) -> Sifted:
+        return _by_entry(self.reader, fields, self.number, sift)
 
 
-def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int) -> DataFiles:
+def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int, sift: Sift | None) -> Sifted:
     with contained(file=reader.manifest.path):
-        return from_entries(reader.entries(frozenset(fields)), fields, manifest=number)
+        files = from_entries(reader.entries(frozenset(fields)), fields, manifest=number)
+    return Sifted.of(files, None if sift is None else sift(files))
 
 
-def _decoded(batch: list[_Blocks], slots: tuple[Slot, ...], fields: tuple[int, ...]) -> Iterator[DataFiles]:
+def _decoded(
+    batch: list[_Blocks], slots: tuple[Slot, ...], fields: tuple[int, ...], sift: Sift | None
+) -> Iterator[Sifted]:
     """The files of a batch of manifests with the same schema."""
     if not batch:
         return
@@ -158,11 +164,11 @@ def _decoded(batch: list[_Blocks], slots: tuple[Slot, ...], fields: tuple[int, .
     in_step = _worth_it(batch) if step is not None else frozenset()
     together = [blocks_ for blocks_ in batch if blocks_.number in in_step]
     try:
-        parts = {} if step is None or not together else _in_step(together, step, fields)
+        parts = {} if step is None or not together else _in_step(together, step, fields, sift)
     except Unsure:
         parts = {}
     for blocks_ in batch:
-        yield parts[blocks_.number] if blocks_.number in parts else blocks_.by_entry(fields)
+        yield parts[blocks_.number] if blocks_.number in parts else blocks_.by_entry(fields, sift)
 
 
 def _worth_it(batch: Sequence[_Blocks]) -> frozenset[int]:
@@ -178,7 +184,7 @@ def _worth_it(batch: Sequence[_Blocks]) -> frozenset[int]:
     return frozenset(blocks_.number for blocks_ in ordered[:chosen])
 
 
-def _in_step(batch: Sequence[_Blocks], step: Any, fields: tuple[int, ...]) -> dict[int, DataFiles]:
+def _in_step(batch: Sequence[_Blocks], step: Any, fields: tuple[int, ...], sift: Sift | None) -> dict[int, Sifted]:
     """The files of each manifest, by its number."""
     data = [block for blocks_ in batch for block in blocks_.data]
     sizes = np.array([len(block) for block in data], dtype=np.int64)
@@ -189,19 +195,16 @@ def _in_step(batch: Sequence[_Blocks], step: Any, fields: tuple[int, ...]) -> di
     varints = Varints.of(data)
     found = walk(varints, step, ends - sizes, counts, ends)
     parts = [Part(blocks_.number, blocks_.reader, sum(blocks_.counts)) for blocks_ in batch]
-    return assembled(found, parts, fields)
+    return assembled(found, parts, fields, sift)
 
 
-def _joined(found: Sequence[DataFiles], manifests: Sequence[str], fields: tuple[int, ...]) -> DataFiles:
+def _joined(found: Sequence[Sifted], manifests: Sequence[str], fields: tuple[int, ...]) -> Sifted:
     """All files, with the partition tuples of all manifests in one list."""
     tuples: list[Mapping[int, Any]] = []
-    tables = []
+    parts = [Sifted.of(DataFiles(schema_of(fields).empty_table(), (), (), fields), None)]
     for part in found:
-        if part.table.num_rows:
-            shifted = pa.compute.add(part.table.column("tuple"), pa.scalar(len(tuples), pa.int32()))
-            tables.append(with_tuples(part.table, shifted))
-            tuples += part.tuples
-    schema = schema_of(fields)
-    return DataFiles(
-        pa.concat_tables(tables).cast(schema) if tables else schema.empty_table(), manifests, tuples, fields
-    )
+        if part.files.tuples:
+            parts.append(part.shifted(len(tuples)))
+            tuples += part.files.tuples
+    files = pa.concat_tables([part.files.table for part in parts]).cast(schema_of(fields))
+    return Sifted(DataFiles(files, manifests, tuples, fields), pa.concat_tables([part.left_out for part in parts]))

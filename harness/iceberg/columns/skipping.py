@@ -16,16 +16,14 @@ from harness.model.schema import Schema
 from harness.plan.skipped_files import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 
 
-def skip_files(
-    data: DataFiles, specs: Mapping[int, PartitionSpec], schema: Schema, condition: Filter | None
-) -> Verdicts:
-    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS. condition: None keeps all.
+def skip_files(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: Schema, condition: Filter) -> Verdicts:
+    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS.
 
     A record count of 0 decides nothing: counts are wrong in real tables, and opening an empty file costs little. This
     overrules iceberg 2.21, which lets such files be skipped.
     """
     verdicts = np.full(len(data), KEPT, dtype=np.int8)
-    if condition is None or not len(data):
+    if not len(data):
         return verdicts
     may_match = _tuples_that_match(data, specs, schema, condition.predicate)
     verdicts[~may_match[data.table.column("tuple").to_numpy()]] = BY_PARTITION

@@ -22,39 +22,40 @@ def numbers(found: Walk, slot: str) -> tuple[Places, Mask]:
     return _numbers_at(found.varints, found.starts.get(slot), found.size)
 
 
-def byte_strings(found: Walk, slot: str) -> pa.Array:
-    """The bytes of a slot, as a binary array; null where it has none."""
+def byte_strings(found: Walk, slot: str, entries: Places) -> pa.Array:
+    """The bytes of a slot of some entries, as a binary array; null where it has none."""
     starts, ends = found.starts.get(slot), found.ends.get(slot)
     if starts is None or ends is None:
-        return pa.nulls(found.size, pa.binary())
-    return _slices(found.varints, starts, ends)
+        return pa.nulls(len(entries), pa.binary())
+    return _slices(found.varints, starts[entries], ends[entries])
 
 
-def counts(found: Walk, slot: str, keys: Iterable[int]) -> Mapping[int, tuple[Places, Mask]]:
-    """Per wanted key of a map of counts: its values, and where there is exactly one (iceberg 2.8)."""
+def counts(found: Walk, slot: str, keys: Iterable[int], entries: Places) -> Mapping[int, tuple[Places, Mask]]:
+    """Per wanted key of a map of counts: its values in some entries, and where there is exactly one (iceberg 2.8)."""
     wanted = tuple(keys)
-    values = {key: np.zeros(found.size, dtype=np.int64) for key in wanted}
-    times = {key: np.zeros(found.size, dtype=np.int64) for key in wanted}
+    values = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
+    times = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
     starts = found.starts.get(slot)
     if starts is not None and wanted:
-        entries = np.flatnonzero(starts != NOWHERE)
-        items, owners = _items(found.varints, starts[entries], found.counts[slot][entries])
+        starts = starts[entries]
+        there = np.flatnonzero(starts != NOWHERE)
+        items, owners = _items(found.varints, starts[there], found.counts[slot][entries[there]])
         present, after = found.varints.numbers(items)
         for key in wanted:
             hit = present == key
-            owner = entries[owners[hit]]
+            owner = there[owners[hit]]
             values[key][owner] = found.varints.numbers(after[hit])[0]
             np.add.at(times[key], owner, 1)
     return {key: (values[key], times[key] == 1) for key in wanted}
 
 
-def bounds(found: Walk, slot: str, key: int) -> pa.Array:
-    """The value of one key of a map of bounds, as a binary array; null where the key is missing or repeated."""
+def bounds(found: Walk, slot: str, key: int, entries: Places) -> pa.Array:
+    """The value of one key of a map of bounds of some entries; null where the key is missing or repeated."""
     if (slot, key) not in found.pairs:
-        return pa.nulls(found.size, pa.binary())
-    places, times = found.pairs[slot, key]
+        return pa.nulls(len(entries), pa.binary())
+    places, times = (noted[entries] for noted in found.pairs[slot, key])
     there = np.flatnonzero(times == 1)
-    starts = np.full(found.size, NOWHERE, dtype=np.int64)
+    starts = np.full(len(entries), NOWHERE, dtype=np.int64)
     ends = starts.copy()
     length, begin = found.varints.lengths(places[there])
     starts[there], ends[there] = begin, begin + length

@@ -79,7 +79,9 @@ class Varints:
             if not ahead.any():
                 break
             group += ahead
-        return (group << 3) + _NTH[self._ends.take(group), left - self._before.take(group) - 1] + 1
+        nth = _NTH[self._ends.take(group), left - self._before.take(group) - 1]
+        after: Places = (group << 3) + nth + 1
+        return after
 
     def numbers(self, at: Places) -> tuple[Places, Places]:
         """The ints or longs at the places, and the places after them; `Unsure` if one does not fit 64 bits."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 from dataclasses import replace
+from functools import partial
 
 import fastavro
 import pytest
@@ -12,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import HarnessError
+from harness.filters.predicate import Comparison, Filter, IsNull, Op
 from harness.iceberg.columns import reading
 from harness.iceberg.columns.data_files import from_entries
 from harness.iceberg.columns.reading import read_data_files
+from harness.iceberg.columns.sifting import Sifted
+from harness.iceberg.columns.skipping import skip_files
 from harness.iceberg.manifest_list import ManifestFile
 from harness.iceberg.manifests import parse_manifest
 from harness.iceberg.specs import PartitionField, PartitionSpec
@@ -152,29 +156,32 @@ def listed(number, **more):
     return ManifestFile(path=f"s3://bucket/m{number}.avro", **given)
 
 
-def columns_or_error(make, manifests, contents):
+def columns_or_error(make, manifests, contents, sift=None):
     """The files as plain values, or what was raised."""
     try:
-        files = make(manifests, contents)
+        found = make(manifests, contents, sift)
     except HarnessError as error:
         return type(error), str(error)
-    rows = files.table.drop_columns(["tuple"]).to_pylist()
-    return rows, [files.tuples[i] for i in files.table.column("tuple").to_pylist()]
+    return [
+        (table.drop_columns(["tuple"]).to_pylist(), [found.files.tuples[i] for i in table.column("tuple").to_pylist()])
+        for table in (found.files.table, found.left_out)
+    ]
 
 
-def one_by_one(manifests, contents):
+def one_by_one(manifests, contents, sift=None):
     parts = []
     for number, manifest in enumerate(manifests):
         entries = parse_manifest(
             contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS, statistics=frozenset(FIELDS)
         )
-        parts.append(from_entries(entries, FIELDS, manifest=number))
+        files = from_entries(entries, FIELDS, manifest=number)
+        parts.append(Sifted.of(files, None if sift is None else sift(files)))
     return reading._joined(parts, [m.path for m in manifests], FIELDS)
 
 
-def read(manifests, contents):
+def read(manifests, contents, sift=None):
     return read_data_files(
-        manifests, read=lambda m: contents[m.path], specs={3: SPEC}, schemas=SCHEMAS, statistics=FIELDS
+        manifests, read=lambda m: contents[m.path], specs={3: SPEC}, schemas=SCHEMAS, statistics=FIELDS, sift=sift
     )
 
 
@@ -184,9 +191,9 @@ def in_step(monkeypatch):
     decoded = []
     real = reading._in_step
 
-    def counted(batch, step, fields):
-        parts = real(batch, step, fields)
-        decoded.extend(part.table.num_rows for part in parts.values())
+    def counted(batch, step, fields, sift):
+        parts = real(batch, step, fields, sift)
+        decoded.extend(part.files.table.num_rows for part in parts.values())
         return parts
 
     monkeypatch.setattr(reading, "_worth_it", lambda batch: frozenset(b.number for b in batch))
@@ -207,8 +214,23 @@ DRAWN = st.lists(
 )
 
 
-@given(DRAWN, st.integers(0, 5))
-def test_files_are_those_of_the_entries(drawn, order):
+Q = SCHEMAS[0].fields[1]
+FILTERS = (IsNull(Q), IsNull(Q, True), *(Comparison(Q, op, "b") for op in Op))
+SIFTS = st.sampled_from(
+    [
+        None,
+        *(
+            partial(
+                skip_files, specs={3: SPEC}, schema=SCHEMAS[0], condition=Filter(sql="", predicate=each, columns=(Q,))
+            )
+            for each in FILTERS
+        ),
+    ]
+)
+
+
+@given(DRAWN, st.integers(0, 5), SIFTS)
+def test_files_are_those_of_the_entries(drawn, order, sift):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "_worth_it", lambda batch: frozenset(b.number for b in batch))
         manifests = [listed(i, **more) for i, (*_, more) in enumerate(drawn)]
@@ -216,8 +238,8 @@ def test_files_are_those_of_the_entries(drawn, order):
             m.path: write(schema_of(order), entries, codec=codec, interval=interval, version=version)
             for m, (entries, codec, interval, version, _) in zip(manifests, drawn, strict=True)
         }
-        expected = columns_or_error(one_by_one, manifests, contents)
-        assert columns_or_error(read, manifests, contents) == expected
+        expected = columns_or_error(one_by_one, manifests, contents, sift)
+        assert columns_or_error(read, manifests, contents, sift) == expected
 
 
 ENTRY = {
@@ -257,7 +279,7 @@ def with_file(**changes):
 def test_values_of_one_file(in_step):
     manifest = listed(0, first_row_id=100)
     entries = [ENTRY, ENTRY | {"status": 2}, with_file(file_path="b", record_count=5), with_file(file_path="c")]
-    files = read([manifest], {manifest.path: write(schema_of(0), entries)})
+    files = read([manifest], {manifest.path: write(schema_of(0), entries)}).files
     assert in_step == [3]
     rows = files.table.to_pylist()
     assert [row["path"] for row in rows] == ["s3://bucket/data/00001.parquet", "b", "c"]
@@ -306,7 +328,7 @@ def test_manifests_of_other_schemas_keep_their_order(in_step):
         m.path: write(schema_of(i % 2), [with_file(file_path=f"{i}-{j}") for j in range(2)])
         for i, m in enumerate(manifests)
     }
-    files = read(manifests, contents)
+    files = read(manifests, contents).files
     assert files.table.column("path").to_pylist() == [f"{i}-{j}" for i in range(4) for j in range(2)]
     assert files.table.column("manifest").to_pylist() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert in_step == [2, 2, 2, 2]
@@ -325,7 +347,7 @@ def test_an_unforeseen_schema_goes_entry_by_entry(in_step, type_, value):
     manifest = listed(0)
     content = write({"type": "record", "name": "e", "fields": entry}, [with_file(new_flag=value)])
     files = read([manifest], {manifest.path: content})
-    assert (len(files), in_step) == (1, [])
+    assert (len(files.files), in_step) == (1, [])
 
 
 def test_a_few_long_blocks_go_entry_by_entry_and_many_short_ones_in_step():
