@@ -139,12 +139,10 @@ FAULTS = (
         "abs(hashed(value)) % n",
     ),
     Fault(
-        "a column without statistics is taken for all null",
-        "iceberg/pruning.py",
-        "    if values is None and nulls is None and nans is None and lower is None and upper is None:\n"
-        "        return None\n",
-        "    if values is None and nulls is None and nans is None and lower is None and upper is None:\n"
-        "        return ColumnStats(lower=None, upper=None, null_count=1, nan_count=0, value_count=1)\n",
+        "a column without counts is taken for all null",
+        "iceberg/columns/column_facts.py",
+        "has_values=~(total & counted_nulls & (nulls.values == values.values)),",
+        "has_values=values.known & ~(total & counted_nulls & (nulls.values == values.values)),",
     ),
     # Columns.
     Fault(
@@ -365,10 +363,10 @@ FAULTS = (
     # Counts and bounds of writers that err.
     Fault(
         "files whose record count is 0 are dropped",
-        "iceberg/file_list.py",
-        "        if self.condition is None:\n            return None\n",
-        '        if file.record_count == 0:\n            return "statistics"\n'
-        "        if self.condition is None:\n            return None\n",
+        "iceberg/columns/skipping.py",
+        "    if condition is None or not len(data):\n        return verdicts\n",
+        '    verdicts[data.table.column("record_count").to_numpy() == 0] = BY_STATISTICS\n'
+        "    if condition is None or not len(data):\n        return verdicts\n",
     ),
     Fault(
         "manifests of data whose counts say that they have no live files are dropped",

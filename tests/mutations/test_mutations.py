@@ -46,6 +46,8 @@ TOPICS = {
     "files/avro_columns.py": ["avro"],
     "files/orc.py": ["no-columns"],
     "storage/gate.py": ["directory"],
+    "iceberg/columns/column_facts.py": ["iceberg/pruning"],
+    "iceberg/columns/skipping.py": ["iceberg/manifests"],
     "iceberg/file_list.py": ["iceberg/manifests"],
     "iceberg/manifest_entries.py": ["iceberg/manifests", "iceberg/metadata/row"],
     "iceberg/partition_predicates.py": ["iceberg/pruning"],

@@ -1,0 +1,25 @@
+"""That the faults of the mutation check can be planted: the code that each changes stands where it says, once."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_fault_can_be_planted(monkeypatch) -> None:
+    spec = importlib.util.spec_from_file_location("faults", ROOT / "tests" / "mutations" / "faults.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "faults", module)  # its dataclass looks its module up
+    spec.loader.exec_module(module)
+    assert module.FAULTS
+    moved = [
+        f"{fault.file}: {fault.name}"
+        for fault in module.FAULTS
+        if (ROOT / "harness" / fault.file).read_text(encoding="utf-8").count(fault.before) != 1
+    ]
+    assert not moved, "the code has moved on: write the faults anew"
