@@ -145,7 +145,7 @@ def _array(items: Any, slot: Slot | None) -> Step:
         case ["int" | "long", "int" | "long"] if slot is None or slot.kind == "counts":
             return number_pairs(name)
         case ["int" | "long", "bytes" | "string"] if slot is None or slot.kind == "bounds":
-            return byte_pairs(name, () if slot is None else slot.keys)
+            return byte_pairs() if slot is None else byte_pairs(slot.name, slot.keys)
         case _:
             raise _Unforeseen
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,9 @@ Mask = npt.NDArray[np.bool_]
 
 _INLINE = 12
 """Views hold byte strings up to this length in themselves."""
+_VIEW = np.dtype([("length", "<i4"), ("head", "<u8"), ("tail", "<u4")])
+_FIRST = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
+"""The first bytes of a little-endian word, by how many these are."""
 
 
 def numbers(found: Walk, slot: str) -> tuple[Places, Mask]:
@@ -90,19 +94,23 @@ def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
     lengths = np.where(there, ends - starts, 0)
     if len(lengths) and (int(lengths.max()) >= 1 << 31 or int(lengths.sum()) >= 1 << 31):
         raise Unsure
-    views = np.zeros((len(starts), 16), dtype=np.uint8)
-    words = views.view(np.int32)
-    words[:, 0] = lengths
-    short = np.flatnonzero(there & (lengths <= _INLINE))
-    for place in range(_INLINE):
-        within = short[lengths[short] > place]
-        views[within, 4 + place] = varints.data[starts[within] + place]
+    views = np.zeros(len(starts), dtype=_VIEW)
+    views["length"] = lengths
+    head, tail = (_overlapping(varints.data, name) for name in ("head", "tail"))
+    views["head"] = head[starts] & _FIRST.take(np.minimum(lengths, 8))
+    views["tail"] = tail[starts + 8] & _FIRST.take(np.clip(lengths - 8, 0, 4)).astype(np.uint32)
     long = np.flatnonzero(lengths > _INLINE)
-    for place in range(4):
-        views[long, 4 + place] = varints.data[starts[long] + place]
-    words[long, 3] = starts[long]
+    # Four bytes, the number of the buffer, which is 0, and the place in it.
+    views["head"][long] &= _FIRST[4]
+    views["tail"][long] = starts[long]
     validity = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
     array = pa.Array.from_buffers(
         pa.binary_view(), len(starts), [validity, pa.py_buffer(views), pa.py_buffer(varints.data)]
     )
     return array.cast(pa.binary())
+
+
+def _overlapping(data: npt.NDArray[np.uint8], part: str) -> npt.NDArray[Any]:
+    """The word that begins at each byte, of the type of a part of a view."""
+    type_ = _VIEW[part]
+    return np.ndarray((len(data) - type_.itemsize + 1,), type_, data, strides=(1,))

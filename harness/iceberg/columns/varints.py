@@ -18,6 +18,7 @@ Places: TypeAlias = npt.NDArray[np.int64]
 
 _LONGEST = 10
 _PADDING = 16
+_CHUNK = 1 << 18
 _GROUP = 8
 """Bytes that one byte of the index stands for."""
 _BELOW = np.array([(1 << place) - 1 for place in range(_GROUP)], dtype=np.uint8)
@@ -52,7 +53,10 @@ class Varints:
         size = sum(map(len, blocks))
         padding = _PADDING + -(size + _PADDING) % _GROUP
         data = np.frombuffer(b"".join((*blocks, bytes(padding))), dtype=np.uint8)
-        ends = np.packbits(data < 0x80, bitorder="little")
+        ends = np.empty(len(data) // _GROUP, dtype=np.uint8)
+        for start in range(0, len(data), _CHUNK):  # what fits into a cache is many times as fast
+            part = data[start : start + _CHUNK]
+            ends[start // _GROUP : (start + len(part)) // _GROUP] = np.packbits(part < 0x80, bitorder="little")
         before = np.zeros(len(ends) + 1, dtype=np.int32)
         np.cumsum(np.bitwise_count(ends), out=before[1:])
         return Varints(data, size, ends, before)

@@ -221,8 +221,9 @@ def number_pairs(slot: str | None = None) -> Step:
     return _array(items)
 
 
-def byte_pairs(slot: str | None = None, keys: Sequence[int] = ()) -> Step:
+def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
     """An array of records of an int and a byte string: a map of bounds. Noted are the values of `keys`."""
+    bytes_ = [(key, key << 1) for key in keys if 0 <= key < 64]  # as Avro writes them
 
     def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
         most = int(count.max())
@@ -238,10 +239,22 @@ def byte_pairs(slot: str | None = None, keys: Sequence[int] = ()) -> Step:
         return after
 
     def one(found: Walk, at: Places, entries: Places) -> Places:
+        key, length = found.varints.data.take(at), found.varints.data.take(at + 1)
+        if ((key & 0x80) | (length & 0x81)).any():
+            return long_one(found, at, entries)
+        # Both are numbers of one byte, and no length is negative.
+        for wanted, byte in bytes_:
+            hit = key == byte
+            if hit.any():
+                found.note_pairs(slot, wanted, entries[hit], at[hit] + 1)
+        after: Places = at + 2 + (length >> 1)
+        return after
+
+    def long_one(found: Walk, at: Places, entries: Places) -> Places:
         value = found.varints.skip(at)
         if int((value - at).max()) > 10:
             raise Unsure
-        if slot is not None and keys:
+        if keys:
             key, _ = found.varints.numbers(at)
             for wanted in keys:
                 hit = key == wanted
