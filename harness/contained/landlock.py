@@ -54,7 +54,7 @@ def restrict(*, readable: Iterable[str], writable: str) -> bool:
         with contextlib.suppress(OSError):  # what is not there needs no rule
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)
             of_kind = access if os.path.isdir(path) else access & _OF_FILES
-            call(_ADD, ruleset, _BENEATH, struct.pack("=QI", of_kind, place)[:12], ctypes.c_uint(0))
+            call(_ADD, ruleset, _BENEATH, struct.pack("=Qi", of_kind, place), ctypes.c_uint(0))
             os.close(place)
     restricted: int = call(_RESTRICT, ruleset, ctypes.c_uint(0))
     os.close(ruleset)

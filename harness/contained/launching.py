@@ -121,8 +121,10 @@ def _environment(scratch: str) -> dict[str, str]:
     root = str(Path(harness.__file__).parents[1])
     # Address space that libraries would take for each thread, in advance.
     sparing = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "4"}
-    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**passed, **sparing, "HOME": scratch, "TMPDIR": scratch, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    # Entries that are relative lead into the working directory, which may be a checkout of a stranger's.
+    path = [root, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    own = {"HOME": scratch, "TMPDIR": scratch, "PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**passed, **sparing, **own}
 
 
 class _Exchange:
@@ -153,8 +155,8 @@ class _Exchange:
                     self._take(waiting, key, said)
         try:
             process.wait(self._left())
-        except subprocess.TimeoutExpired:
-            self._left()
+        except subprocess.TimeoutExpired:  # it has closed its output, and lives on
+            raise self._late() from None
         return bytes(output), said.decode("utf-8", "replace")
 
     def _take(self, waiting: selectors.BaseSelector, key: selectors.SelectorKey, said: bytearray) -> None:
@@ -178,8 +180,11 @@ class _Exchange:
         """
         left = self._end - time.monotonic()
         if left <= 0:
-            raise _beyond("wall_seconds", self._bounds, "took too many seconds")
+            raise self._late()
         return left
+
+    def _late(self) -> LimitError:
+        return _beyond("wall_seconds", self._bounds, "took too many seconds")
 
 
 def _finished(code: int, output: bytes, said: str, bounds: Bounds) -> Finished:

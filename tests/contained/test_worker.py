@@ -111,7 +111,7 @@ def test_memory():
     ("work", "request_", "bounds", "said"),
     [
         ("endless", "busy", {"cpu_seconds": 1}, "took too many seconds of processor time, 1 are allowed"),
-        ("endless", "idle", {"wall_seconds": 1}, "took too many seconds, 1 are allowed"),
+        ("closed", None, {"wall_seconds": 1}, "took too many seconds, 1 are allowed"),
         ("memory", 101, {"output_bytes": 100}, "gave back too many bytes, 100 are allowed"),
     ],
 )
@@ -143,6 +143,13 @@ def test_what_a_worker_says_and_gives_back():
     request = {"text": "é", "code": 1, "said": "x" * 100_000}
     found = run("works:output_of", request, bounds=Bounds(output_bytes=2))
     assert (found.code, found.output.decode(), len(found.said)) == (1, "é", 1 << 16)
+
+
+def test_modules_in_the_working_directory_are_not_those_of_a_worker(monkeypatch, tmp_path):
+    (tmp_path / "works.py").write_text("raise SystemExit('taken over')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", ".", os.environ["PYTHONPATH"]]))
+    assert run("works:output_of", {"text": "", "code": 0}, bounds=Bounds()).code == 0
 
 
 def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):

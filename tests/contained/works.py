@@ -76,6 +76,14 @@ def endless(request, output):
     time.sleep(1000)
 
 
+def closed(request, output):
+    """Says that it is done, and is not."""
+    sys.stdout.flush()
+    os.close(1)
+    os.close(2)
+    time.sleep(1000)
+
+
 def killed(request, output):
     os.kill = None
     signal.raise_signal(request)
