@@ -15,7 +15,14 @@ import harness
 from harness.contained import reading
 from harness.contained.launching import Finished
 from harness.contained.locations import directories_of
-from harness.errors import EngineError, LimitError, OutsideTableError, RequestError, UnknownColumnError
+from harness.errors import (
+    EngineError,
+    InvalidTableError,
+    LimitError,
+    OutsideTableError,
+    RequestError,
+    UnknownColumnError,
+)
 from harness.writing.delta.builder import DeltaTable
 
 
@@ -79,6 +86,13 @@ def test_rows(table, here, asked, rows):
 def test_an_error_keeps_its_class_and_place(table, here, asked, kind, said):
     with pytest.raises(kind, match=said):
         harness.read_untrusted(table, **asked)
+
+
+def test_the_table_is_opened_as_untrusted(tmp_path, here):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    (tmp_path / "t" / "_delta_log" / f"{0:020d}.crc").write_text('{"numFiles": 3}')
+    with pytest.raises(InvalidTableError, match="says numFiles 3, the log says 0; of an untrusted table that is an"):
+        harness.read_untrusted(str(table.directory))
 
 
 @pytest.mark.parametrize(

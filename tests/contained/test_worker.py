@@ -69,6 +69,7 @@ def found(tmp_path_factory):
         ("connect to this machine", "EPERM"),
         ("connect to a local socket", "EPERM"),
         ("run a program", "EPERM"),
+        ("become a program", "EPERM"),
         ("fork", "EPERM"),
         ("end the parent", "EPERM"),
         ("raise a limit", "ValueError"),

@@ -23,6 +23,7 @@ def attempts(request, output):
         "connect to this machine": lambda: socket.create_connection(("127.0.0.1", request["port"]), 1),
         "connect to a local socket": lambda: socket.socket(socket.AF_UNIX).connect(request["socket"]),
         "run a program": lambda: subprocess.run([sys.executable, "-c", ""], check=False),
+        "become a program": lambda: os.execv(sys.executable, [sys.executable, "-c", ""]),
         "fork": os.fork,
         "end the parent": lambda: os.kill(os.getppid(), signal.SIGTERM),
         "raise a limit": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 16, 1 << 16)),
