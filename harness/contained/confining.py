@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from harness.contained import landlock, namespaces, seccomp
 from harness.contained.bounds import Bounds, Unenforced
 
-_PARENT_DEATH_SIGNAL = 1
+_PARENT_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38
+"""Options of Linux's prctl."""
 
 
 def before_imports(parent: int, directories: Sequence[str], scratch: str) -> Unenforced:
@@ -26,6 +27,7 @@ def before_imports(parent: int, directories: Sequence[str], scratch: str) -> Une
     """
     no_namespace = namespaces.leave_network()
     _end_with(parent)
+    _gain_no_privileges()
     landlock.restrict(readable=directories, writable=scratch)
     no_filter = seccomp.install()
     if no_filter is None:
@@ -75,6 +77,16 @@ def _address_space() -> int:
 
 def _end_with(parent: int) -> None:
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        _prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
+
+
+def _gain_no_privileges() -> None:
+    """Without that, only who has privileges may confine itself, because it could fool programs that have them."""
+    if sys.platform == "linux":
+        _prctl(_NO_NEW_PRIVILEGES, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0)))

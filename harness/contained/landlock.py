@@ -32,7 +32,7 @@ _SYSTEM = (
 def restrict(*, readable: Iterable[str], writable: str) -> bool:
     """Give up all files but those below these directories, Python's and the system's; whether the system can do that.
 
-    The process must have one thread yet, and either privileges in its user namespace or none to gain.
+    The process must have one thread yet, and have given up to gain privileges.
     """
     if sys.platform != "linux":
         return False

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_SET_NO_NEW_PRIVILEGES, _SET_SECCOMP, _MODE_FILTER = 38, 22, 2
+_SET_SECCOMP, _MODE_FILTER = 22, 2
 
 # Classic BPF, as in linux/filter.h and linux/seccomp.h.
 _LOAD, _JUMP_EQUAL, _JUMP_FROM, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -64,7 +64,10 @@ _X32 = 0x40000000  # the first number of x86_64's second set of calls
 
 
 def install() -> str | None:
-    """Filter the calls of this process, which has one thread yet; why that is impossible here, None: it is done."""
+    """Filter the calls of this process; why that is impossible here, None: it is done.
+
+    The process must have one thread yet, and have given up to gain privileges.
+    """
     machine = _MACHINES.get(platform.machine())
     if sys.platform != "linux" or machine is None or sys.maxsize < 1 << 32:
         here = f"{platform.system()} on {platform.machine()}"
@@ -73,11 +76,9 @@ def install() -> str | None:
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
     prctl = ctypes.CDLL(None, use_errno=True).prctl
-    prctl.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_ulong)
-    for option, value, data in ((_SET_NO_NEW_PRIVILEGES, 1, None), (_SET_SECCOMP, _MODE_FILTER, header)):
-        if prctl(option, value, data, 0, 0) != 0:
-            return f"the system allows no filter of system calls ({errno.errorcode[ctypes.get_errno()]})"
-    return None
+    if prctl(_SET_SECCOMP, ctypes.c_ulong(_MODE_FILTER), header, ctypes.c_ulong(0), ctypes.c_ulong(0)) == 0:
+        return None
+    return f"the system allows no filter of system calls ({errno.errorcode[ctypes.get_errno()]})"
 
 
 def _program(machine: _Machine) -> bytes:

@@ -185,9 +185,33 @@ def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):
 def test_a_network_is_given_up_by_either_of_two(monkeypatch, no_filter, no_namespace, unenforced):
     monkeypatch.setattr(seccomp, "install", lambda: no_filter)
     monkeypatch.setattr(namespaces, "leave_network", lambda: no_namespace)
-    for name in ("landlock.restrict", "_end_with"):
+    for name in ("landlock.restrict", "_end_with", "_gain_no_privileges"):
         monkeypatch.setattr(f"harness.contained.confining.{name}", lambda *_, **__: False)
     assert before_imports(1, [], "") == unenforced
+
+
+CONFINED = """
+import ctypes, os, struct, sys
+number = 126 if os.uname().machine == "x86_64" else 91
+capset = ctypes.CDLL(None).syscall(number, struct.pack("=Ii", 0x20080522, 0), bytes(24))
+from harness.contained import confining, namespaces
+namespaces.leave_network = lambda: "no namespaces"
+print(capset, confining.before_imports(os.getppid(), [], sys.argv[1]))
+try:
+    open(sys.argv[1] + "/../outside")
+except PermissionError as error:
+    print(error.strerror)
+"""
+
+
+@pytest.mark.skipif(not HAS_LANDLOCK, reason="this kernel has no Landlock")
+def test_a_process_without_privileges_and_namespaces_is_confined_too(tmp_path):
+    """As in a container, and on the runners of GitHub."""
+    (tmp_path / "outside").touch()
+    (tmp_path / "scratch").mkdir()
+    command = [sys.executable, "-c", CONFINED, str(tmp_path / "scratch")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("0 {}\nPermission denied\n", "")
 
 
 @pytest.mark.parametrize(("system", "machine"), [("Darwin", "arm64"), ("Linux", "riscv64")])
