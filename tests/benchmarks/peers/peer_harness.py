@@ -41,11 +41,10 @@ def arrow(location: str, columns: Sequence[str]) -> Callable[[], list[int]]:
 
 def stream(location: str, columns: Sequence[str]) -> Callable[[], list[int]]:
     """The rows as batches, none of which is kept."""
-    import pyarrow as pa
 
     def read() -> list[int]:
-        rows = harness.open_table(location).snapshot().to_duckdb(columns=columns)
-        return [sum(batch.num_rows for batch in pa.RecordBatchReader.from_stream(rows))]
+        with harness.open_table(location).snapshot().to_batches(columns=columns) as batches:
+            return [sum(batch.num_rows for batch in batches)]
 
     return read
 
