@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -74,9 +76,10 @@ class Interpreters:
 
 
 class ReaderProcess:
-    """A contender in one process, which is started now and answers when it is asked."""
+    """A contender in one process, which is started now and answers when it is asked, in `limit_s` seconds or never."""
 
-    def __init__(self, contender: Contender, python: str) -> None:
+    def __init__(self, contender: Contender, python: str, limit_s: float) -> None:
+        self._limit_s = limit_s
         self._process = _started(contender.peer, contender.task, contender.arguments, python)
 
     def __enter__(self) -> Self:
@@ -91,16 +94,17 @@ class ReaderProcess:
         """The answer, and what it took.
 
         Raises:
-            ContenderFailed: the reader gave an error, or ended.
+            ContenderFailed: the reader gave an error, ended, or took too long.
         """
-        answer = _asked(self._process)
+        answer = _asked(self._process, self._limit_s)
         return answer["answer"], Sample(answer["wall_s"], answer["cpu_s"], answer["peak_mib"])
 
 
 class FreshProcesses:
-    """A contender in a process for each turn, whose whole life is timed."""
+    """A contender in a process for each turn, whose whole life is timed; it ends in `limit_s` seconds."""
 
-    def __init__(self, contender: Contender, python: str) -> None:
+    def __init__(self, contender: Contender, python: str, limit_s: float) -> None:
+        self._limit_s = limit_s
         self._contender = contender
         self._python = python
 
@@ -116,16 +120,17 @@ class FreshProcesses:
         """The answer, and what it took from the start of the process to its end.
 
         Raises:
-            ContenderFailed: the reader gave an error, or ended.
+            ContenderFailed: the reader gave an error, ended, or took too long.
         """
         started = time.perf_counter()
         process = _started(self._contender.peer, self._contender.task, self._contender.arguments, self._python)
         try:
-            answer = _asked(process)
+            answer = _asked(process, self._limit_s)
         finally:
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
-                    pipe.close()
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         wall = time.perf_counter() - started
@@ -164,15 +169,25 @@ def _started(peer: str, task: str, arguments: Mapping[str, Any], python: str) ->
     return process
 
 
-def _asked(process: subprocess.Popen[str]) -> dict[str, Any]:
+def _asked(process: subprocess.Popen[str], limit_s: float) -> dict[str, Any]:
     assert process.stdin is not None
     assert process.stdout is not None
-    try:
+    expired = threading.Event()
+
+    def end() -> None:
+        expired.set()
+        process.kill()
+
+    late = threading.Timer(limit_s, end)
+    late.start()
+    with contextlib.suppress(BrokenPipeError):  # what it said before it ended is still there to be read
         process.stdin.write("run\n")
         process.stdin.flush()
-    except BrokenPipeError:
-        pass  # what it said before it ended is still there to be read
-    return _checked(process.stdout.readline())
+    line = process.stdout.readline()
+    late.cancel()
+    if not line and expired.is_set():
+        raise ContenderFailed(f"no answer in {limit_s:.0f} s")
+    return _checked(line)
 
 
 def _checked(line: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ Maker = Callable[[Path, Scale], Mapping[str, Made]]
 def made(maker: Maker, scale: Scale, root: Path) -> dict[str, Made]:
     """The tables of a maker by name, in a directory under `root` whose name follows from its source and the scale."""
     source = Path(maker.__code__.co_filename).read_bytes()
-    sizes = replace(scale, rounds=0, figure_s=0)  # how it is measured does not matter
+    sizes = replace(scale, rounds=0, figure_s=0, turn_s=0)  # how it is measured does not matter
     key = hashlib.sha256(source + repr(sizes).encode()).hexdigest()[:12]
     folder = root / f"{maker.__name__}-{scale.name}-{key}"
     listing = folder / "made.json"

@@ -47,7 +47,7 @@ def measure(figure: Figure, scale: Scale, interpreters: Interpreters) -> dict[st
         python = interpreters.of(contender.peer)
         if python is not None:
             said[contender.name] = versions(contender.peer, python)
-    with _running(figure, interpreters) as running:
+    with _running(figure, scale, interpreters) as running:
         samples, failed = _samples(figure, scale, running)
     floor = figure.contenders[0].name
     if floor in failed:
@@ -61,12 +61,14 @@ def measure(figure: Figure, scale: Scale, interpreters: Interpreters) -> dict[st
 
 
 @contextmanager
-def _running(figure: Figure, interpreters: Interpreters) -> Iterator[Mapping[str, ReaderProcess | FreshProcesses]]:
+def _running(
+    figure: Figure, scale: Scale, interpreters: Interpreters
+) -> Iterator[Mapping[str, ReaderProcess | FreshProcesses]]:
     kind = FreshProcesses if figure.fresh else ReaderProcess
     with ExitStack() as stack:
         pythons = [(contender, interpreters.of(contender.peer)) for contender in figure.contenders]
         yield {
-            contender.name: stack.enter_context(kind(contender, python))
+            contender.name: stack.enter_context(kind(contender, python, scale.turn_s))
             for contender, python in pythons
             if python is not None
         }

@@ -15,6 +15,7 @@ class Scale:
     many_files: data files of 100 rows each. planned_files: data files of tables that are only planned.
     small_tables: tables of some rows, by format. rounds: how often each reader has its turn, after one that does not
     count. figure_s: seconds after which a figure has no further round, if it had two.
+    turn_s: seconds after which a turn has failed.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Scale:
     small_tables: int
     rounds: int
     figure_s: float
+    turn_s: float
 
 
 FULL = Scale(
@@ -38,6 +40,7 @@ FULL = Scale(
     small_tables=40,
     rounds=5,
     figure_s=15,
+    turn_s=60,
 )
 SMALL = Scale(
     name="small",
@@ -49,5 +52,6 @@ SMALL = Scale(
     small_tables=8,
     rounds=2,
     figure_s=5,
+    turn_s=60,
 )
 """To see that everything works: the figures of it mean nothing."""

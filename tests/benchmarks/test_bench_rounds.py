@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import bench_rounds
 import pytest
-from bench_contenders import Contender, ContenderFailed, FreshProcesses, Interpreters
+from bench_contenders import Contender, ContenderFailed, FreshProcesses, Interpreters, ReaderProcess
 from bench_records import Failed, Measured, Sample
 from bench_scales import SMALL
 
@@ -21,7 +21,7 @@ class Told:
 
     turns: ClassVar[list[str]] = []
 
-    def __init__(self, contender: Contender, python: str) -> None:
+    def __init__(self, contender: Contender, python: str, limit_s: float) -> None:
         self.name, self.answers = contender.name, iter(contender.arguments["turns"])
 
     def __enter__(self):
@@ -105,7 +105,16 @@ def test_readers_run_in_processes_of_their_own():
 
 def test_a_fresh_process_is_timed_from_its_start_to_its_end():
     idle = Contender(name="idle", peer="floor", task="checkpoint", arguments={"files": []})
-    answer, sample = FreshProcesses(idle, sys.executable).turn()
+    answer, sample = FreshProcesses(idle, sys.executable, 60).turn()
     assert answer is None
     assert sample.wall_s > 0.01  # the call alone takes micros
     assert sample.cpu_s > 0.01
+
+
+def test_a_turn_that_takes_too_long_has_failed():
+    idle = Contender(name="idle", peer="floor", task="checkpoint", arguments={"files": []})
+    with (
+        ReaderProcess(idle, sys.executable, 0.001) as reader,
+        pytest.raises(ContenderFailed, match=r"^no answer in 0 s$"),
+    ):
+        reader.turn()
