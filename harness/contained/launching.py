@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import harness
 from harness.contained.bounds import Bounds
-from harness.contained.worker import UNENFORCED
+from harness.contained.worker import DONE, UNENFORCED
 from harness.errors import EngineError, LimitError, RequestError
 from harness.printable import visible
 
@@ -188,8 +188,8 @@ class _Exchange:
 
 
 def _finished(code: int, output: bytes, said: str, bounds: Bounds) -> Finished:
-    if code in _KNOWN_CODES:
-        return Finished(code, output, said)
+    if code - DONE in _KNOWN_CODES:
+        return Finished(code - DONE, output, said)
     if code == UNENFORCED:
         raise _unenforced(output)
     if code == -signal.SIGXCPU:

@@ -17,9 +17,11 @@ from harness.contained import confining
 from harness.contained.bounds import Bounds
 from harness.engines.shared.confinement import Confinement, confine
 
-UNENFORCED = 3
-"""Exit code: limits do not hold here that are not waived; the output is a JSON object of them, with reasons."""
-_BROKEN = 4
+UNENFORCED, _BROKEN = 3, 4
+"""Exit codes: limits do not hold here that are not waived; the output is a JSON object of them, with reasons. An error
+that is no answer."""
+DONE = 10
+"""Exit code of work that returned 0, and so on: a Python that does not even start ends with 1 or 2."""
 
 _state = {"confined": False}
 
@@ -37,7 +39,7 @@ def is_confined() -> bool:
 
 
 def main() -> int:
-    """What the request asks, done under its limits; the exit code."""
+    """What the request asks, done under its limits; the exit code of the process."""
     request = json.loads(sys.stdin.buffer.read())
     bounds = Bounds(**request["bounds"])
     unenforced = confining.before_imports(request["parent"], request["directories"], request["scratch"])
@@ -59,7 +61,7 @@ def main() -> int:
         sys.stdout.write(json.dumps(lacking))
         return UNENFORCED
     _state["confined"] = True
-    return work(request["request"], sys.stdout.buffer)
+    return DONE + work(request["request"], sys.stdout.buffer)
 
 
 if __name__ == "__main__":

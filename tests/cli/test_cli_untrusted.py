@@ -139,6 +139,7 @@ def test_bounds(worker):
     ("command", "said"),
     [
         ("info s3://b/t --untrusted", "error: Cannot read an untrusted table that is not on a local disk"),
+        ("info {t} --untrusted --storage-option key=secret", "error: Cannot take --storage-option with --untrusted"),
         ("diff {t} --untrusted", "error: Cannot run spark with --untrusted: .* take duckdb or oracle by --engines"),
         ("run --engine spark --untrusted", "error: Cannot run spark with --untrusted: .* by --engine "),
         ("run --keep d --untrusted", "error: Cannot run scenarios with --untrusted and --keep or --python"),

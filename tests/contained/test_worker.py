@@ -129,6 +129,8 @@ def test_a_worker_at_a_limit(work, request_, bounds, said):
     [
         ("killed", signal.SIGKILL, "Killed", "was killed, maybe for want of memory"),
         ("killed", signal.SIGSEGV, "Crashed", "crashed with SIGSEGV"),
+        ("exits", 0, "Crashed", "ended with exit code 0"),
+        ("exits", 1, "Crashed", "ended with exit code 1"),
         ("broken", None, "Crashed", r"ended with exit code 4; .* ValueError: no\\x1bgood"),
     ],
 )

@@ -97,6 +97,10 @@ def output_of(request, output):
     return request["code"]
 
 
+def exits(request, output):
+    os._exit(request)
+
+
 def broken(request, output):
     raise ValueError("no\x1bgood")
 
