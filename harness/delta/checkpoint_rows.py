@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError
+from harness.model.arrow_values import to_numpy
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -53,7 +54,7 @@ class ActionRows:
 
 
 def _valid(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    return np.asarray(pc.is_valid(values), dtype=np.bool_)
+    return to_numpy(pc.is_valid(values))
 
 
 def _unreadable(reason: str, file: str) -> CorruptFileError:

@@ -18,6 +18,7 @@ from harness.delta.log_files import LogFile
 from harness.delta.paths import TableRoot, canonical_paths, file_ids
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError
 from harness.limits import DEFAULT, Limits, contained
+from harness.model.arrow_values import array_of, to_numpy
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
@@ -180,7 +181,7 @@ def refuse_repeats(ids: pa.Array, ranks: npt.NDArray[np.int64], adds: int, *, fi
     Raises:
         InvalidTableError: names the file and the commit. Rule: delta L25.
     """
-    codes = np.asarray(pc.dictionary_encode(ids).indices, dtype=np.int64)
+    codes = to_numpy(pc.dictionary_encode(ids).indices).astype(np.int64)
     place = codes * len(files) + ranks
     order = np.argsort(place, kind="stable")  # of equal places, adds come first
     repeated = (place[order][1:] == place[order][:-1]) & (order[:-1] < adds)
@@ -235,7 +236,7 @@ def _array(values: list[Any], type_: pa.DataType, name: str, file: str | None) -
         value = next(value for value in values if value is not None and type(value) is not _PYTHON[type_])
         raise _mistyped(value, type_, name, file)
     try:
-        return pa.array(values, type_)
+        return array_of(values, type_)
     except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError) as error:
         raise CorruptFileError(
             f"Cannot read the log: a field {name} holds what is no {type_}: {error}",

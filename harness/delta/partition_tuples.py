@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from harness.delta.partition_values import parse_partition_value
 from harness.model.arrow_rebuild import offsets_of
+from harness.model.arrow_values import from_numpy, to_numpy
 from harness.model.schema import Field
 from harness.plan.column_mapping import stored_name
 
@@ -69,12 +70,12 @@ def partition_tuples(files: pa.Table, columns: Sequence[Field]) -> PartitionTupl
 
 def _texts(values: pa.ChunkedArray, columns: Sequence[Field]) -> Iterator[pa.Array]:
     """Per column, the text that each map gives it; null where it gives none."""
-    maps = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-    offsets = offsets_of(maps).to_numpy(zero_copy_only=False)
+    maps = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
+    offsets = to_numpy(offsets_of(maps))
     start, stop = int(offsets[0]), int(offsets[-1])
     keys, texts = maps.keys.slice(start, stop - start).dictionary_encode(), maps.items.slice(start, stop - start)
     names = keys.dictionary.to_pylist()
-    codes = keys.indices.to_numpy(zero_copy_only=False)
+    codes = to_numpy(keys.indices)
     owners = np.repeat(np.arange(len(maps)), np.diff(offsets))
     for column in columns:
         name = stored_name(column)
@@ -83,13 +84,13 @@ def _texts(values: pa.ChunkedArray, columns: Sequence[Field]) -> Iterator[pa.Arr
         for code in sorted(alike, key=lambda i: names[i] == name):  # the exact name last: it wins
             hits = np.flatnonzero(codes == code)
             places[owners[hits]] = hits
-        yield texts.take(pa.array(places, mask=places < 0))
+        yield texts.take(from_numpy(places, missing=places < 0))
 
 
 def _typed(texts: pa.Array, column: Field, paths: pa.ChunkedArray) -> tuple[_Codes, list[Any]]:
     """Per file a code, and the distinct values by code."""
     encoded = pc.dictionary_encode(texts, null_encoding="encode")
-    own = encoded.indices.to_numpy(zero_copy_only=False)
+    own = to_numpy(encoded.indices)
     distinct_texts = encoded.dictionary.to_pylist()
     firsts = np.zeros(len(distinct_texts), dtype=np.int64)
     firsts[own[::-1]] = np.arange(len(own))[::-1]

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import InvalidTableError, RequestError, UnsupportedError
+from harness.model.arrow_values import array_of, scalar_of
 from harness.storage.paths import is_local, join, local_path
 from harness.storage.stores import Storage
 
@@ -109,13 +110,13 @@ def canonical_paths(recorded: pa.Array, root: TableRoot) -> pa.Array:
         InvalidTableError, UnsupportedError: as for `TableRoot.canonical`.
     """
     prefix = root.path if root.path.endswith("/") else root.path + "/"
-    joined = pc.binary_join_element_wise(prefix, recorded, "")
+    joined = pc.binary_join_element_wise(scalar_of(prefix, pa.string()), recorded, scalar_of("", pa.string()))
     intricate = pc.match_substring_regex(recorded, _INTRICATE)
     if not pc.any(intricate).as_py():
         return joined
     folders = _Folders(root, {})
     resolved = [folders.canonical(path) for path in recorded.filter(intricate).to_pylist()]
-    return pc.replace_with_mask(joined, intricate, pa.array(resolved, pa.string()))
+    return pc.replace_with_mask(joined, intricate, array_of(resolved, pa.string()))
 
 
 def file_ids(keys: pa.Array, storage_type: pa.Array, path_or_inline: pa.Array, offset: pa.Array) -> pa.Array:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.model.arrow_values import from_numpy, scalar_of
 from harness.plan.scan_plan import FILES
 from harness.plan.skipped_files import KEPT, SkippedFiles, Verdicts
 
@@ -20,15 +21,15 @@ def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: np
         partitions: the index of each file's partition tuple.
     """
     size = files.num_rows
-    zeros = pa.array(np.zeros(size, dtype=np.int32))
+    zeros = from_numpy(np.zeros(size, dtype=np.int32))
     columns = {
         "path": files.column("path"),
         "physical": files.column("physical"),
-        "format": pa.repeat("parquet", size),
-        "record_count": pa.array(counts, mask=counts < 0),
+        "format": pa.repeat(scalar_of("parquet", pa.string()), size),
+        "record_count": from_numpy(counts, missing=counts < 0),
         "size": files.column("size"),
         "spec_id": zeros,
-        "partition": pa.array(partitions),
+        "partition": from_numpy(partitions),
         "sequence_number": pa.nulls(size, pa.int64()),
         "first_row_id": files.column("base_row_id"),
         "delete_set": zeros,
@@ -43,8 +44,8 @@ def skipped_files(files: pa.Table, counts: npt.NDArray[np.int64], verdicts: Verd
     places = np.flatnonzero(verdicts != KEPT)
 
     def load() -> pa.Table:
-        known, of_files = counts[places], files.select(["path", "size", "physical"]).take(pa.array(places))
-        columns = {"record_count": pa.array(known, mask=known < 0), "verdict": pa.array(verdicts[places])}
+        known, of_files = counts[places], files.select(["path", "size", "physical"]).take(from_numpy(places))
+        columns = {"record_count": from_numpy(known, missing=known < 0), "verdict": from_numpy(verdicts[places])}
         return pa.table({**{name: of_files.column(name) for name in of_files.column_names}, **columns})
 
     return SkippedFiles(len(places), load)

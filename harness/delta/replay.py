@@ -39,6 +39,7 @@ from harness.delta.segment import LogSegment
 from harness.delta.stats_structs import concat_files
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError, distrusted
 from harness.limits import Limits, contained
+from harness.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
@@ -252,7 +253,7 @@ class _Replay:
         ranks = np.concatenate([add_ranks, remove_ranks])
         refuse_repeats(ids, ranks, len(add_ranks), files=self.files)
         newest = _newest(ids, ranks)
-        live = adds.take(pa.array(np.sort(newest[newest < len(add_ranks)])))
+        live = adds.take(from_numpy(np.sort(newest[newest < len(add_ranks)])))
         return concat_files((*_without(self.base, ids), live))
 
 
@@ -309,7 +310,7 @@ class _Pending:
 
 def _newest(ids: pa.Array, ranks: Ranks) -> Ranks:
     """Of each distinct id, the index with the greatest rank."""
-    codes: Ranks = np.asarray(pc.dictionary_encode(ids).indices, dtype=np.int64)
+    codes: Ranks = to_numpy(pc.dictionary_encode(ids).indices).astype(np.int64)
     order = np.lexsort((ranks, codes)).astype(np.int64)
     last = np.ones(len(order), dtype=np.bool_)
     last[:-1] = codes[order][1:] != codes[order][:-1]
@@ -344,7 +345,7 @@ def _refuse_two_vectors(files: pa.Table) -> None:
 
 def _checked(files: pa.Table, metadata: Metadata) -> pa.Table:
     """`files`, all with partition values; refuses what cannot be (delta R13)."""
-    negative = files.filter(pc.less(files.column("size"), 0))
+    negative = files.filter(pc.less(files.column("size"), scalar_of(0, pa.int64())))
     if negative.num_rows:
         path, size = negative.column("path")[0], negative.column("size")[0]
         raise InvalidTableError(f"The size of {path} is {size} bytes", cause="LogCorrupt", rule="delta R13")
@@ -358,7 +359,7 @@ def _checked(files: pa.Table, metadata: Metadata) -> pa.Table:
             cause="LogCorrupt",
             rule="delta L25",
         )
-    empty = pa.array([[]] * files.num_rows, PARTITION_VALUES)
+    empty = array_of([()] * files.num_rows, PARTITION_VALUES)
     index = files.schema.get_field_index("partition_values")
     return files.set_column(index, FILES_STATE.field("partition_values"), empty)
 

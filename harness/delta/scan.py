@@ -22,6 +22,7 @@ from harness.errors import HarnessError, InvalidTableError, RequestError, Unknow
 from harness.filters.column_binding import bind_columns
 from harness.filters.parsed import filter_for
 from harness.filters.predicate import Filter
+from harness.model.arrow_values import to_numpy
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, StructType, UnknownType
 from harness.plan.containment import within_roots
@@ -206,7 +207,7 @@ def _is_metadata(field: Field) -> bool:
 
 def _deleted_files(files: pa.Table, counts: npt.NDArray[np.int64]) -> dict[int, DeletedFile]:
     """The files that have a deletion vector, by their place."""
-    places = np.flatnonzero(pc.is_valid(files.column("dv_storage_type")).to_numpy())
+    places = np.flatnonzero(to_numpy(pc.is_valid(files.column("dv_storage_type"))))
     if not len(places):
         return {}
     from harness.delta.deletion_vectors import DeletedFile

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
+from harness.model.arrow_values import scalar_of, to_numpy
 from harness.model.column_stats import ColumnStats
 from harness.model.schema import DecimalType, Field, FloatType, IntegerType, Schema, StructType, Type, children
 from harness.plan.column_mapping import stored_name
@@ -94,7 +95,7 @@ def record_counts(files: pa.Table) -> npt.NDArray[np.int64]:
     counts = np.full(files.num_rows, -1, dtype=np.int64)
     if "stats" in files.column_names and files.num_rows:
         found = pc.struct_field(pc.extract_regex(files.column("stats"), _LEADING_ROWS), "rows").cast(pa.int64())
-        counts = found.fill_null(-1).to_numpy().copy()
+        counts = to_numpy(found.fill_null(scalar_of(-1, pa.int64()))).copy()
     unknown = np.flatnonzero(counts < 0)
     if unknown.size:
         rows = read_statistics(files, (), places=unknown).rows
@@ -184,7 +185,7 @@ def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
         # What is no object says nothing; pyarrow 26 also crashes on texts that are all `null`.
         lines = pc.utf8_ltrim_whitespace(lines)
         present = pc.fill_null(pc.starts_with(lines, "{"), False)
-    places = np.flatnonzero(present.to_numpy(zero_copy_only=False))
+    places = np.flatnonzero(to_numpy(present))
     if not places.size:
         return _nothing(size, len(wanted))
     compact = lines if places.size == size else lines.filter(present)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from harness.delta.actions import FILES_STATE
 from harness.model.arrow_rebuild import children_of, with_children
+from harness.model.arrow_values import without_rows
 
 STATS_STRUCT = "stats_parsed"
 
@@ -19,12 +20,12 @@ def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
     """Tables of schema `FILES_STATE`, some of them with `stats_parsed`, as one. Files without it get null."""
     types = [table.schema.field(STATS_STRUCT).type for table in tables if STATS_STRUCT in table.schema.names]
     if not types:
-        return pa.concat_tables([FILES_STATE.empty_table(), *tables])
+        return pa.concat_tables([without_rows(FILES_STATE), *tables])
     united = types[0]
     for type_ in types[1:]:
         united = united if type_ == united else _united(united, type_) or pa.struct([])
     schema = FILES_STATE.append(pa.field(STATS_STRUCT, united))
-    return pa.concat_tables([schema.empty_table(), *(_with_struct(table, schema) for table in tables)])
+    return pa.concat_tables([without_rows(schema), *(_with_struct(table, schema) for table in tables)])
 
 
 def _united(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:

@@ -17,8 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from harness.model.arrow_values import from_numpy
 
 
 def is_rebuilt(type_: pa.DataType) -> bool:
@@ -102,7 +105,7 @@ def offsets_of(array: pa.Array) -> pa.Array:
     """
     if len(array):
         return array.offsets
-    return pa.array([0], pa.int64() if pa.types.is_large_list(array.type) else pa.int32())
+    return from_numpy(np.zeros(1, np.int64 if pa.types.is_large_list(array.type) else np.int32))
 
 
 def _has_offsets(type_: pa.DataType) -> bool:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import warn
+from harness.model.arrow_values import scalar_of
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import shown
 from harness.storage.roots import Roots, Verdict
@@ -40,7 +41,9 @@ def within_roots(plan: ScanPlan) -> ScanPlan:
 
 def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, str]]:
     """Of data files outside of the roots, recorded and physical: one of each directory, and all that may climb."""
-    folders = pc.list_element(pc.split_pattern(files.column("physical"), "/", max_splits=1, reverse=True), 0)
+    folders = pc.list_element(
+        pc.split_pattern(files.column("physical"), "/", max_splits=1, reverse=True), scalar_of(0, pa.int32())
+    )
     distinct = pc.unique(folders).to_pylist()
     outside = [f for f in distinct if f.endswith(":/") or roots.verdict(f) is not Verdict.INSIDE]
     if not outside:
