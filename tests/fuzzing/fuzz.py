@@ -3,8 +3,8 @@
     python tests/fuzzing/fuzz.py --mutants 200000 --seed 7 --target avro --jobs 2
 
 Ends with the counts of each target, and with 1 if there is a finding. What was found is left in build/fuzz, made small.
-A mutant is drawn from its target, the seed, its number and the list of subjects, and so the same as long as there are
-the same scenarios and the same corpus; a finding's directory holds what it takes, whatever else changes.
+A mutant is drawn from its target, the seed, its number and its subject, and so the same as long as its scenario is; a
+new scenario takes its share of the numbers. A finding's directory holds what it takes, whatever else changes.
 """
 
 from __future__ import annotations

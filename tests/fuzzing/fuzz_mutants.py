@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from random import Random
 
 import mutate_avro
@@ -92,8 +93,12 @@ def parsed(name: str) -> tuple[str, int, int]:
 
 
 def order(target: str, seed: int, number: int, names: Sequence[str]) -> list[str]:
-    """The subjects that a mutant's group may be of: the first that has a file for the target is the one."""
-    return Random(f"{target} {seed} {number // GROUP}").sample(names, len(names))
+    """The subjects that a mutant's group may be of: the first that has a file for the target is the one.
+
+    Each has a place of its own, so that one more changes only the mutants that are of it.
+    """
+    group = f"{target} {seed} {number // GROUP}"
+    return sorted(names, key=lambda name: blake2b(f"{group} {name}".encode()).digest())
 
 
 def fitting(target: str, subject: Subject, files: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ import pytest
 from fuzz_benches import Bench
 from fuzz_judging import Kind, judged
 from fuzz_log_views import other_views
-from fuzz_mutants import GROUP, applied, draw
+from fuzz_mutants import GROUP, applied, draw, order
 from fuzz_reading import Leaked, Refused, counted
 from fuzz_shrinking import Shrinker, hunks, minimal, patched
 from fuzz_workers import Worker
@@ -160,6 +160,14 @@ def test_any_of_several_places_that_say_the_same_may_be_believed():
     opinions = [rows(1), rows(2), rows(3)]
     assert judged(rows(2), rows(1), lambda: opinions, lambda: [rows(2)]).kind is Kind.OTHER
     assert judged(rows(4), rows(1), lambda: opinions, lambda: [rows(4)]).kind is Kind.WRONG
+
+
+def test_a_new_scenario_takes_its_share_of_the_mutants_and_leaves_the_others():
+    names = [f"delta/paths/s{i}" for i in range(20)]
+    groups = [(order("json", 1, n * GROUP, names), order("json", 1, n * GROUP, [*names, "new"])) for n in range(400)]
+    assert all([name for name in more if name != "new"] == found for found, more in groups)
+    assert 5 <= sum(more[0] == "new" for _, more in groups) <= 40  # some 400 / 21
+    assert {found[0] for found, _ in groups} == set(names)
 
 
 def test_views_of_a_log():
