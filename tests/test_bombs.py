@@ -179,15 +179,21 @@ def test_a_checkpoint_may_have_as_many_rows_as_it_has_bytes_and_more(tmp_path: P
     assert str(caught.value.file).endswith(".parquet")
 
 
-def test_the_columns_of_a_checkpoint_may_take_so_much_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["add", "txn"])
+def test_the_columns_of_a_checkpoint_may_take_so_much_memory(tmp_path: Path, kind: str) -> None:
     delta(tmp_path).checkpoint()
     (path,) = (tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet")
     rows = pq.read_table(path)
     # One long text in a dictionary, which each row that refers to it gets a copy of.
     adds = rows.filter(pa.compute.is_valid(rows.column("add")))
-    add = adds.column("add")[0].as_py() | {"stats": json.dumps({"numRecords": 1, "x": "y" * 50_000})}
-    many = pa.table({"add": pa.array([add | {"path": f"f{i}"} for i in range(400)], rows.schema.field("add").type)})
-    pq.write_table(pa.concat_tables([rows, many], promote_options="default"), path)
+    text = "y" * 50_000
+    add = adds.column("add")[0].as_py() | {"stats": json.dumps({"numRecords": 1, "x": text})}
+    actions = {
+        "add": [add | {"path": f"f{i}"} for i in range(400)],
+        "txn": [{"appId": text, "version": i} for i in range(400)],
+    }
+    many = pa.table({kind: pa.array(actions[kind], rows.schema.field("add").type if kind == "add" else None)})
+    pq.write_table(pa.concat_tables([rows.drop_columns(["txn"]), many], promote_options="default"), path)
     harness.open_table(str(tmp_path / "t"))
     with pytest.raises(LimitError, match="spare_bytes"):
         harness.open_table(str(tmp_path / "t"), limits=Limits(spare_bytes=1 << 20))

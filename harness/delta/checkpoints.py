@@ -162,10 +162,11 @@ class _Reader:
                 _require_paths(parquet.schema_arrow, file)
                 _refuse_unknown_vectors(parquet, file)
                 rows = ActionRows(count)
-                few = list(_actions(parquet, _ONCE, rows))
+                room = _Room(limits, file, 100 * len(data) + limits.spare_bytes)
+                few = list(_actions(parquet, _ONCE, rows, room))
                 for name, body in () if is_sidecar else few:
                     collect(self.few, name, body, place="of the checkpoint")
-                room = _Room(limits, file, 100 * len(data) + limits.spare_bytes)
+                room.empty()
                 adds = self._read_adds(parquet, file, room, rows)
                 removes = list(self._read_remove_ids(parquet, file, room, rows))
                 others = [name for name in parquet.schema_arrow.names if name not in {"add", "remove", *_ONCE}]
@@ -287,15 +288,21 @@ class _Room:
         self.taken = 0
 
 
-def _actions(parquet: pq.ParquetFile, names: Sequence[str], rows: ActionRows) -> Iterator[tuple[str, Body]]:
+def _actions(
+    parquet: pq.ParquetFile, names: Sequence[str], rows: ActionRows, room: _Room
+) -> Iterator[tuple[str, Body]]:
     """The actions of the few kinds `names`."""
     present = [name for name in names if name in parquet.schema_arrow.names]
-    if not present:
-        return
-    for name, column in zip(present, parquet.read(columns=present).select(present).columns, strict=True):
-        rows.note(0, column)
-        for row in column.filter(pc.is_valid(column)).to_pylist():
-            yield name, _plain(row)
+    start = 0
+    for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=present) if present else ():
+        for name in present:
+            column = batch.column(name)
+            rows.note(start, column)
+            held = column.filter(pc.is_valid(column))
+            room.take(held.nbytes)
+            for row in held.to_pylist():
+                yield name, _plain(row)
+        start += batch.num_rows
 
 
 def _plain(row: Body) -> Body:
