@@ -17,10 +17,12 @@ import harness
 from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
 from harness.engines.shared.java_runtime import OLDEST_JAVA, find_java, java_major, java_version
-from harness.errors import RequestError
+from harness.errors import HarnessError, RequestError
 
 _DUCKDB = "DuckDB reads"
 _SPARK = "Spark reads"
+_UNTRUSTED = "Untrusted reads"
+_READS = (_DUCKDB, _SPARK, _UNTRUSTED)
 _INSTALL = "pip install lakeharness"
 _INSTALL_SPARK = "pip install 'lakeharness[spark]'"
 
@@ -82,13 +84,15 @@ def examine() -> dict[str, Any]:
         missing.append({"what": problem, "needed_for": _SPARK, "command": java_command()})
     if not any(gap["needed_for"] == _DUCKDB for gap in missing) and (problem := try_duckdb()) is not None:
         missing.append({"what": problem, "needed_for": _DUCKDB, "command": f"{_INSTALL} --force-reinstall"})
+    if (problem := try_worker()) is not None:
+        missing.append({"what": problem, "needed_for": _UNTRUSTED, "command": "run harness in a Linux container"})
     return {
         "harness": harness.__version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": [{key: p[key] for key in ("package", "version", "supported", "needed_for")} for p in packages],
         "java": {"path": java_path, "version": java},
-        "works": {kind: all(gap["needed_for"] != kind for gap in missing) for kind in (_DUCKDB, _SPARK)},
+        "works": {kind: all(gap["needed_for"] != kind for gap in missing) for kind in _READS},
         "missing": missing,
     }
 
@@ -176,3 +180,15 @@ def try_duckdb() -> str | None:
     except Exception as error:  # a broken native library raises anything; that is what doctor reports
         return f"DuckDB: cannot read a Parquet file: {type(error).__name__}: {error}"
     return None if rows == [(42,)] else f"DuckDB: read {rows} from a Parquet file, expected 42"
+
+
+def try_worker() -> str | None:
+    """Which limits of `--untrusted` the system cannot enforce, None if it can all of them."""
+    from harness.contained.bounds import Bounds
+    from harness.contained.launching import run
+
+    try:
+        run("harness.contained.worker:nothing", None, bounds=Bounds())
+    except HarnessError as error:
+        return error.respelled(options.spelled).message
+    return None

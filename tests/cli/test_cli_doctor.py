@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -33,6 +34,18 @@ def test_a_duckdb_that_cannot_read_is_reported(capfd, monkeypatch):
     assert "DuckDB: cannot read a Parquet file: OSError: no" in capfd.readouterr().out
 
 
+def test_a_system_that_cannot_hold_a_worker_to_limits(capfd, monkeypatch):
+    def run(*_, **__):
+        raise RequestError("Cannot hold it: or accept by the option waived", options=["waived"])
+
+    monkeypatch.setattr("harness.contained.launching.run", run)
+    assert main(["doctor", "--format", "json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    assert report["works"]["Untrusted reads"] is False
+    (gap,) = [gap for gap in report["missing"] if gap["needed_for"] == "Untrusted reads"]
+    assert gap["what"] == "Cannot hold it: or accept by the option --waive"
+
+
 @pytest.mark.parametrize("missing", ["pyspark", "java"])
 def test_without_spark_duckdb_reads_still_work(capfd, monkeypatch, missing):
     installed = doctor.installed_version
@@ -41,7 +54,8 @@ def test_without_spark_duckdb_reads_still_work(capfd, monkeypatch, missing):
         monkeypatch.setenv("JAVA_HOME", "/no/such/java")
     assert main(["doctor", "--format", "json"]) == 0
     report = json.loads(capfd.readouterr().out)
-    assert report["works"] == {"DuckDB reads": True, "Spark reads": False}
+    limits_hold = sys.platform == "linux"
+    assert report["works"] == {"DuckDB reads": True, "Spark reads": False, "Untrusted reads": limits_hold}
     assert any(missing in gap["what"].lower() for gap in report["missing"])
 
 

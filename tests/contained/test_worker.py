@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -237,7 +238,7 @@ def test_a_limit_that_cannot_be_enforced_refuses_the_read_unless_it_is_waived(mo
 
 
 def test_a_system_without_processes_like_these(monkeypatch):
-    monkeypatch.setattr(launching.os, "name", "nt")
+    monkeypatch.setattr(launching, "os", SimpleNamespace(name="nt"))
     with pytest.raises(RequestError, match="limits of a process are those of Linux; run it there"):
         run("works:output_of", None, bounds=Bounds())
 

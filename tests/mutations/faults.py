@@ -638,4 +638,40 @@ FAULTS = (
         "pa.nulls(opened.nrows)",
         "pa.nulls(table.num_rows)",
     ),
+    # Workers that read tables of strangers.
+    Fault(
+        "a worker may make sockets",
+        "contained/seccomp.py",
+        '"socket": 41, ',
+        "",
+        test="tests/contained",
+    ),
+    Fault(
+        "a worker may open all files",
+        "contained/confining.py",
+        "    landlock.restrict(readable=directories, writable=scratch)\n",
+        "",
+        test="tests/contained",
+    ),
+    Fault(
+        "a worker has the environment of the process that starts it",
+        "contained/launching.py",
+        "env=_environment(scratch)",
+        "env={**os.environ, **_environment(scratch)}",
+        test="tests/contained",
+    ),
+    Fault(
+        "SQL in a worker may open all files",
+        "engines/shared/confinement.py",
+        '        "enable_external_access = false",\n',
+        "",
+        test="tests/contained",
+    ),
+    Fault(
+        "Arrow data of a worker is taken as it comes",
+        "contained/reading.py",
+        "rows.validate(full=True)",
+        "rows.validate()",
+        test="tests/contained",
+    ),
 )
