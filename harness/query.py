@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError
 from harness.filters.predicate import is_decided
+from harness.model.schema import Schema
 from harness.plan.scan_plan import ScanPlan
 from harness.reading import reading
 from harness.table import Snapshot, Table, open_table
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import DataFrame, SparkSession
 
-    from harness.queries.rewrite import Rewritten
+    from harness.queries.rewritten import Rewritten
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
@@ -115,12 +116,12 @@ def sql(
     snapshots = {name: _snapshot(name, value) for name, value in tables.items()}
     schemas = {name: snapshot.schema for name, snapshot in snapshots.items()}
     prefix = f"_harness_{_token}_{next(_calls)}"
-    from harness.queries.rewrite import rewrite
-
     if name == "duckdb":
-        rewritten = rewrite(query, schemas, dialect, prefix=prefix)
+        rewritten = _rewritten(query, schemas, dialect, prefix)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
         return duckdb_engine().query(rewritten.sql, _plans(rewritten, snapshots), connection, aliased=aliased)
+    from harness.queries.rewrite import rewrite
+
     if dialect == "spark":
         rewritten = _certain(rewrite(query, schemas, dialect, into="spark", prefix=prefix))
         return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark)
@@ -183,6 +184,18 @@ def _snapshot(name: str, value: Table | Snapshot | str) -> Snapshot:
             return open_table(value).snapshot()
         case _:
             raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
+
+
+def _rewritten(query: str, schemas: Mapping[str, Schema], dialect: str, prefix: str) -> Rewritten:
+    if dialect == "duckdb":
+        from harness.queries.plain import rewrite_plain
+
+        plain = rewrite_plain(query, schemas, prefix=prefix)
+        if plain is not None:
+            return plain
+    from harness.queries.rewrite import rewrite
+
+    return rewrite(query, schemas, dialect, prefix=prefix)
 
 
 def _plans(rewritten: Rewritten, snapshots: Mapping[str, Snapshot]) -> dict[str, ScanPlan]:

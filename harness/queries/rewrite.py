@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from sqlglot import TokenType, exp
@@ -20,36 +19,10 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from harness.errors import RequestError
 from harness.filters.column_names import quoted
 from harness.filters.parse import reason
-from harness.filters.predicate import Filter
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
 from harness.queries.pushdown import Pushdown
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableReference:
-    """One place where a query reads a bound table.
-
-    view: the name that stands there in the rewritten query; a view of that name must be made before it runs.
-    aliased: whether an alias follows it, so that a subquery can stand in its place.
-    table: the name of the bound table.
-    where: a filter that the view may apply, for the schema of the table; None: there is none.
-    columns: columns of the table, and metadata columns, that the query may use; None: any. It may be empty.
-    """
-
-    view: str
-    table: str
-    where: Filter | None
-    columns: tuple[str, ...] | None
-    aliased: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewritten:
-    """A query that reads views, and the views that it reads, in the order of the text."""
-
-    sql: str
-    references: tuple[TableReference, ...]
+from harness.queries.rewritten import Rewritten, TableReference
 
 
 def rewrite(

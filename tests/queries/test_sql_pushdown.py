@@ -14,7 +14,8 @@ from harness.errors import RequestError
 from harness.filters.parse import parse_filter
 from harness.filters.predicate import Filter
 from harness.model.schema import Field, IntegerType, Schema, StringType, StructType
-from harness.queries.rewrite import TableReference, rewrite
+from harness.queries.rewrite import rewrite
+from harness.queries.rewritten import TableReference
 
 
 def schema(*names: str) -> Schema:

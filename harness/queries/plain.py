@@ -1,0 +1,196 @@
+"""Queries of one table without conditions, understood without sqlglot: to import that takes a third as long as all else
+that the first query of a process does, and it could only say that there is nothing to push down.
+
+    query := SELECT item, ... FROM table [AS alias] [GROUP BY sum, ...] [ORDER BY sum [ASC | DESC], ...] [LIMIT number]
+    item  := * | sum [AS alias]
+    sum   := part {(+ | - | * | / | %) part}
+    part  := number | text | function([DISTINCT] sum, ...) | count(*) | [alias .] column | (sum) | - part
+
+Whatever is not so, or might mean something else to DuckDB or to sqlglot, is left to `harness.queries.rewrite`, which
+gives the same for what is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from harness.filters.column_names import quoted
+from harness.model.metadata_columns import METADATA
+from harness.model.schema import Schema
+from harness.queries.rewritten import Rewritten, TableReference
+
+_TOKEN = re.compile(r"\s*(?:([A-Za-z_][A-Za-z0-9_]*)|([0-9]+(?:\.[0-9]+)?(?![\w.]))|('[^'\\]*')|([-+*/%(),.]))")
+_FUNCTIONS = frozenset({"abs", "avg", "count", "length", "lower", "max", "min", "round", "sum", "upper"})
+_TAKEN = """
+all analyse analyze and anti any array as asc asof asymmetric at authorization between bigint binary bit boolean both by
+case cast char character check coalesce collate collation column columns concurrently constraint create cross dec
+decimal default deferrable desc describe distinct do else end except exists extract false fetch float for foreign freeze
+from full generated glob group grouping grouping_id having ilike in initially inner inout int integer intersect interval
+into is isnull join lambda lateral leading left like limit map national natural nchar none not notnull null nullif
+numeric offset on only or order out outer overlaps overlay pivot pivot_longer pivot_wider placing position positional
+precision primary qualify real references returning right row select semi setof show similar smallint some struct
+substring summarize symmetric table tablesample then time timestamp to trailing treat trim true try_cast tuple union
+unique unpack unpivot using values varchar variadic verbose when where window with xmlattributes xmlconcat xmlelement
+xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable
+"""
+KEYWORDS = frozenset(_TAKEN.split())
+"""Of DuckDB (1.5, 2.0), but for those that it takes for any name, as `duckdb_keywords()` lists them."""
+
+
+def rewrite_plain(query: str, tables: Mapping[str, Schema], *, prefix: str) -> Rewritten | None:
+    """What `harness.queries.rewrite.rewrite` gives for a query in DuckDB's dialect; None: that has to be asked.
+
+    tables, prefix: as there.
+    """
+    text = query.rstrip().removesuffix(";").rstrip()
+    tokens = _tokens(text)
+    if tokens is None or len({name.casefold() for name in tables}) < len(tables):
+        return None
+    try:
+        return _Query(text, tokens, tables).rewritten(prefix)
+    except (_NotPlainError, IndexError, RecursionError):
+        return None
+
+
+class _NotPlainError(Exception):
+    """The query is none of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    start: int
+
+
+_KINDS = ("word", "number", "text", "sign")
+
+
+def _tokens(text: str) -> list[_Token] | None:
+    found, at = [], 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            return None
+        group = match.lastindex or 0
+        found.append(_Token(_KINDS[group - 1], match[group], match.start(group)))
+        at = match.end()
+    return [*found, _Token("end", "", at)]
+
+
+@dataclass(slots=True)
+class _Query:
+    text: str
+    tokens: list[_Token]
+    tables: Mapping[str, Schema]
+    at: int = 0
+    all_columns: bool = False
+    columns: list[tuple[str, ...]] = field(default_factory=list)
+    aliases: set[str] = field(default_factory=set)
+
+    def rewritten(self, prefix: str) -> Rewritten:
+        self._word("select")
+        self._each(self._item)
+        self._word("from")
+        table = self._name()
+        if table.text not in self.tables:
+            raise _NotPlainError
+        alias = self._name().text if self._is("as") else table.text
+        is_renamed = self.at - 1 > self.tokens.index(table)
+        if self._is("group"):
+            self._word("by")
+            self._each(self._sum)
+        if self._is("order"):
+            self._word("by")
+            self._each(self._ordered)
+        if self._is("limit"):
+            self._take("number")
+        self._take("end")
+        schema = self.tables[table.text]
+        used = self._used(schema, alias.casefold())
+        view = f"{prefix}_1_{table.text}"
+        named = quoted(view) + ("" if is_renamed else f" AS {table.text}")
+        end = table.start + len(table.text)
+        known = dict.fromkeys((*schema.names(), *METADATA))
+        columns = None if self.all_columns else tuple(name for name in known if name.casefold() in used)
+        reference = TableReference(view=view, table=table.text, where=None, columns=columns)
+        return Rewritten(sql=self.text[: table.start] + named + self.text[end:], references=(reference,))
+
+    def _used(self, schema: Schema, table: str) -> set[str]:
+        """The names in the query, in lower case, all of which are known."""
+        known = {name.casefold() for name in (*schema.names(), *METADATA)} | self.aliases
+        for path in self.columns:
+            if path[-1] not in known or path[:-1] not in ((), (table,)) or path == (table,):
+                raise _NotPlainError
+        return {name for path in self.columns for name in path} | self.aliases | {table}
+
+    def _each(self, one: Callable[[], None]) -> None:
+        one()
+        while self._is(","):
+            one()
+
+    def _item(self) -> None:
+        if self._is("*"):
+            self.all_columns = True
+            return
+        self._sum()
+        if self._is("as"):
+            self.aliases.add(self._name().text.casefold())
+
+    def _ordered(self) -> None:
+        self._sum()
+        if not self._is("asc"):
+            self._is("desc")
+
+    def _sum(self) -> None:
+        self._part()
+        while any(self._is(sign) for sign in "+-*/%"):
+            self._part()
+
+    def _part(self) -> None:
+        if self._is("-"):
+            self._part()
+        elif self._is("("):
+            self._sum()
+            self._word(")")
+        elif self.tokens[self.at].kind in ("number", "text"):
+            self.at += 1
+        else:
+            name = self._name().text.casefold()
+            if self._is("("):
+                self._arguments(name)
+            else:
+                self.columns.append((name, self._name().text.casefold()) if self._is(".") else (name,))
+
+    def _arguments(self, function: str) -> None:
+        if function not in _FUNCTIONS:
+            raise _NotPlainError
+        if function != "count" or not self._is("*"):
+            self._is("distinct")
+            self._each(self._sum)
+        self._word(")")
+
+    def _is(self, text: str) -> bool:
+        """Whether that comes next, which is then passed."""
+        found = self.tokens[self.at].text.lower() == text
+        self.at += found
+        return found
+
+    def _word(self, text: str) -> None:
+        if not self._is(text):
+            raise _NotPlainError
+
+    def _take(self, kind: str) -> _Token:
+        token = self.tokens[self.at]
+        if token.kind != kind:
+            raise _NotPlainError
+        self.at += 1
+        return token
+
+    def _name(self) -> _Token:
+        token = self._take("word")
+        if token.text.lower() in KEYWORDS:
+            raise _NotPlainError
+        return token
