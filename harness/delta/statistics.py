@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
+from harness.delta.json_lines import as_lines, longest_line, without_line_breaks
 from harness.model.arrow_values import scalar_of, to_numpy
 from harness.model.column_stats import ColumnStats
 from harness.model.schema import DecimalType, Field, FloatType, IntegerType, Schema, StructType, Type, children
@@ -31,7 +33,9 @@ _ROWS, _NULLS = "numRecords", "nullCount"
 _BOUNDS: tuple[Bound, Bound] = ("minValues", "maxValues")
 # Spark writes the row count first; anything else goes the long way.
 _LEADING_ROWS = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>[1-9][0-9]{0,17})\s*[,}]'
-_BLOCK_BYTES = 1 << 24
+_BLOCK_BYTES = 1 << 22
+_SLICE_ROWS = 1 << 15
+"""Texts are parsed so many at a time: a copy of all of them would be the largest thing in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +117,8 @@ def read_statistics(
     files = files.select([name for name in ("path", "stats", "stats_parsed") if name in files.column_names])
     if places is not None and len(places) < files.num_rows:
         files = files.take(places)
-    raw = _read_texts(files, wanted)
-    if "stats_parsed" in files.column_names and not all(raw.known):
-        raw = raw.completed(_read_structs(files.column("stats_parsed"), wanted))
+    starts = range(0, max(files.num_rows, 1), _SLICE_ROWS)
+    raw = _Raw.joined([_read_slice(files.slice(start, _SLICE_ROWS), wanted) for start in starts])
     rows = [count if count is not None and count >= 0 else None for count in raw.rows]
     return FileStats(
         rows,
@@ -126,6 +129,13 @@ def read_statistics(
             for leaf, (lower, upper, nulls) in zip(wanted, raw.columns, strict=True)
         },
     )
+
+
+def _read_slice(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
+    raw = _read_texts(files, wanted)
+    if "stats_parsed" in files.column_names and not all(raw.known):
+        return raw.completed(_read_structs(files.column("stats_parsed"), wanted))
+    return raw
 
 
 def _null_counts(nulls: Sequence[int | None], rows: Sequence[int | None]) -> list[int | None]:
@@ -145,6 +155,27 @@ class _Raw:
     rows: _Values
     columns: list[tuple[_Values, _Values, _Values]]
     known: list[bool]
+
+    @staticmethod
+    def joined(parts: Sequence[_Raw]) -> _Raw:
+        """The values of all parts, one part after the other."""
+        if len(parts) == 1:
+            return parts[0]
+
+        def values(of: Callable[[_Raw], _Values]) -> _Values:
+            return list(chain.from_iterable(map(of, parts)))
+
+        def column(number: int) -> tuple[_Values, _Values, _Values]:
+            lower, upper, nulls = (
+                list(chain.from_iterable(part.columns[number][kind] for part in parts)) for kind in range(3)
+            )
+            return lower, upper, nulls
+
+        return _Raw(
+            values(lambda part: part.rows),
+            [column(number) for number in range(len(parts[0].columns))],
+            values(lambda part: part.known),
+        )
 
     def completed(self, other: _Raw) -> _Raw:
         """These values, and those of `other` for the files of which nothing is known."""
@@ -175,11 +206,7 @@ def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
     texts = files.column("stats").combine_chunks() if "stats" in files.column_names else pa.nulls(size, pa.string())
     if isinstance(texts, pa.ChunkedArray):  # no rows
         texts = pa.array([], pa.string())
-    # A line each: line breaks are only white space in JSON, and a line without text would be passed over.
-    lines = texts
-    for separator in "\n\r":
-        if pc.any(pc.match_substring(lines, separator)).as_py():
-            lines = pc.replace_substring(lines, pattern=separator, replacement=" ")
+    lines = without_line_breaks(texts)
     present = pc.fill_null(pc.starts_with(lines, "{"), False)
     if pc.sum(present).as_py() != size - lines.null_count:
         # What is no object says nothing; pyarrow 26 also crashes on texts that are all `null`.
@@ -217,10 +244,10 @@ def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
     """All texts in one go; None if any of them is not as expected."""
     if any(isinstance(leaf.field.type, DecimalType) for leaf in wanted) and _has_long_decimals(lines):
         return None
-    text = pa.BufferReader(_joined(lines))
+    text = pa.BufferReader(as_lines(lines))
     import pyarrow.json
 
-    blocks = pyarrow.json.ReadOptions(block_size=max(_BLOCK_BYTES, _longest(lines)))
+    blocks = pyarrow.json.ReadOptions(block_size=max(_BLOCK_BYTES, longest_line(lines)))
     parsing = pyarrow.json.ParseOptions(explicit_schema=_json_schema(wanted), unexpected_field_behavior="ignore")
     try:
         table = pyarrow.json.read_json(text, read_options=blocks, parse_options=parsing)
@@ -246,20 +273,6 @@ def _has_long_decimals(lines: pa.Array) -> bool:
     1e-77 is 0 to it, and 1e-999999999 ends the process.
     """
     return bool(pc.any(pc.match_substring_regex(lines, r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{29}")).as_py())
-
-
-def _joined(lines: pa.Array) -> pa.Buffer:
-    """The texts with a line break after each; string arrays hold their text in one piece."""
-    text = pa.large_string()
-    ended = pc.binary_join_element_wise(lines.cast(text), pa.scalar("", text), pa.scalar("\n", text))
-    _, offsets, data = ended.buffers()
-    bounds = np.frombuffer(offsets, np.int64)
-    start, end = int(bounds[ended.offset]), int(bounds[ended.offset + len(ended)])
-    return data.slice(start, end - start)
-
-
-def _longest(lines: pa.Array) -> int:
-    return 2 * int(pc.max(pc.binary_length(lines)).as_py()) + 2
 
 
 def _json_schema(wanted: Sequence[Leaf]) -> pa.Schema:

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.delta import statistics
 from harness.delta.actions import FILES_STATE
 from harness.delta.matching import Matching
 from harness.delta.partition_tuples import partition_tuples
 from harness.delta.skipping import bind, skip_files
-from harness.delta.statistics import Bounds, FileStats, leaves, read_statistics, record_counts
+from harness.delta.statistics import Bounds, FileStats, Leaf, leaves, read_statistics, record_counts
 from harness.errors import InvalidTableError
 from harness.filters.parse import parse_filter
 from harness.filters.predicate import And, Comparison, Constant, In, IsNull, Op, Or, StartsWith, Undecided, may_match
@@ -580,3 +581,22 @@ def test_many_files_at_once(statistics, predicate):
     places = np.arange(len(statistics.rows))
     expected = [may_match(predicate, statistics.of(place)) for place in places]
     assert Matching(statistics).files(predicate, places).tolist() == expected
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+def test_texts_are_parsed_some_at_a_time_with_the_same_values(monkeypatch, rows):
+    monkeypatch.setattr(statistics, "_SLICE_ROWS", rows)
+    texts = [
+        '{"numRecords": 3,\n"minValues": {"id": 1}, "maxValues": {"id": 9}, "nullCount": {"id": 0}}',
+        None,
+        '{"numRecords": 4, "minValues": {"id": 2}',  # cut
+        '{"numRecords": 5, "minValues": {"id": 7}, "nullCount": {"id": 5}}',
+        "[]",
+    ]
+    leaf = Leaf(Field(id=1, name="id", type=IntegerType(64)), ("id",))
+    found = read_statistics(pa.table({"path": list("abcde"), "stats": pa.array(texts, pa.string())}), [leaf])
+    assert list(found.rows) == [3, None, None, 5, None]
+    bounds = found.columns[1]
+    assert list(bounds.lower) == [1, None, None, 7, None]
+    assert list(bounds.upper) == [9, None, None, None, None]
+    assert list(bounds.nulls) == [0, None, None, 5, None]
