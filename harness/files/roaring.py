@@ -110,12 +110,12 @@ def deleted_mask(positions: BitMap64, row_count: int) -> npt.NDArray[np.int8]:
     return mask
 
 
-def deleted_bits(positions: BitMap64, row_count: int, *, order: Literal["big", "little"] = "big") -> bytes:
-    """One bit per row, 1 where the row is deleted; the last byte is filled up with zeros.
+def deleted_bits(positions: BitMap64, row_count: int) -> bytes:
+    """One bit per row, 1 where the row is deleted, from the most significant bit of the first byte on.
 
-    order: `big` has the first row in the most significant bit of the first byte, `little` in the least significant one.
+    The last byte is filled up with zeros.
     """
-    return np.packbits(deleted_mask(positions, row_count).view(np.bool_), bitorder=order).tobytes()
+    return np.packbits(deleted_mask(positions, row_count).view(np.bool_)).tobytes()
 
 
 class _DamageError(Exception):

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.engines.duckdb import engine
+from harness.engines.duckdb import engine, lowering
 from harness.engines.duckdb.engine import Use
 from harness.engines.shared import key_sets
 from harness.engines.shared.duckdb_instance import cursor
@@ -227,10 +227,18 @@ def test_rows_are_those_of_the_model(model: Model, asked: list[tuple[list[str], 
     assert sorted(con.execute("SELECT * FROM v").fetchall(), key=repr) == expected
     assert con.execute("SELECT count(*) FROM v").fetchall() == [(len(expected),)]
     assert read(plan, pooled=True) == expected
+    assert read(plan, joined=True) == expected
 
 
-def read(plan: Any, *, pooled: bool = False) -> list[tuple[Any, ...]]:
+def read(plan: Any, *, pooled: bool = False, joined: bool = False) -> list[tuple[Any, ...]]:
+    """The rows. pooled: one anti join for all equality deletes. joined: files are joined by position, two together."""
     with pytest.MonkeyPatch.context() as patch:
+        if joined:
+            patch.setattr(
+                lowering,
+                "runs",
+                lambda arms, *_: [[slice(i, i + 2) for i in range(0, len(counts), 2)] for counts in arms],
+            )
         if pooled:
             patch.setattr(key_sets, "joins_by_set", lambda plan: False)
         arrow = engine.to_arrow(plan)

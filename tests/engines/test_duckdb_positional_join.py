@@ -8,7 +8,7 @@ runs over files of three row groups whose first and last rows are deleted (icebe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from harness.engines.duckdb import engine
+from harness.engines.duckdb import engine, lowering
 from harness.engines.duckdb.engine import Use
 from harness.engines.shared.duckdb_instance import cursor
 from harness.plan.scan_plan import ScanPlan
@@ -56,11 +56,31 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> ScanPlan:
     return open_table(str(path)).snapshot().plan(columns=["id", "k", "s", "_pos", "_file"])
 
 
-@pytest.fixture(params=[Use.ONCE, Use.VIEW], ids=["positional-join", "bitmap"], scope="module")
+def file_by_file(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[slice]]:
+    return [[slice(i, i + 1) for i in range(len(counts))] for counts in deleted]
+
+
+def all_at_once(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[slice]]:
+    return [[slice(0, len(counts))] for counts in deleted]
+
+
+def registered(
+    plan: ScanPlan, con: duckdb.DuckDBPyConnection, runs: Callable[..., list[list[slice]] | None], use: Use = Use.ONCE
+) -> None:
+    """Makes the view `v`, with files joined by position in the `runs` given."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lowering, "runs", runs)
+        engine.register(plan, con, "v", use=use)
+
+
+@pytest.fixture(
+    params=[(file_by_file, 2), (all_at_once, 1), (None, 0)], ids=["files", "runs", "bitmap"], scope="module"
+)
 def connection(plan: ScanPlan, request: pytest.FixtureRequest) -> Iterator[duckdb.DuckDBPyConnection]:
+    runs, joins = request.param
     with duckdb.connect() as con:
-        engine.register(plan, con, "v", use=request.param)
-        assert ("POSITIONAL JOIN" in view_sql(con)) is (request.param is Use.ONCE)
+        registered(plan, con, runs, Use.VIEW if runs is None else Use.ONCE)
+        assert view_sql(con).count("POSITIONAL JOIN") == joins
         yield con
 
 
@@ -219,7 +239,7 @@ def test_row_groups_as_long_as_writers_make_them(tmp_path: Path) -> None:
     edges = (0, group - 1, group, 2 * group - 1, 2 * group, count - 1)
     t.commit(add=[t.write_position_deletes([(f, p) for p in edges])])
     with duckdb.connect() as con:
-        engine.register(open_table(t.location).snapshot().plan(["id"]), con, "v", use=Use.ONCE)
+        registered(open_table(t.location).snapshot().plan(["id"]), con, file_by_file)
         assert "POSITIONAL JOIN" in view_sql(con)
         for threads in (1, 4):
             con.execute(f"SET threads = {threads}")
@@ -227,10 +247,13 @@ def test_row_groups_as_long_as_writers_make_them(tmp_path: Path) -> None:
             assert found == [(count - len(edges), count * (count - 1) // 2 - sum(edges), 0)]
 
 
+@pytest.mark.parametrize("runs", [file_by_file, all_at_once])
 @pytest.mark.parametrize("query", [query for query, _ in QUERIES.values()], ids=QUERIES)
-def test_nothing_is_pushed_below_a_positional_join(plan: ScanPlan, query: str) -> None:
+def test_nothing_is_pushed_below_a_positional_join(
+    plan: ScanPlan, runs: Callable[..., list[list[slice]]], query: str
+) -> None:
     with cursor() as con:
-        engine.register(plan, con, "v", use=Use.ONCE)
+        registered(plan, con, runs)
         ((_, text),) = con.execute(f"EXPLAIN (FORMAT json) {query}").fetchall()
         joined = list(below_positional(json.loads(text)))
     if query != QUERIES["filter-nothing-by-statistics"][0]:  # found empty before any scan

@@ -6,9 +6,14 @@ the projection. Inside, columns have made-up names, because DuckDB takes names t
 
 Deleted positions are applied in one of two ways, both measured on 20 million rows with 1 % deleted:
 - by *bitmap*: a row's bit is looked up in its file's bitmap, which joins on `file_index`. Filters reach the Parquet
-  reader, so row groups are still skipped; a full scan costs 1.7 times the plain one.
-- by *positional join* of each file with a column of flags: a full scan costs 1.2 times the plain one, but nothing can
-  be skipped. So only for queries without a filter, on DuckDB versions whose optimizer is known to leave it alone.
+  reader, so row groups are still skipped; a full scan costs 1.75 times the plain one.
+- by *positional join* of runs of files with a column of flags: a full scan costs 1.15 times the plain one, but nothing
+  can be skipped. So only for queries without a filter, on DuckDB versions whose optimizer is known to leave it alone,
+  and where `harness.engines.duckdb.runs` finds enough to do for all threads.
+
+What else was measured, in multiples of the plain scan: to read `file_row_number` and compare it 1.13, which every
+lookup pays; an anti join on positions 2.7 and more; each file with its bitmap from a cross product 2.1; with one bit or
+Boolean of a list 2.0 and 8.9; each run of row groups with its flags, cut by `file_row_number`, 1.5.
 """
 
 from __future__ import annotations
@@ -24,18 +29,17 @@ from pyroaring import BitMap64
 
 from harness.engines.duckdb.columns import FileTable, Translation
 from harness.engines.duckdb.equality import EqualityLowering, Match
+from harness.engines.duckdb.runs import runs
 from harness.engines.duckdb.scans import GroupScan, Scanner
 from harness.engines.shared import sqltext
 from harness.engines.shared.names import columns_to_read
 from harness.engines.shared.union_arms import DELETED, UnionArm, union_arms
-from harness.files.roaring import deleted_bits
+from harness.files.roaring import deleted_bits, deleted_mask
 from harness.model.schema import Field
 from harness.plan.scan_plan import ScanPlan
 
 _POSITIONAL_JOIN_VERSIONS = ("1.5.", "2.0.")
 """DuckDB versions on which the tests proved that no optimizer rule reaches below a positional join."""
-_POSITIONAL_JOIN_FILES = 64
-"""Each file is a arm of its own; beyond this, planning the arms costs more than it wins."""
 _BITMAP_ROWS = 2**31 - 1
 """The index of `get_bit` is an INTEGER; longer files lose positions by an anti join."""
 
@@ -116,25 +120,27 @@ class _Lowering:
         scanner = Scanner.over(self.plan, self.connection, self.register)
         equality = EqualityLowering.of(self.plan, scanner, self.register)
         arms = union_arms(self.plan, self.columns, scanner.inspector, equality.files)
-        positional = self._joins_by_position(arms)
-        queries = []
-        for arm in arms:
-            scan = scanner.scan(arm.files, arm.group, arm.fields)
-            lowered = _Arm(arm, scan, scanner, equality)
-            if positional and scan.parquet and arm.deleted is not None:
-                queries += lowered.by_position(arm.deleted)
-            else:
-                queries.append(lowered.by_bitmap())
+        scans = [scanner.scan(arm.files, arm.group, arm.fields) for arm in arms]
+        lowered = [_Arm(arm, scan, scanner, equality) for arm, scan in zip(arms, scans, strict=True)]
+        joined = self._joined_by_position(lowered)
+        queries: list[str] = []
+        for i, arm in enumerate(lowered):
+            queries += map(arm.by_position, joined[i]) if i in joined else [arm.by_bitmap()]
         return queries
 
-    def _joins_by_position(self, arms: Sequence[UnionArm]) -> bool:
-        return (
-            self.use is Use.ONCE
-            and self.plan.filter is None
-            and sum(len(arm.deleted or ()) for arm in arms) <= _POSITIONAL_JOIN_FILES
-            and not any(arm.flags_deleted for arm in arms)
-            and duckdb.__version__.startswith(_POSITIONAL_JOIN_VERSIONS)
-        )
+    def _joined_by_position(self, arms: Sequence[_Arm]) -> dict[int, list[slice]]:
+        """The runs of files that are joined by position, by number of their arms; the others are read by bitmap."""
+        if self.use is Use.VIEW or self.plan.filter is not None or any(arm.arm.flags_deleted for arm in arms):
+            return {}
+        if not duckdb.__version__.startswith(_POSITIONAL_JOIN_VERSIONS):
+            return {}
+        joined = [i for i, arm in enumerate(arms) if arm.scan.parquet and arm.arm.deleted is not None]
+        if not joined:
+            return {}
+        ((threads,),) = self.connection.execute("SELECT current_setting('threads')").fetchall()
+        counts = [arms[i].scan.rows for i in joined]
+        cut = runs(counts, sum(sum(arm.scan.rows) for arm in arms) - sum(map(sum, counts)), threads)
+        return {} if cut is None else dict(zip(joined, cut, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,22 +165,21 @@ class _Arm:
         deleted = f"get_bit({bits}, CAST(f.file_row_number AS INTEGER)) = 1"
         return self._query(arm, self.scan.relation, translation, deleted=deleted)
 
-    def by_position(self, deleted: Sequence[BitMap64]) -> list[str]:
-        """The arm as one query per file, each joined by position with a column of flags, one per physical row.
+    def by_position(self, run: slice) -> str:
+        """Some of the arm's files joined by position with a column of flags, one per physical row.
 
         Flags are an Arrow table and never a DuckDB table: a table's row order is not promised.
         """
+        arm, rows = self.arm.part(run), self.scan.rows[run]
         flag = "deleted"
         while flag in {shown.name.lower() for shown in self.scan.shown}:
             flag += "_"
-        queries = []
-        for arm, positions, rows in zip(self.arm.file_by_file(), deleted, self.scan.rows, strict=True):
-            flags = self.scanner.register(pa.table({flag: _flags(positions, rows)}))
-            data = f"(SELECT *, file_row_number FROM {self.scanner.read_parquet((arm.files[0].name.physical,))})"
-            relation = f"(SELECT * FROM {data} POSITIONAL JOIN (SELECT {flag} FROM {flags}))"
-            translation = Translation(self.scan.shown, FileTable(1))
-            queries.append(self._query(arm, relation, translation, deleted=f"f.{flag}"))
-        return queries
+        masks = [deleted_mask(positions, count) for positions, count in zip(arm.deleted or (), rows, strict=True)]
+        flags = self.scanner.register(pa.table({flag: np.concatenate(masks).view(np.bool_)}))
+        files = self.scanner.read_parquet([file.name.physical for file in arm.files])
+        data = f"(SELECT *, file_index, file_row_number FROM {files})"
+        relation = f"(SELECT * FROM {data} POSITIONAL JOIN (SELECT {flag} FROM {flags}))"
+        return self._query(arm, relation, Translation(self.scan.shown, FileTable(len(rows))), deleted=f"f.{flag}")
 
     def _listed(self, deleted: Sequence[BitMap64]) -> str:
         """Whether a row is deleted, looked up among the listed positions of all files."""
@@ -213,8 +218,3 @@ def _flagged(arm: UnionArm, scan: str, matches: Sequence[Match]) -> str:
 
 def _labelled(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{expression} AS {label}" for label, expression in columns.items()) or "NULL AS c0"
-
-
-def _flags(deleted: BitMap64, rows: int) -> pa.BooleanArray:
-    bits = deleted_bits(deleted, rows, order="little")
-    return pa.BooleanArray.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(bits)])

@@ -8,7 +8,7 @@ import duckdb
 
 from harness.engines.duckdb.engine import lowered
 from harness.engines.duckdb.lowering import Use
-from harness.engines.duckdb.registrations import Registrations
+from harness.engines.duckdb.registrations import Registrations, registrar
 from harness.engines.duckdb.result_types import given_out
 from harness.engines.duckdb.unbound import better_told
 from harness.engines.shared import sqltext
@@ -42,9 +42,10 @@ def query(
     """
     own = cursor(lossless=False) if connection is None else connection
     registrations = Registrations(own)
+    register = registrar(own) if connection is None else registrations.table
     filled = text
     for name, plan in plans.items():
-        rows = lowered(plan, own, registrations.table, Use.ONCE)
+        rows = lowered(plan, own, register, Use.ONCE)
         place = f"({rows})" if name in aliased else sqltext.name(registrations.view(rows))
         filled = filled.replace(sqltext.name(name), place)
     try:

@@ -133,17 +133,11 @@ class UnionArm:
             values["sp"] = self._constant(self.planned.partition_index, _LONG)
         return values
 
-    def file_by_file(self) -> list[UnionArm]:
-        """The arm as one arm per file."""
-        return [
-            replace(
-                self,
-                group=replace(self.group, members=(ordinal,), rows=(self.group.rows[i],)),
-                files=(self.files[i],),
-                deleted=None if self.deleted is None else (self.deleted[i],),
-            )
-            for i, ordinal in enumerate(self.group.members)
-        ]
+    def part(self, files: slice) -> UnionArm:
+        """The arm of some of its files."""
+        group = replace(self.group, members=self.group.members[files], rows=self.group.rows[files])
+        deleted = None if self.deleted is None else self.deleted[files]
+        return replace(self, group=group, files=self.files[files], deleted=deleted)
 
     def _metadata(self, column: Field) -> ColumnValue:
         """Where the values of a metadata column come from (iceberg 5.17, 5.18; delta W2, W3)."""
