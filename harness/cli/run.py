@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ import typer
 
 from harness.cli import DIFFERENT, options, results, terminal, untrusted
 from harness.errors import RequestError
-from harness.storage.roots import Outside
 
 if TYPE_CHECKING:
     from harness.conformance.finding import Places
@@ -127,7 +127,7 @@ def run(
     places = Places(
         pythons=options.pairs(python, "--python"),
         time_limit_s=time_limit,
-        outside=Outside.REFUSE if trust.untrusted else Outside.WARN,
+        tables=tempfile.gettempdir() if trust.untrusted else None,  # in the worker, where all that it writes is
     )
     with ExitStack() as resources:
         with terminal.progress("starting engines"):

@@ -17,7 +17,6 @@ from harness.conformance.readers import READERS
 from harness.conformance.workers import NOT_INSTALLED, Worker, interpreter_of
 from harness.engines.registry import find_engine
 from harness.errors import RequestError
-from harness.storage.roots import Outside
 
 GROUP = "harness.engines"
 TIME_LIMIT_S = 60.0
@@ -30,12 +29,12 @@ class Places:
 
     pythons: by name of an engine, the interpreter that has it.
     time_limit_s: seconds that one read may take, in a worker.
-    outside: what becomes of files outside of a table, for harness's own engines.
+    tables: the directory that harness's own engines may read files in, and nowhere else; None: see `OwnReader`.
     """
 
     pythons: Mapping[str, str] = field(default_factory=dict)
     time_limit_s: float = TIME_LIMIT_S
-    outside: Outside = Outside.WARN
+    tables: str | None = None
 
 
 def known_engines() -> tuple[str, ...]:
@@ -63,7 +62,7 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
         EngineError: its worker crashes at once, or does not get ready in time.
     """
     if name in NAMES:
-        return _own(name, places.outside)
+        return _own(name, places.tables)
     if name in READERS:
         script = READERS[name]
         command = [interpreter_of(script, places.pythons), str(script.script), *script.arguments]
@@ -77,7 +76,7 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
     return _worker(name, command, places, resources, {"PYTHONPATH": path})
 
 
-def _own(name: str, outside: Outside) -> OwnReader:
+def _own(name: str, tables: str | None) -> OwnReader:
     try:
         find_engine(name)
         if name == "spark":
@@ -86,7 +85,7 @@ def _own(name: str, outside: Outside) -> OwnReader:
             spark_session()
     except RequestError as error:
         raise RequestError(error.message, cause=NOT_INSTALLED) from error
-    return OwnReader(name, outside)
+    return OwnReader(name, tables)
 
 
 def _worker(

@@ -23,11 +23,11 @@ class OwnReader:
 
     A `ReaderUnderTest`.
 
-    outside: what becomes of files outside of a table.
+    within: a directory that tables may read files in, and nowhere else; None: elsewhere they do with a warning.
     """
 
     name: str
-    outside: Outside = Outside.WARN
+    within: str | None = None
 
     def version(self) -> str:
         """The version of the library that runs the plans."""
@@ -45,9 +45,11 @@ class OwnReader:
         """
         location = table.metadata_path or table.location
         if self.name == ORACLE:
-            plan = plan_unpruned(location, **_arguments(table.at), columns=columns, where=where, outside=self.outside)
+            plan = plan_unpruned(
+                location, **_arguments(table.at), columns=columns, where=where, **self._roots(Outside.REFUSE)
+            )
         else:
-            opened = open_table(location, format_hint=table.format, outside=self.outside.value)
+            opened = open_table(location, format_hint=table.format, **self._roots("refuse"))
             plan = snapshot_of(opened, table.at).plan(columns, where)
         return find_engine(self.name).to_arrow(plan)
 
@@ -57,8 +59,12 @@ class OwnReader:
         Raises:
             HarnessError: as `harness.Table.changes`.
         """
-        plan = open_table(location, outside=self.outside.value).changes(*versions, columns=columns).plan
+        plan = open_table(location, **self._roots("refuse")).changes(*versions, columns=columns).plan
         return find_engine(self.name).to_arrow(plan)
+
+    def _roots(self, refuse: Outside | str) -> dict[str, Any]:
+        """Arguments of `open_table`, or of the oracle's planner."""
+        return {} if self.within is None else {"allowed_roots": (self.within,), "outside": refuse}
 
 
 def snapshot_of(table: Table, at: At | None) -> Snapshot:
