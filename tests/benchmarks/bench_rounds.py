@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -17,6 +18,9 @@ from bench_contenders import (
 )
 from bench_records import Failed, Outcome, Sample, measured
 from bench_scales import Scale
+
+_LEAST = 2
+_MORE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +84,8 @@ def _samples(
     samples: dict[str, list[Sample]] = {name: [] for name in running}
     failed: dict[str, str] = {}
     started = time.perf_counter()
-    for round_ in range(scale.rounds + 1):
-        if round_ > 2 and time.perf_counter() - started > scale.figure_s:
+    for round_ in itertools.count():
+        if round_ and enough(round_ - 1, time.perf_counter() - started, scale):
             break
         # There and back, so that nobody always follows the same reader.
         for name, reader in running.items() if round_ % 2 == 0 else reversed(running.items()):
@@ -97,4 +101,13 @@ def _samples(
                 failed[name] = f"wrong answer: {answer}, not {figure.expected}"
             elif round_:  # the first does not count
                 samples[name].append(sample)
+        if not round_:
+            started = time.perf_counter()
     return samples, failed
+
+
+def enough(rounds: int, seconds: float, scale: Scale) -> bool:
+    """Whether so many rounds in so many seconds will do: what is quick is noisy, and has more of them."""
+    if rounds < scale.rounds:
+        return rounds >= _LEAST and seconds > scale.figure_s
+    return rounds >= _MORE * scale.rounds or seconds > scale.figure_s / _MORE

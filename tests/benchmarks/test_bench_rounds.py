@@ -12,7 +12,9 @@ from bench_contenders import Contender, ContenderFailed, FreshProcesses, Interpr
 from bench_records import Failed, Measured, Sample
 from bench_scales import SMALL
 
-SCALE = replace(SMALL, rounds=3, figure_s=60)
+SCALE = replace(SMALL, rounds=2, figure_s=0)
+"""Two rounds, and none for being quick."""
+LONG = replace(SMALL, rounds=3, figure_s=50)
 HERE = Interpreters({})
 
 
@@ -55,20 +57,20 @@ def figure(**turns) -> bench_rounds.Figure:
 
 
 def test_readers_take_turns_there_and_back(told):
-    bench_rounds.measure(figure(a=[([7], 1)] * 4, b=[([7], 1)] * 4), SCALE, HERE)
-    assert told.turns == ["a", "b", "b", "a", "a", "b", "b", "a"]
+    bench_rounds.measure(figure(a=[([7], 1)] * 3, b=[([7], 1)] * 3), SCALE, HERE)
+    assert told.turns == ["a", "b", "b", "a", "a", "b"]
 
 
 def test_the_first_round_does_not_count(told):
-    slow_start = [([7], 100), ([7], 2), ([7], 2), ([7], 2)]
-    found = bench_rounds.measure(figure(floor=[(None, 1)] * 4, a=slow_start), SCALE, HERE)
+    slow_start = [([7], 100), ([7], 2), ([7], 2)]
+    found = bench_rounds.measure(figure(floor=[(None, 1)] * 3, a=slow_start), SCALE, HERE)
     assert isinstance(found["a"], Measured)
-    assert (found["a"].rounds, found["a"].ratio_high) == (3, 2)
+    assert (found["a"].rounds, found["a"].ratio_high) == (2, 2)
 
 
 def test_a_wrong_answer_and_an_error_are_failures(told):
     wrong = [([7], 1), ([8], 1)]
-    found = bench_rounds.measure(figure(floor=[([9], 1)] * 4, a=wrong, b=[([7], 1), "Oh: no"]), SCALE, HERE)
+    found = bench_rounds.measure(figure(floor=[([9], 1)] * 3, a=wrong, b=[([7], 1), "Oh: no"]), SCALE, HERE)
     assert found["a"] == Failed(versions="floor 1", reason="wrong answer: [8], not [7]")
     assert found["b"] == Failed(versions="floor 1", reason="Oh: no")
     assert isinstance(found["floor"], Measured)  # it may see deleted rows
@@ -79,15 +81,25 @@ def test_without_a_floor_there_is_no_figure(told):
         bench_rounds.measure(figure(floor=["Oh: no"]), SCALE, HERE)
 
 
-def test_rounds_end_when_the_time_is_over(told):
-    found = bench_rounds.measure(figure(floor=[([7], 1)] * 4), replace(SCALE, figure_s=0), HERE)
-    assert isinstance(found["floor"], Measured)
-    assert found["floor"].rounds == 2
+@pytest.mark.parametrize(
+    ("rounds", "seconds", "expected"),
+    [
+        pytest.param(2, 49, False, id="time-is-left"),
+        pytest.param(1, 51, False, id="one-is-too-few"),
+        pytest.param(2, 51, True, id="the-time-is-over"),
+        pytest.param(3, 11, True, id="a-fifth-of-the-time"),
+        pytest.param(3, 9, False, id="quick-ones-have-more"),
+        pytest.param(14, 9, False, id="up-to-five-times-as-many"),
+        pytest.param(15, 9, True, id="five-times-as-many"),
+    ],
+)
+def test_rounds_end_by_number_and_time(rounds, seconds, expected):
+    assert bench_rounds.enough(rounds, seconds, LONG) is expected
 
 
 def test_a_reader_that_is_not_installed_is_left_out(told):
     polars = Contender(name="Polars", peer="polars", task="", arguments={"turns": []})
-    asked = figure(floor=[([7], 1)] * 4)
+    asked = figure(floor=[([7], 1)] * 3)
     found = bench_rounds.measure(replace(asked, contenders=(*asked.contenders, polars)), SCALE, HERE)
     assert list(found) == ["floor"]
 
