@@ -41,7 +41,7 @@ FULL = Scale(
     small_tables=40,
     rounds=5,
     figure_s=15,
-    turn_s=60,
+    turn_s=180,
 )
 SMALL = Scale(
     name="small",
@@ -53,6 +53,6 @@ SMALL = Scale(
     small_tables=8,
     rounds=2,
     figure_s=5,
-    turn_s=60,
+    turn_s=180,
 )
 """To see that everything works: the figures of it mean nothing."""
