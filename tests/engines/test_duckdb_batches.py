@@ -15,6 +15,7 @@ import pytest
 
 import harness
 from harness.engines.batches import Batches
+from harness.engines.duckdb import lowering
 from harness.errors import CorruptFileError, MissingFileError, RequestError
 from harness.table import Snapshot, open_table
 from harness.writing.delta.builder import DeltaTable
@@ -110,6 +111,17 @@ def test_whoever_takes_an_arrow_stream_takes_a_snapshot_by_and_by(large: Snapsho
     assert open_files(large)
     reader.close()
     assert not open_files(large)
+
+
+def test_a_stream_joins_no_files_by_position(large: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB would begin all runs of files at once, and hold a row group of each."""
+    joined = []
+    monkeypatch.setattr(lowering, "runs", lambda *arms: joined.append(arms))
+    large.to_arrow(columns=["id"])
+    assert len(joined) == 1
+    with large.to_batches(columns=["id"]) as batches:
+        assert sum(batch.num_rows for batch in batches) == 2 * MANY - 2
+    assert len(joined) == 1
 
 
 def test_what_is_left_of_a_stream_is_a_stream(large: Snapshot) -> None:

@@ -21,6 +21,7 @@ CASES = {
     "a file is larger than what threads have on average": ([[5 * M, M, M]], 0, 4, None),
     "few rows are not worth a join": ([[50_000] * 2], 5 * M, 2, None),
     "nor are few rows of many kinds": ([[50_000]] * 20, 5 * M, 2, None),
+    "so many rows that their flags would fill memory": ([[M] * 201], 0, 2, None),
     "files without rows": ([[0, 0]], 0, 2, None),
 }
 

@@ -9,7 +9,8 @@ Deleted positions are applied in one of two ways, both measured on 20 million ro
   reader, so row groups are still skipped; a full scan costs 1.75 times the plain one.
 - by *positional join* of runs of files with a column of flags: a full scan costs 1.15 times the plain one, but nothing
   can be skipped. So only for queries without a filter, on DuckDB versions whose optimizer is known to leave it alone,
-  and where `harness.engines.duckdb.runs` finds enough to do for all threads.
+  and where `harness.engines.duckdb.runs` finds enough to do for all threads. Never for streams: each run holds a row
+  group, and DuckDB begins all of them while it waits for the reader (20 runs held 530 MB, one arm of bitmaps 96).
 
 What else was measured, in multiples of the plain scan: to read `file_row_number` and compare it 1.13, which every
 lookup pays; an anti join on positions 2.7 and more; each file with its bitmap from a cross product 2.1; with one bit or
@@ -49,6 +50,7 @@ class Use(enum.Enum):
 
     ONCE = "run once, as it is"
     VIEW = "a relation that others will filter"
+    STREAM = "run once, and read bit by bit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class _Lowering:
 
     def _joined_by_position(self, arms: Sequence[_Arm]) -> dict[int, list[slice]]:
         """The runs of files that are joined by position, by number of their arms; the others are read by bitmap."""
-        if self.use is Use.VIEW or self.plan.filter is not None or any(arm.arm.flags_deleted for arm in arms):
+        if self.use is not Use.ONCE or self.plan.filter is not None or any(arm.arm.flags_deleted for arm in arms):
             return {}
         if not duckdb.__version__.startswith(_POSITIONAL_JOIN_VERSIONS):
             return {}

@@ -12,6 +12,8 @@ _LEAST_ROWS = 250_000
 """Of a run. A join by position saves 7 ns a row (2 columns, DuckDB 2.0), so fewer rows do not earn what a run costs."""
 _FEWEST_RUNS = 16
 """Into how many runs a large table is cut at least, so that threads that are done early find another one."""
+_MOST_ROWS = 200_000_000
+"""That are joined in one query, which holds a byte for each of them, where bitmaps need a bit."""
 _LARGEST_SHARE = 1.5
 """What a thread's fair share of the rows may be exceeded by: bitmaps take about so much more time for the same rows."""
 
@@ -28,6 +30,8 @@ def runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[li
         Per arm, the runs that its files are cut into, in order.
     """
     joined = sum(map(sum, deleted))
+    if joined > _MOST_ROWS:
+        return None
     target = max(_LEAST_ROWS, joined // max(_FEWEST_RUNS, 2 * threads))
     cut = [_cut(counts, target) for counts in deleted]
     sizes = [sum(counts[run]) for counts, arm in zip(deleted, cut, strict=True) for run in arm]

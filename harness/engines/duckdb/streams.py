@@ -32,7 +32,7 @@ def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:
     connection = cursor()
     try:
         with about(plan):
-            query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
+            query = numbered(lower(plan, connection, registrar(connection), Use.STREAM), plan)
             reader = connection.sql(query).to_arrow_reader(rows)
             schema = conformed(pa.schema([arrow_field(f) for f in plan.columns]))
     except BaseException:
