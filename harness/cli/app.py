@@ -2,44 +2,59 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 import harness
-from harness.cli import build, demo, diff, doctor, info, plan, query, results, rule, run
 
-app = typer.Typer(
-    name="harness",
-    help="Read Iceberg and Delta tables exactly: plan, query, compare and inspect them.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,  # help and usage errors as plain text, the same in a log as on a terminal
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+COMMANDS = {
+    "info": "info:info",
+    "plan": "plan:plan",
+    "sql": "query:sql",
+    "diff": "diff:diff",
+    "run": "run:run",
+    "build": "build:build",
+    "demo": "demo:demo",
+    "doctor": "doctor:doctor",
+    "rule": "rule:rule",
+}
+"""By name of a command: its module in this package, and the function."""
+
+
+def application(arguments: Sequence[str]) -> typer.Typer:
+    """The application for these arguments of the command line.
+
+    Where they begin with a command, it has no other: each costs its imports and its many options.
+    """
+    app = typer.Typer(
+        name="harness",
+        help="Read Iceberg and Delta tables exactly: plan, query, compare and inspect them.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,  # help and usage errors as plain text, the same in a log as on a terminal
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_global_options)
+    for name in [name for name in COMMANDS if name in arguments[:1]] or COMMANDS:
+        module, _, function = COMMANDS[name].partition(":")
+        app.command(name)(getattr(importlib.import_module(f"harness.cli.{module}"), function))
+    return app
 
 
 def _print_version(wanted: bool) -> None:  # a typer callback gets the option's value, nothing else
     if wanted:
+        from harness.cli import results
+
         results.print_result(f"harness {harness.__version__}\n")
         raise typer.Exit
 
 
-@app.callback()
 def _global_options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Read Iceberg and Delta tables exactly: plan, query, compare and inspect them."""
-
-
-app.command("info")(info.info)
-app.command("plan")(plan.plan)
-app.command("sql")(query.sql)
-app.command("diff")(diff.diff)
-app.command("run")(run.run)
-app.command("build")(build.build)
-app.command("demo")(demo.demo)
-app.command("doctor")(doctor.doctor)
-app.command("rule")(rule.rule)

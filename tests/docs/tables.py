@@ -8,13 +8,13 @@ from typing import Any
 
 import typer
 
-from harness.cli.app import app
+from harness.cli.app import application
 from harness.iceberg.trust import CLAIMS, LIES, Lie
 
 
 def commands() -> dict[str, Any]:
     """The commands of `harness` by name."""
-    return dict(typer.main.get_command(app).commands)
+    return dict(typer.main.get_command(application([])).commands)
 
 
 def options_table(command: Any) -> str:

@@ -1,0 +1,80 @@
+"""What each journey of a user imports: heavy modules only where it cannot do without them.
+
+One process per format walks all journeys, the lightest first.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+HEAVY = {
+    *("asyncio", "duckdb", "fastavro", "fsspec", "pandas", "pyarrow", "pyarrow.dataset", "pyarrow.orc"),
+    *("pyarrow.parquet", "pydantic", "pyspark", "pytest", "rich", "sqlglot", "typer", "yaml"),
+    *("harness.delta", "harness.iceberg", "harness.engines.duckdb", "harness.engines.spark", "harness.oracle"),
+    *("harness.delta.changes", "harness.delta.deletion_vectors", "harness.iceberg.puffin", "harness.files.avro"),
+    *("harness.files.orc", "harness.queries.transpile", "harness.differ.compare", "harness.testing", "harness.writing"),
+}
+
+_WALK = """
+import json, sys
+heavy, location = set(json.loads(sys.argv[1])), sys.argv[2]
+def seen():
+    return sorted(heavy & set(sys.modules))
+import harness
+walk = {"import": seen()}
+table = harness.open_table(location)
+walk["open"] = seen()
+assert harness.sql("SELECT count(*), sum(id) FROM t", t=table).fetchall() == [(2, 3)]
+walk["sql"] = seen()
+from harness.cli import main
+assert main(["info", location]) == 0
+walk["info"] = seen()
+assert harness.sql("SELECT id FROM t WHERE id > 1", t=table).fetchall() == [(2,)]
+walk["filter"] = seen()
+print(json.dumps(walk))
+"""
+
+
+def delta(folder: Path) -> Path:
+    table = DeltaTable.create(folder / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}, {"id": 2}]))
+    return folder / "t"
+
+
+def iceberg(folder: Path) -> Path:
+    table = IcebergTable.create(folder / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}, {"id": 2}]))
+    return folder / "t"
+
+
+@pytest.mark.parametrize(
+    ("make", "opened"),
+    [
+        (delta, {"pyarrow", "harness.delta"}),
+        pytest.param(iceberg, {"pyarrow", "harness.iceberg", "harness.iceberg.puffin"}, id="iceberg"),
+    ],
+)
+def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[str]) -> None:
+    command = [sys.executable, "-c", _WALK, json.dumps(sorted(HEAVY)), str(make(tmp_path))]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    walk = json.loads(printed.splitlines()[-1])
+    # pyarrow imports pandas, where it is installed, for the first Python value that it converts, such as a filter's.
+    pandas = {journey: {"pandas"} if make is iceberg or journey == "filter" else set() for journey in walk}
+    query = opened | {"duckdb", "harness.engines.duckdb"}
+    found = {journey: set(modules) - pandas[journey] for journey, modules in walk.items()}
+    assert found == {
+        "import": set(),
+        "open": opened,
+        "sql": query,
+        "info": query | {"typer", "rich", "pydantic"} & found["info"],
+        "filter": found["info"] | {"sqlglot"},
+    }
