@@ -22,6 +22,7 @@ from harness.iceberg.partitions import Partitions
 from harness.iceberg.position_deletes import make_loader
 from harness.iceberg.relocation import physical_paths
 from harness.iceberg.source import ScanSource
+from harness.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.model.schema import Field, Schema
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import FILES, EqualityDelete, Partition, PositionDelete, PositionLoader, SkippedFile
@@ -94,7 +95,7 @@ def _refuse_duplicates(data: Sifted, paths: pa.ChunkedArray) -> None:
     counts = pc.value_counts(paths)
     path = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0]
     places = pc.indices_nonzero(pc.equal(paths, path)).to_pylist()
-    numbers = np.concatenate([t.column("manifest").to_numpy() for t in (data.files.table, data.left_out)])
+    numbers = np.concatenate([to_numpy(t.column("manifest")) for t in (data.files.table, data.left_out)])
     first, second = (data.files.manifests[number] for number in sorted(numbers[places[:2]].tolist()))
     raise InvalidTableError(
         f"Data file is live twice, in manifests {first} and {second}, so its rows are"
@@ -109,13 +110,13 @@ def _live_among(paths: frozenset[str], live: pa.ChunkedArray) -> frozenset[str]:
     """Those of `paths` that live data files have."""
     if not paths:
         return frozenset()
-    known = pa.array(sorted(paths), pa.string())
+    known = array_of(sorted(paths), pa.string())
     return frozenset(known.filter(pc.is_in(known, value_set=live.combine_chunks())).to_pylist())
 
 
 def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int32]:
     """The number of each file's partition in the plan, in the order of the files."""
-    codes = files.table.column("tuple").to_numpy()
+    codes = to_numpy(files.table.column("tuple"))
     used, first = np.unique(codes, return_index=True)
     specs = files.specs_of_tuples()
     numbers = np.zeros(len(files.tuples), dtype=np.int32)
@@ -163,7 +164,7 @@ class _Scopes:
         """
         if not any(sets):
             self._numbers.setdefault((), 0)
-            return pa.array(np.zeros(len(files), dtype=np.int32))
+            return from_numpy(np.zeros(len(files), dtype=np.int32))
         hits = [sets[code] for code in codes.tolist()]
         for place, narrowed in self._narrowed(files, hits):
             hits[place] = narrowed
@@ -171,7 +172,7 @@ class _Scopes:
         for deletes in hits:
             if id(deletes) not in known:
                 known[id(deletes)] = self._numbers.setdefault(self._renumbered(deletes), len(self._numbers))
-        return pa.array([known[id(deletes)] for deletes in hits], pa.int32())
+        return array_of([known[id(deletes)] for deletes in hits], pa.int32())
 
     def all(self) -> tuple[tuple[int, ...], ...]:
         """Every scope, by number."""
@@ -222,9 +223,9 @@ def _table(
     columns = {name: kept.table.column(name) for name in FILES.names if name in kept.table.column_names}
     columns |= {
         "physical": physical_paths(source.path_map, kept.table.column("path")),
-        "partition": pa.array(partitions),
+        "partition": from_numpy(partitions),
         "delete_set": delete_sets,
-        "has_positions": pa.array(has_positions),
+        "has_positions": from_numpy(has_positions),
     }
     try:
         return pa.table([columns[name] for name in FILES.names], schema=FILES)

@@ -25,6 +25,7 @@ from harness.iceberg.snapshots import Selection
 from harness.iceberg.source import ScanSource
 from harness.iceberg.summaries import ManifestFilter
 from harness.limits import contained
+from harness.model.arrow_values import to_numpy
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, Schema, StructType, UnknownType
 from harness.plan.containment import within_roots
@@ -235,7 +236,7 @@ def _contradicted(
     owners = {
         tuple_: number
         for table in (sifted.files.table, sifted.left_out)
-        for tuple_, number in zip(*(table.column(c).to_numpy().tolist() for c in ("tuple", "manifest")), strict=True)
+        for tuple_, number in zip(*(to_numpy(table.column(c)).tolist() for c in ("tuple", "manifest")), strict=True)
     }
     tests: dict[int, Callable[[Mapping[int, Any]], bool]] = {}
     for tuple_, number in owners.items():

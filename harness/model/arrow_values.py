@@ -18,6 +18,7 @@ import pyarrow as pa
 
 _KINDS: dict[pa.DataType, tuple[type, type[np.generic]]] = {
     pa.bool_(): (bool, np.bool_),
+    pa.int8(): (int, np.int8),
     pa.int32(): (int, np.int32),
     pa.int64(): (int, np.int64),
 }
@@ -26,13 +27,15 @@ _MOST_BYTES = 2**31 - 1  # of the texts of an array, whose offsets are 32 bits
 
 
 def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """The array of that type: strings, Booleans, integers or maps of strings (each a list of pairs); None is null.
+    """The array of that type: strings, bytes, Booleans, integers or maps of strings (lists of pairs); None is null.
 
     Raises:
         OverflowError, UnicodeError, TypeError, ValueError, pa.ArrowException: a value is none of the type.
     """
     if type_ == pa.string():
         return _strings(values)
+    if type_ == pa.binary():
+        return _binaries(values)
     if type_ in _KINDS:
         python, kind = _KINDS[type_]
         missing = _missing(values, python)
@@ -51,6 +54,17 @@ def _strings(values: Sequence[str | None]) -> pa.Array:
         return pa.array(values, pa.string())
     return pa.Array.from_buffers(
         pa.string(), len(values), [_validity(missing), pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
+
+def _binaries(values: Sequence[bytes | None]) -> pa.Array:
+    missing = _missing(values, bytes)
+    data = b"".join(value or b"" for value in values)
+    if len(data) > _MOST_BYTES:
+        return pa.array(values, pa.binary())
+    offsets = _offsets((len(value or b"") for value in values), len(values))
+    return pa.Array.from_buffers(
+        pa.binary(), len(values), [_validity(missing), pa.py_buffer(offsets), pa.py_buffer(data)]
     )
 
 

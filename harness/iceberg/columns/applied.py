@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from harness.iceberg.columns.data_files import DataFiles
 from harness.iceberg.deletes import DeleteIndex, FileDeletes
 from harness.iceberg.partitions import Partitions
+from harness.model.arrow_values import array_of, to_numpy
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ def with_positions(files: DataFiles, index: DeleteIndex, partitions: Partitions)
     concerned = np.zeros(len(files), dtype=np.bool_)
     named = index.named_paths
     if named:
-        concerned |= pc.is_in(table.column("path"), value_set=pa.array(sorted(named), pa.string())).to_numpy()
+        concerned |= to_numpy(pc.is_in(table.column("path"), value_set=array_of(sorted(named), pa.string())))
     scoped = index.scoped_partitions
-    specs, tuples = table.column("spec_id").to_numpy(), table.column("tuple").to_numpy()
+    specs, tuples = to_numpy(table.column("spec_id")), to_numpy(table.column("tuple"))
     if scoped:
         in_scope = [(spec, partitions.key_of(spec, values)) in scoped for spec, values in _tuples(files)]
         concerned |= np.array(in_scope, dtype=np.bool_)[tuples]
@@ -74,7 +75,7 @@ def equality_deletes(
         return np.zeros(len(files), dtype=np.int64), [()] if len(files) else []
     keys = [(spec, partitions.key_of(spec, values)) for spec, values in _tuples(files)]
     pairs = np.stack(
-        [files.table.column(name).to_numpy().astype(np.int64) for name in ("tuple", "sequence_number")], axis=1
+        [to_numpy(files.table.column(name)).astype(np.int64) for name in ("tuple", "sequence_number")], axis=1
     )
     distinct, first, codes = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
     sets: dict[tuple[int, ...], int] = {}

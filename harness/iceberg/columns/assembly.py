@@ -18,6 +18,7 @@ from harness.iceberg.columns.varints import Places, Unsure
 from harness.iceberg.columns.walk import Walk
 from harness.iceberg.manifest_entries import FILE_FORMATS, Content, Status
 from harness.iceberg.manifests import ManifestReader
+from harness.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.plan.skipped_files import KEPT
 
 
@@ -48,22 +49,27 @@ def assembled(found: Walk, parts: Sequence[Part], fields: tuple[int, ...], sift:
     sizes, sized = _taken(numbers(found, "file_size_in_bytes"), live)
     codes, tuples = _partitions(found, live, owner, parts)
     columns: dict[str, Any] = {
-        "manifest": _of_parts([part.number for part in parts], owner).astype(np.int32),
-        "status": status.astype(np.int8),
-        "sequence_number": _sequence_numbers(found, live, owner, status, parts),
+        "manifest": from_numpy(_of_parts([part.number for part in parts], owner).astype(np.int32)),
+        "status": from_numpy(status.astype(np.int8)),
+        "sequence_number": from_numpy(_sequence_numbers(found, live, owner, status, parts)),
         "path": _texts(found, "file_path", live),
         "format": _formats(found, live),
-        "spec_id": _of_parts([part.reader.spec.id for part in parts], owner).astype(np.int32),
-        "tuple": codes,
-        "record_count": pa.array(counts_, mask=~counted),
-        "size": pa.array(sizes, mask=~sized),
+        "spec_id": from_numpy(_of_parts([part.reader.spec.id for part in parts], owner).astype(np.int32)),
+        "tuple": from_numpy(codes),
+        "record_count": from_numpy(counts_, missing=~counted),
+        "size": from_numpy(sizes, missing=~sized),
         "first_row_id": _row_ids(found, live, owner, (counts_, counted), parts),
         **{statistic(name, key): pa.nulls(len(live), pa.int64()) for name in COUNTS for key in fields},
         **_bounds(found, live, fields),
     }
-    files = DataFiles(pa.table(columns, schema=schema_of(fields)), (), tuples, fields)
+    files = DataFiles(_table(columns, fields), (), tuples, fields)
     together = _sifted(files, found, live, sift)
     return {part.number: of_manifest(together, part.number) for part in parts}
+
+
+def _table(columns: Mapping[str, Any], fields: tuple[int, ...]) -> pa.Table:
+    schema = schema_of(fields)
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
 def _sifted(files: DataFiles, found: Walk, live: Places, sift: Sift | None) -> Sifted:
@@ -73,12 +79,12 @@ def _sifted(files: DataFiles, found: Walk, live: Places, sift: Sift | None) -> S
     some = files.take(kept)
     columns = _counts(found, live[kept], files.fields)
     names = {name: columns.get(name, some.table.column(name)) for name in some.table.column_names}
-    counted = DataFiles(pa.table(names, schema=schema_of(files.fields)), (), files.tuples, files.fields)
+    counted = DataFiles(_table(names, files.fields), (), files.tuples, files.fields)
     if sift is not None and columns:
         verdicts[kept] = again = sift(counted)
         counted = counted.take(np.flatnonzero(again == KEPT))
     dropped = np.flatnonzero(verdicts != KEPT)
-    return Sifted(counted, left_out(files.table.take(dropped), verdicts[dropped]))
+    return Sifted(counted, left_out(files.table.take(from_numpy(dropped)), verdicts[dropped]))
 
 
 _STATUSES = tuple(int(status) for status in Status)
@@ -119,7 +125,7 @@ def _formats(found: Walk, live: Places) -> pa.Array:
     lower = [text.lower() for text in encoded.dictionary.to_pylist()]
     if not FILE_FORMATS.issuperset(lower) or "puffin" in lower:
         raise Unsure
-    return pa.array(lower, pa.string()).take(encoded.indices)
+    return array_of(lower, pa.string()).take(encoded.indices)
 
 
 def _sequence_numbers(found: Walk, live: Places, owner: Places, status: Places, parts: Sequence[Part]) -> Places:
@@ -155,7 +161,7 @@ def _row_ids(
     first = np.searchsorted(owner, np.arange(len(parts)))
     base = np.array([before[i] if i < len(before) else 0 for i in first.tolist()], dtype=np.int64)
     begin = _of_parts([start or 0 for start in starts], owner)
-    return pa.array(np.where(stated, values, begin + before - base[owner]), mask=~assigns)
+    return from_numpy(np.where(stated, values, begin + before - base[owner]), missing=~assigns)
 
 
 def _partitions(
@@ -173,7 +179,7 @@ def _partitions(
     encoded = byte_strings(found, "partition", live).dictionary_encode()
     # A null tuple, too, is a tuple.
     contents = [None, *encoded.dictionary.to_pylist()]
-    within = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
+    within = to_numpy(pc.fill_null(encoded.indices, scalar_of(-1, pa.int32()))).astype(np.int64) + 1
     ordinals = {spec: i for i, spec in enumerate(sorted({part.reader.spec.id for part in parts}))}
     pairs = np.array([ordinals[part.reader.spec.id] for part in parts])[owner] * len(contents) + within
     used, first, codes = np.unique(pairs, return_index=True, return_inverse=True)
@@ -192,7 +198,7 @@ def _partitions(
 
 def _counts(found: Walk, places: Places, fields: tuple[int, ...]) -> dict[str, pa.Array]:
     return {
-        statistic(name, key): pa.array(values, mask=~known)
+        statistic(name, key): from_numpy(values, missing=~known)
         for name in COUNTS
         for key, (values, known) in counts(found, name, fields, places).items()
     }

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.iceberg.values import PER_DAY
+from harness.model.arrow_values import scalar_of, to_numpy
 from harness.model.schema import DateType, FloatType, IntegerType, StringType, TimestampType, TimeType, Type
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -74,8 +75,9 @@ def _floats(array: pa.Array, bits: int) -> Numbers:
 
 def _of_width(array: pa.Array, width: int, layout: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
     """Where the bounds of a length are, and their bytes as numbers."""
-    fits = pc.fill_null(pc.equal(pc.binary_length(array), width), False)
-    places: npt.NDArray[np.int64] = np.flatnonzero(fits.to_numpy(zero_copy_only=False))
+    of_width = pc.equal(pc.binary_length(array), scalar_of(width, pa.int32()))
+    fits = pc.fill_null(of_width, scalar_of(False, pa.bool_()))
+    places: npt.NDArray[np.int64] = np.flatnonzero(to_numpy(fits))
     chosen = array.filter(fits)
     if not len(chosen):
         return places, np.zeros(0, dtype=layout)

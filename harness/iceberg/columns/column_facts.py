@@ -14,6 +14,7 @@ from harness.filters.predicate import IN_LIMIT, Comparison, In, IsNan, IsNull, L
 from harness.iceberg.columns.bounds import Decoded, Mask, Numbers, decode_bounds
 from harness.iceberg.columns.data_files import DataFiles, statistic
 from harness.iceberg.values import decode_bound
+from harness.model.arrow_values import scalar_of, to_numpy
 from harness.model.column_stats import ColumnStats
 from harness.model.schema import Field, FloatType
 
@@ -102,7 +103,7 @@ def facts_of(files: DataFiles, column: Field, *, is_nested: bool) -> ColumnFacts
     encoded = [files.table.column(statistic(name, column.id)) for name in ("lower_bounds", "upper_bounds")]
     known = values.known | nulls.known | nans.known
     for bound in encoded:
-        known = known | bound.is_valid().to_numpy()
+        known = known | to_numpy(bound.is_valid())
     rows = _numbers(files.table.column("record_count"))
     partial = ~(values.known & rows.known & (values.values == rows.values)) if is_nested else np.zeros_like(known)
     # A count of no values comes from writers that left the column out: nothing is known.
@@ -147,7 +148,7 @@ def _counts(files: DataFiles, name: str, column: Field) -> Numbers:
 
 
 def _numbers(column: pa.ChunkedArray) -> Numbers:
-    return Numbers(pc.fill_null(column, 0).to_numpy(), column.is_valid().to_numpy())
+    return Numbers(to_numpy(pc.fill_null(column, scalar_of(0, pa.int64()))), to_numpy(column.is_valid()))
 
 
 def _plausible(counts: Numbers, values: Numbers, total: Mask) -> Mask:
@@ -165,8 +166,8 @@ def _ordered(lower: Decoded | None, upper: Decoded | None) -> dict[str, Decoded 
                 "upper": Numbers(upper.values, upper.known & ~inverted),
             }
         case pa.Array(), pa.Array():
-            inverted = pc.fill_null(pc.greater(lower, upper), False)
-            none = pa.scalar(None, pa.string())
+            inverted = pc.fill_null(pc.greater(lower, upper), scalar_of(False, pa.bool_()))
+            none = scalar_of(None, pa.string())
             return {"lower": pc.if_else(inverted, none, lower), "upper": pc.if_else(inverted, none, upper)}
         case _:
             return {"lower": None, "upper": None}
@@ -217,5 +218,5 @@ def _text_excluded(op: Op, value: str, lower: pa.Array, upper: pa.Array) -> Mask
 
 
 def _true(array: pa.Array) -> Mask:
-    found: Mask = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    found: Mask = to_numpy(pc.fill_null(array, scalar_of(False, pa.bool_())))
     return found

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from harness.errors import CorruptFileError
 from harness.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status, corrupt
+from harness.model.arrow_values import array_of, from_numpy, to_numpy
 
 COLUMNS = pa.schema(
     [
@@ -58,13 +59,13 @@ class DataFiles:
 
     def take(self, places: npt.NDArray[np.int64]) -> DataFiles:
         """Some of the files, in this order."""
-        table = self.table if len(places) == len(self) else self.table.take(pa.array(places))
+        table = self.table if len(places) == len(self) else self.table.take(from_numpy(places))
         return DataFiles(table, self.manifests, self.tuples, self.fields)
 
     def specs_of_tuples(self) -> list[int]:
         """The spec id of each of `tuples`; 0 for one that no file has."""
         specs = np.zeros(len(self.tuples), dtype=np.int64)
-        specs[self.table.column("tuple").to_numpy()] = self.table.column("spec_id").to_numpy()
+        specs[to_numpy(self.table.column("tuple"))] = to_numpy(self.table.column("spec_id"))
         found: list[int] = specs.tolist()
         return found
 
@@ -74,7 +75,7 @@ class DataFiles:
 
     def entries(self, places: Sequence[int]) -> Iterable[ManifestEntry]:
         """Some of the files as entries, in this order; as `entry`."""
-        for row in self.table.take(pa.array(places, pa.int64())).to_pylist():
+        for row in self.table.take(array_of(places, pa.int64())).to_pylist():
             yield ManifestEntry(
                 Status(row["status"]),
                 None,
@@ -131,8 +132,9 @@ def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, m
             tuples.append(file.partition)
         rows.append(_row(entry, numbers[id(file.partition)], fields, manifest))
     try:
-        table = pa.Table.from_pylist(rows, schema_of(fields))
-    except (pa.ArrowException, OverflowError, UnicodeError) as error:  # half a character, an id of 70 bits
+        schema = schema_of(fields)
+        table = pa.Table.from_arrays([array_of([row[f.name] for row in rows], f.type) for f in schema], schema=schema)
+    except (pa.ArrowException, OverflowError, UnicodeError, TypeError) as error:  # half a character, an id of 70 bits
         raise CorruptFileError(f"Invalid manifest: {error}", cause="CorruptManifest", rule="iceberg 2.7") from error
     return DataFiles(table, (), tuples, fields)
 

@@ -17,6 +17,7 @@ from harness.filters.predicate import And, Constant, Leaf, Or, Predicate, Undeci
 from harness.iceberg.columns.bounds import Mask
 from harness.iceberg.columns.column_facts import ColumnFacts, facts_of, stats_of
 from harness.iceberg.columns.data_files import DataFiles
+from harness.model.arrow_values import to_numpy
 from harness.model.column_stats import ColumnStats
 from harness.model.schema import Field
 
@@ -39,7 +40,7 @@ class Matching:
         """
         if not fields_of(predicate):
             return self._holds(predicate, places)
-        counted = self.files.table.column("record_count").is_valid().to_numpy()[places]
+        counted = to_numpy(self.files.table.column("record_count").is_valid())[places]
         kept = np.ones(len(places), dtype=np.bool_)
         kept[counted] = self._holds(predicate, places[counted])
         return kept

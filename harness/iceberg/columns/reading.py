@@ -26,6 +26,7 @@ from harness.iceberg.manifest_list import ManifestFile
 from harness.iceberg.manifests import ManifestReader, open_manifest
 from harness.iceberg.specs import PartitionSpec
 from harness.limits import DEFAULT, Limits, contained
+from harness.model.arrow_values import without_rows
 from harness.model.schema import Schema
 
 _BATCH_BYTES = 64 << 20
@@ -201,7 +202,7 @@ def _in_step(batch: Sequence[_Blocks], step: Any, fields: tuple[int, ...], sift:
 def _joined(found: Sequence[Sifted], manifests: Sequence[str], fields: tuple[int, ...]) -> Sifted:
     """All files, with the partition tuples of all manifests in one list."""
     tuples: list[Mapping[int, Any]] = []
-    parts = [Sifted.of(DataFiles(schema_of(fields).empty_table(), (), (), fields), None)]
+    parts = [Sifted.of(DataFiles(without_rows(schema_of(fields)), (), (), fields), None)]
     for part in found:
         if part.files.tuples:
             parts.append(part.shifted(len(tuples)))

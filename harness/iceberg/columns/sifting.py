@@ -8,8 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness.iceberg.columns.data_files import DataFiles, with_tuples
+from harness.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.plan.skipped_files import KEPT, Verdicts
 
 Sift: TypeAlias = Callable[[DataFiles], Verdicts]
@@ -36,7 +38,9 @@ class Sifted:
         if verdicts is None:
             return Sifted(files, left_out(table.slice(0, 0), np.zeros(0, dtype=np.int8)))
         dropped = np.flatnonzero(verdicts != KEPT)
-        return Sifted(files.take(np.flatnonzero(verdicts == KEPT)), left_out(table.take(dropped), verdicts[dropped]))
+        return Sifted(
+            files.take(np.flatnonzero(verdicts == KEPT)), left_out(table.take(from_numpy(dropped)), verdicts[dropped])
+        )
 
     def shifted(self, by: int) -> Sifted:
         """The same with numbers of tuples that are higher by so much."""
@@ -48,24 +52,24 @@ class Sifted:
 
 def left_out(table: pa.Table, verdicts: Verdicts) -> pa.Table:
     """What stays of files that are left out."""
-    return table.select(_SHOWN).append_column("verdict", pa.array(verdicts))
+    return table.select(_SHOWN).append_column("verdict", from_numpy(verdicts))
 
 
 def of_manifest(sifted: Sifted, number: int) -> Sifted:
     """The files of one manifest, with its own partition tuples. The files are in ascending order of manifests."""
     kept, dropped = (_rows_of(table, number) for table in (sifted.files.table, sifted.left_out))
-    codes = np.concatenate([kept.column("tuple").to_numpy(), dropped.column("tuple").to_numpy()])
+    codes = np.concatenate([to_numpy(kept.column("tuple")), to_numpy(dropped.column("tuple"))])
     used, renumbered = np.unique(codes, return_inverse=True)
     numbers = renumbered.astype(np.int32)
     tuples: Sequence[Mapping[int, Any]] = [sifted.files.tuples[i] for i in used.tolist()]
-    files = DataFiles(with_tuples(kept, pa.array(numbers[: len(kept)])), (), tuples, sifted.files.fields)
-    return Sifted(files, with_tuples(dropped, pa.array(numbers[len(kept) :])))
+    files = DataFiles(with_tuples(kept, from_numpy(numbers[: len(kept)])), (), tuples, sifted.files.fields)
+    return Sifted(files, with_tuples(dropped, from_numpy(numbers[len(kept) :])))
 
 
 def _rows_of(table: pa.Table, number: int) -> pa.Table:
-    start, end = np.searchsorted(table.column("manifest").to_numpy(), [number, number + 1]).tolist()
+    start, end = np.searchsorted(to_numpy(table.column("manifest")), [number, number + 1]).tolist()
     return table.slice(start, end - start)
 
 
 def _shifted(table: pa.Table, by: int) -> pa.Table:
-    return with_tuples(table, pa.compute.add(table.column("tuple"), pa.scalar(by, pa.int32())))
+    return with_tuples(table, pc.add(table.column("tuple"), scalar_of(by, pa.int32())))

@@ -12,6 +12,7 @@ from harness.iceberg.columns.data_files import DataFiles
 from harness.iceberg.columns.matching import Matching
 from harness.iceberg.pruning import decidable, nested_columns, partition_filter
 from harness.iceberg.specs import PartitionSpec
+from harness.model.arrow_values import to_numpy
 from harness.model.schema import Schema
 from harness.plan.skipped_files import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 
@@ -26,7 +27,7 @@ def skip_files(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: Sche
     if not len(data):
         return verdicts
     may_match = _tuples_that_match(data, specs, schema, condition.predicate)
-    verdicts[~may_match[data.table.column("tuple").to_numpy()]] = BY_PARTITION
+    verdicts[~may_match[to_numpy(data.table.column("tuple"))]] = BY_PARTITION
     places = np.flatnonzero(verdicts == KEPT)
     held = Matching(data, nested_columns(schema)).may_hold(decidable(condition.predicate, schema), places)
     verdicts[places[~held]] = BY_STATISTICS

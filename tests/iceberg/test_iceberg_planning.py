@@ -1,0 +1,68 @@
+"""Plans of whole tables: what is skipped, what is said to be trusted, and what planning brings into the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import harness
+from harness.writing.iceberg.builder import IcebergTable
+
+ROWS = ([{"id": 1, "n": 1}], [{"id": 2, "n": 5}], [{"id": 3, "n": 9}])
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Three manifests of a file each, the newest first in the list, partitioned by n: 1, 5, 9."""
+    made = IcebergTable.create(tmp_path / "t", {"id": "long", "n": "int"}, partition_spec=[("n", "identity")])
+    for rows in ROWS:
+        made.append(made.write_data(rows))
+    return made
+
+
+def plan(table, where=None, **options):
+    return harness.open_table(str(table.store.directory), **options).snapshot().plan(where=where)
+
+
+@pytest.mark.parametrize(
+    ("prune", "manifests", "left_out"), [("all", 2, []), ("files", 0, ["partition"] * 2), ("off", 0, [])]
+)
+def test_manifests_are_skipped_unless_asked_otherwise(table, prune, manifests, left_out):
+    found = plan(table, "n = 5", prune=prune)
+    assert found.counts.manifests_skipped == manifests
+    assert [s.reason for s in found.skipped] == left_out
+    assert found.files.num_rows == 3 - manifests - len(left_out)
+    assert found.trusted == (("partition summaries of n",) if manifests else ())
+    assert ("trusted partition summaries of n" in found.explain()) == bool(manifests)
+    assert found.to_dict()["trusted"] == list(found.trusted)
+
+
+def test_nothing_is_said_to_be_trusted_where_nothing_was_skipped(table):
+    assert plan(table, "id = 2").trusted == ()
+    assert plan(table).trusted == ()
+
+
+def test_a_file_outside_of_its_summary_makes_all_manifests_be_read(table):
+    nine = (9).to_bytes(4, "little")
+
+    def lie(document):
+        newest, _, oldest = document.records
+        assert newest["partitions"][0]["lower_bound"] == nine
+        oldest["partitions"][0] |= {"lower_bound": nine, "upper_bound": nine}
+
+    table.edit_manifest_list(lie)
+    found = plan(table, "n = 9")
+    assert (found.counts.manifests_skipped, found.files.num_rows, len(found.skipped)) == (0, 1, 2)
+    assert found.trusted == ()
+    assert [w.partition(" are wrong")[2] for w in found.warnings] == [": no manifest is skipped [iceberg 3.9]"]
+
+
+def test_planning_brings_neither_pandas_nor_an_engine(table):
+    code = (
+        "import sys, harness; plan = harness.open_table(sys.argv[1]).snapshot().plan(where='id = 2'); len(plan.skipped)"
+    )
+    heavy = "{'pandas', 'duckdb', 'pyspark', 'fsspec', 'pyarrow.parquet', 'harness.delta'}"
+    asked = [sys.executable, "-c", f"{code}; print({heavy} & set(sys.modules))", str(table.store.directory)]
+    assert subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout == "set()\n"
