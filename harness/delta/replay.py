@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +30,9 @@ from harness.delta.actions import (
     State,
     Transaction,
 )
-from harness.delta.checkpoints import CheckpointContent, Statistics, UnreadableCheckpoint, read_checkpoint
 from harness.delta.checksum import cross_check
 from harness.delta.commits import REMOVED, Locator, file_actions, ids_of, read_log_file, refuse_repeats
-from harness.delta.log_files import CheckpointKind, Compaction, Hint, LogFile
+from harness.delta.log_files import Compaction
 from harness.delta.paths import TableRoot, first_repeated, require_readable
 from harness.delta.segment import LogSegment
 from harness.delta.stats_structs import concat_files
@@ -43,7 +42,9 @@ from harness.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
-__all__ = ["Statistics", "load_state"]
+if TYPE_CHECKING:
+    from harness.delta.checkpoints import CheckpointContent, Statistics
+
 
 Ranks: TypeAlias = npt.NDArray[np.int64]
 
@@ -103,7 +104,11 @@ def _load(
     segment: LogSegment, *, storage: Storage, root: str, statistics: Statistics, path_map: PathMap | None
 ) -> State:
     locator = Locator(TableRoot.of(root), path_map or PathMap())
-    segment, base = _read_base(segment, storage, locator, statistics)
+    base: CheckpointContent | None = None
+    if segment.checkpoint is not None:
+        from harness.delta.bases import read_base
+
+        segment, base = read_base(segment, storage, locator, statistics)
     replay = _Replay(
         limits=storage.limits,
         adds=_Pending(ADDS, locator, frozenset({"stats"} if statistics == "none" else ())),
@@ -117,58 +122,6 @@ def _load(
     state = replay.state(segment.version, segment.warnings, root)
     require_readable(state.files.column("physical"), locator.root, storage)
     return state
-
-
-def _read_base(
-    segment: LogSegment, storage: Storage, locator: Locator, statistics: Statistics
-) -> tuple[LogSegment, CheckpointContent | None]:
-    """The checkpoint of the segment, or of the next one that can be read (delta L9, L15, L19)."""
-    first: UnreadableCheckpoint | None = None
-    while segment.checkpoint is not None:
-        read = read_checkpoint(segment.checkpoint, storage, locator, statistics=statistics)
-        if isinstance(read, CheckpointContent) and segment.checkpoint.kind is CheckpointKind.MULTI_PART:
-            read = _refuse_parts_of_v2(read, segment.checkpoint.files[0])
-        if isinstance(read, CheckpointContent):
-            read = _refuse_other_counts(read, segment.hint, segment.checkpoint.files[0])
-        if isinstance(read, CheckpointContent):
-            return segment, read
-        first = first or read
-        following = segment.fallback()
-        if following is None:
-            raise first.error
-        segment = following
-    return segment, None
-
-
-def _refuse_parts_of_v2(content: CheckpointContent, part: LogFile) -> CheckpointContent | UnreadableCheckpoint:
-    """delta L13."""
-    features = () if content.protocol is None else (content.protocol.reader_features or ())
-    if "v2checkpoint" not in {name.lower() for name in features}:
-        return content
-    message = "Cannot use a checkpoint in parts: the table has the feature v2Checkpoint, which forbids them"
-    return UnreadableCheckpoint(CorruptFileError(message, cause="LogCorrupt", file=part.path, rule="delta L13"))
-
-
-def _refuse_other_counts(
-    content: CheckpointContent, hint: Hint | None, file: LogFile
-) -> CheckpointContent | UnreadableCheckpoint:
-    """A checkpoint that lost actions still reads well, and only the counts in the hint tell.
-
-    delta L6 and L10 do not trust them either. So they refuse nothing where another base gives the version; where there
-    is none, one of the two is wrong, and which one only the user can say.
-    """
-    if hint is None:
-        return content
-    said, found, what = (
-        (hint.actions, content.actions, "actions") if hint.files is None else (hint.files, content.files, "live files")
-    )
-    if said is None or found is None or said == found:
-        return content
-    message = (
-        f"Cannot use the checkpoint: it holds {found} {what}, _last_checkpoint says {said}. If the checkpoint is "
-        "right, delete _last_checkpoint"
-    )
-    return UnreadableCheckpoint(CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L10"))
 
 
 def _read_steps(segment: LogSegment, storage: Storage, root: TableRoot) -> Iterator[tuple[str, int, bytes]]:

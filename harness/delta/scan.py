@@ -15,7 +15,6 @@ from harness.delta.actions import DeletionVectorDescriptor
 from harness.delta.column_mapping import materialized_columns
 from harness.delta.planned_files import planned_files, skipped_files
 from harness.delta.protocol import is_enabled
-from harness.delta.skipping import skip_files
 from harness.delta.source import DeltaSnapshot, DeltaSource
 from harness.delta.statistics import record_counts
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
@@ -120,6 +119,8 @@ class _Scan:
         files = self.snapshot.state.files
         if condition is None or self.source.options.prune is Prune.OFF:
             return np.zeros(files.num_rows, dtype=np.int8)
+        from harness.delta.skipping import skip_files
+
         return skip_files(files, self.snapshot.partitions, self.snapshot.columns.schema, condition.predicate)
 
     def _check_metadata_columns(self, used: set[str]) -> None:

@@ -20,7 +20,6 @@ from pyroaring import BitMap64
 
 from harness.filters.predicate import Filter
 from harness.model.schema import Field, Schema
-from harness.plan import explain as plan_report
 from harness.plan.projection import ColumnLookup, NameMapping
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
@@ -198,8 +197,12 @@ class ScanPlan:
 
     def explain(self) -> str:
         """The plan for a person: files read and skipped and by what, deletes, rows, bytes."""
+        from harness.plan import explain as plan_report
+
         return plan_report.as_text(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole plan as plain values, for JSON; stored-form values as they are (bytes included)."""
+        from harness.plan import explain as plan_report
+
         return plan_report.as_dict(self)

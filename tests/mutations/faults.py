@@ -344,7 +344,7 @@ FAULTS = (
     ),
     Fault(
         "a checkpoint that lost files is believed against the hint",
-        "delta/replay.py",
+        "delta/bases.py",
         "    if said is None or found is None or said == found:\n",
         "    if said is None or found is None or True:\n",
     ),

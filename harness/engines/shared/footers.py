@@ -116,15 +116,17 @@ def codecs(files: DuckDBFiles, physical: Sequence[str]) -> frozenset[str]:
 def _read(files: DuckDBFiles, physical: tuple[str, ...]) -> dict[str, Footer]:
     tails = _tails(files.storage, physical)
     others = [path for path in physical if path not in tails]
+    schemas = dict(_schemas)  # of this call: another thread may clear the others
     new: dict[bytes, str] = {}
     for path, tail in tails.items():
-        if tail.schema not in _schemas:
+        if tail.schema not in schemas:
             new.setdefault(tail.schema, path)
     parsed = _parsed(files, [*new.values(), *others])
     if len(_schemas) + len(new) > _MOST_SCHEMAS:
         _schemas.clear()
-    schemas = {**_schemas, **{schema: parsed[path] for schema, path in new.items()}}
-    _schemas.update(schemas)
+    learnt = {schema: parsed[path] for schema, path in new.items()}
+    schemas.update(learnt)
+    _schemas.update(learnt)
     counts = _counts(files, others)
     found = {path: Footer(parsed[path], counts[path], may_be_legacy=True, may_be_geo=True) for path in others}
     for path, tail in tails.items():

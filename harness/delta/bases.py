@@ -1,0 +1,62 @@
+"""The checkpoint that a replay begins with: the segment's, or an older one where that cannot be used."""
+
+from __future__ import annotations
+
+from harness.delta.checkpoints import CheckpointContent, Statistics, UnreadableCheckpoint, read_checkpoint
+from harness.delta.commits import Locator
+from harness.delta.log_files import CheckpointKind, Hint, LogFile
+from harness.delta.segment import LogSegment
+from harness.errors import CorruptFileError
+from harness.storage.stores import Storage
+
+
+def read_base(
+    segment: LogSegment, storage: Storage, locator: Locator, statistics: Statistics
+) -> tuple[LogSegment, CheckpointContent | None]:
+    """The checkpoint of the segment, or of the next one that can be read (delta L9, L15, L19)."""
+    first: UnreadableCheckpoint | None = None
+    while segment.checkpoint is not None:
+        read = read_checkpoint(segment.checkpoint, storage, locator, statistics=statistics)
+        if isinstance(read, CheckpointContent) and segment.checkpoint.kind is CheckpointKind.MULTI_PART:
+            read = _refuse_parts_of_v2(read, segment.checkpoint.files[0])
+        if isinstance(read, CheckpointContent):
+            read = _refuse_other_counts(read, segment.hint, segment.checkpoint.files[0])
+        if isinstance(read, CheckpointContent):
+            return segment, read
+        first = first or read
+        following = segment.fallback()
+        if following is None:
+            raise first.error
+        segment = following
+    return segment, None
+
+
+def _refuse_parts_of_v2(content: CheckpointContent, part: LogFile) -> CheckpointContent | UnreadableCheckpoint:
+    """delta L13."""
+    features = () if content.protocol is None else (content.protocol.reader_features or ())
+    if "v2checkpoint" not in {name.lower() for name in features}:
+        return content
+    message = "Cannot use a checkpoint in parts: the table has the feature v2Checkpoint, which forbids them"
+    return UnreadableCheckpoint(CorruptFileError(message, cause="LogCorrupt", file=part.path, rule="delta L13"))
+
+
+def _refuse_other_counts(
+    content: CheckpointContent, hint: Hint | None, file: LogFile
+) -> CheckpointContent | UnreadableCheckpoint:
+    """A checkpoint that lost actions still reads well, and only the counts in the hint tell.
+
+    delta L6 and L10 do not trust them either. So they refuse nothing where another base gives the version; where there
+    is none, one of the two is wrong, and which one only the user can say.
+    """
+    if hint is None:
+        return content
+    said, found, what = (
+        (hint.actions, content.actions, "actions") if hint.files is None else (hint.files, content.files, "live files")
+    )
+    if said is None or found is None or said == found:
+        return content
+    message = (
+        f"Cannot use the checkpoint: it holds {found} {what}, _last_checkpoint says {said}. If the checkpoint is "
+        "right, delete _last_checkpoint"
+    )
+    return UnreadableCheckpoint(CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L10"))
