@@ -212,7 +212,7 @@ def _format(data: Table | Snapshot | Changes) -> str:
 
 def _duckdb_table(plan: ScanPlan, info: SideInfo) -> Side:
     connection = cursor()
-    query = numbered(lower(plan, connection, registrar(connection), Use.VIEW), plan)
+    query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
     with failing_duckdb(info, plan):
         relation = connection.sql(query)
     schema = pa.schema([arrow_field(f) for f in plan.columns])
