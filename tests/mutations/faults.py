@@ -364,9 +364,21 @@ FAULTS = (
     Fault(
         "files whose record count is 0 are dropped",
         "iceberg/columns/skipping.py",
-        "    if condition is None or not len(data):\n        return verdicts\n",
-        '    verdicts[data.table.column("record_count").to_numpy() == 0] = BY_STATISTICS\n'
-        "    if condition is None or not len(data):\n        return verdicts\n",
+        "    verdicts[places[~held]] = BY_STATISTICS\n",
+        "    verdicts[places[~held]] = BY_STATISTICS\n"
+        '    verdicts[data.table.column("record_count").to_numpy() == 0] = BY_STATISTICS\n',
+    ),
+    Fault(
+        "upper bounds of texts in partition summaries are taken as they are",
+        "iceberg/trust.py",
+        'Trust.ROUNDED_UP, "a known writer cuts',
+        'Trust.YES, "a known writer cuts',
+    ),
+    Fault(
+        "partition summaries of binary values are believed of every writer",
+        "iceberg/trust.py",
+        "        Trust.NAMED_WRITER,\n",
+        "        Trust.YES,\n",
     ),
     Fault(
         "manifests of data whose counts say that they have no live files are dropped",

@@ -47,6 +47,7 @@ TOPICS = {
     "files/orc.py": ["no-columns"],
     "storage/gate.py": ["directory"],
     "iceberg/columns/column_facts.py": ["iceberg/pruning"],
+    "iceberg/trust.py": ["iceberg/pruning"],
     "iceberg/columns/skipping.py": ["iceberg/manifests"],
     "iceberg/file_list.py": ["iceberg/manifests"],
     "iceberg/manifest_entries.py": ["iceberg/manifests", "iceberg/metadata/row"],
