@@ -68,7 +68,7 @@ def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     walk = json.loads(printed.splitlines()[-1])
     # pyarrow imports pandas, where it is installed, for the first Python value that it converts, such as a filter's.
-    pandas = {journey: {"pandas"} if make is iceberg or journey == "filter" else set() for journey in walk}
+    pandas = {journey: {"pandas"} if journey == "filter" else set() for journey in walk}
     query = opened | {"duckdb", "harness.engines.duckdb"}
     found = {journey: set(modules) - pandas[journey] for journey, modules in walk.items()}
     assert found == {

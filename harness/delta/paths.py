@@ -127,9 +127,10 @@ def file_ids(keys: pa.Array, storage_type: pa.Array, path_or_inline: pa.Array, o
     """
     if storage_type.null_count == len(storage_type):
         return keys
-    at = pc.binary_join_element_wise("@", pc.cast(offset, pa.string()), "")
-    vector = pc.binary_join_element_wise(storage_type, path_or_inline, pc.fill_null(at, ""), "")
-    return pc.fill_null(pc.binary_join_element_wise(keys, vector, "\x00"), keys)
+    at_sign, nothing, end = (scalar_of(text, pa.string()) for text in ("@", "", "\x00"))
+    at = pc.binary_join_element_wise(at_sign, pc.cast(offset, pa.string()), nothing)
+    vector = pc.binary_join_element_wise(storage_type, path_or_inline, pc.fill_null(at, nothing), nothing)
+    return pc.fill_null(pc.binary_join_element_wise(keys, vector, end), keys)
 
 
 def first_repeated(values: pa.Array | pa.ChunkedArray) -> str | None:

@@ -21,7 +21,7 @@ from harness.errors import HarnessError, InvalidTableError, RequestError, Unknow
 from harness.filters.column_binding import bind_columns
 from harness.filters.parsed import filter_for
 from harness.filters.predicate import Filter
-from harness.model.arrow_values import to_numpy
+from harness.model.arrow_values import from_numpy, to_numpy
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, StructType, UnknownType
 from harness.plan.containment import within_roots
@@ -213,7 +213,7 @@ def _deleted_files(files: pa.Table, counts: npt.NDArray[np.int64]) -> dict[int, 
         return {}
     from harness.delta.deletion_vectors import DeletedFile
 
-    rows: list[dict[str, Any]] = files.take(places).drop_columns(["partition_values"]).to_pylist()
+    rows: list[dict[str, Any]] = files.take(from_numpy(places)).drop_columns(["partition_values"]).to_pylist()
     found: dict[int, DeletedFile] = {}
     for place, row in zip(places.tolist(), rows, strict=True):
         vector = DeletionVectorDescriptor.of(row)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import warn
-from harness.model.arrow_values import scalar_of
+from harness.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import shown
 from harness.storage.roots import Roots, Verdict
@@ -48,13 +48,16 @@ def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, str]]:
     outside = [f for f in distinct if f.endswith(":/") or roots.verdict(f) is not Verdict.INSIDE]
     if not outside:
         return
-    is_outside = pc.is_in(folders, pa.array(outside, pa.string()))
+    is_outside = pc.is_in(folders, array_of(outside, pa.string()))
     found = files.select(["path", "physical"]).filter(is_outside)
-    places = folders.filter(is_outside).combine_chunks().dictionary_encode().indices.to_numpy()
+    places = to_numpy(folders.filter(is_outside).combine_chunks().dictionary_encode().indices)
     _, first = np.unique(places, return_index=True)
     path = found.column("path")
     dotted = found.filter(pc.or_(pc.match_substring(path, ".."), pc.match_substring(path, "%")))
-    for rows in (found.take(first), dotted.filter(pc.match_substring_regex(dotted.column("path"), _MAY_CLIMB))):
+    for rows in (
+        found.take(from_numpy(first)),
+        dotted.filter(pc.match_substring_regex(dotted.column("path"), _MAY_CLIMB)),
+    ):
         yield from zip(rows.column("path").to_pylist(), rows.column("physical").to_pylist(), strict=True)
 
 
