@@ -305,6 +305,15 @@ def test_no_row_is_lost_by_bounds_of_decimals_that_were_doubles(file, written, p
             assert may_match(Comparison(column, op, literal), found), (op, literal, low, high)
 
 
+def test_as_many_objects_as_texts_are_not_yet_one_each():
+    """A text of two objects beside one that goes on in the next would shift what is between them by a file."""
+    doubled = json.dumps({"numRecords": 1}) * 2
+    sound = {"numRecords": 2}
+    table = files(doubled, sound, '{"numRecords": 3, "more":', '{"numRecords": 4}}')
+    assert read_statistics(table, ()).rows == [None, 2, None, None]
+    assert record_counts(table)[1] == 2
+
+
 def test_values_are_found_behind_any_white_space_and_order():
     table = files(
         '\n{ "nullCount" : {"i":0},\r\n"maxValues":{"i":3}, "minValues":{"i":1}, "numRecords":\n 2 }', None, "  "
