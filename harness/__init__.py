@@ -73,7 +73,8 @@ if TYPE_CHECKING:
     from harness.differ.result import ComparisonResult
     from harness.engines.spark.session import spark_session
     from harness.query import release, sql
-    from harness.table import Changes, Snapshot, Table, open_table
+    from harness.snapshot import Changes, Snapshot
+    from harness.table import Table, open_table
 
 __version__ = "0.1.0"
 

@@ -14,7 +14,8 @@ from harness.filters.predicate import is_decided
 from harness.model.schema import Schema
 from harness.plan.scan_plan import ScanPlan
 from harness.reading import reading
-from harness.table import Snapshot, Table, open_table
+from harness.snapshot import Snapshot
+from harness.table import Table, open_table
 
 if TYPE_CHECKING:
     import duckdb

@@ -16,7 +16,7 @@ from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 
 if TYPE_CHECKING:
-    from harness.table import Snapshot
+    from harness.snapshot import Snapshot
 
 _ENGINES = "duckdb,spark"
 

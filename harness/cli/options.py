@@ -20,7 +20,8 @@ from harness.plan.pruning import Prune
 from harness.storage.roots import Outside
 
 if TYPE_CHECKING:
-    from harness.table import Snapshot, Table
+    from harness.snapshot import Snapshot
+    from harness.table import Table
 
 _NAMED = inspect.Parameter.KEYWORD_ONLY
 

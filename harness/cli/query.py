@@ -16,7 +16,8 @@ from harness.errors import EngineError
 from harness.query import missing_file
 
 if TYPE_CHECKING:
-    from harness.table import Snapshot, Table
+    from harness.snapshot import Snapshot
+    from harness.table import Table
 
 # `harness.sql` takes tables as keyword arguments, beside these.
 _TAKEN = {"connection", "dialect", "engine", "spark"}

@@ -10,8 +10,9 @@ import pyarrow as pa
 from harness.conformance.engines import At, TableAt
 from harness.engines.registry import find_engine
 from harness.oracle.planner import plan_unpruned
+from harness.snapshot import Snapshot
 from harness.storage.roots import Outside
-from harness.table import Snapshot, Table, open_table
+from harness.table import Table, open_table
 
 ORACLE = "oracle"
 NAMES = ("duckdb", "spark", ORACLE)

@@ -29,7 +29,8 @@ from harness.engines.shared.duckdb_instance import cursor
 from harness.errors import EngineError, HarnessError, RequestError
 from harness.model.schema import arrow_field
 from harness.plan.scan_plan import ScanPlan
-from harness.table import Changes, Snapshot, Table
+from harness.snapshot import Changes, Snapshot
+from harness.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,8 @@ import pyarrow as pa
 from harness.differ.compare import FEW, compare
 from harness.differ.opening import Opening, is_frame, is_relation
 from harness.errors import RequestError
-from harness.table import Changes, Snapshot, Table
+from harness.snapshot import Changes, Snapshot
+from harness.table import Table
 from harness.testing.row_values import arrow_values
 
 Rows: TypeAlias = Sequence[Mapping[str, Any] | Sequence[Any]]

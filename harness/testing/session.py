@@ -10,7 +10,8 @@ from harness.differ.compare import compare
 from harness.differ.result import ComparisonResult
 from harness.engines.shared.duckdb_instance import connect
 from harness.query import sql
-from harness.table import Changes, Snapshot, Table, open_table
+from harness.snapshot import Changes, Snapshot
+from harness.table import Table, open_table
 from harness.testing.lake import LakeTable
 from harness.testing.same_rows import assert_same_rows
 

@@ -17,7 +17,8 @@ import harness
 from harness.engines.batches import Batches
 from harness.engines.duckdb import lowering
 from harness.errors import CorruptFileError, MissingFileError, RequestError
-from harness.table import Snapshot, open_table
+from harness.snapshot import Snapshot
+from harness.table import open_table
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 

@@ -80,7 +80,7 @@ def test_a_query_skips_files_by_fields_of_structs(tmp_path, monkeypatch):
     t.append(*(t.write_data([{"p": {"v": number}}]) for number in (1, 2, 3)))
     table = harness.open_table(str(tmp_path / "t"))
     plans = []
-    plan = harness.table.Snapshot.plan
-    monkeypatch.setattr(harness.table.Snapshot, "plan", lambda *a, **k: plans.append(plan(*a, **k)) or plans[-1])
+    plan = harness.snapshot.Snapshot.plan
+    monkeypatch.setattr(harness.snapshot.Snapshot, "plan", lambda *a, **k: plans.append(plan(*a, **k)) or plans[-1])
     assert harness.sql("SELECT t.p.v FROM t WHERE t.p.v = 2", t=table).fetchall() == [(2,)]
     assert [(p.files.num_rows, len(p.skipped)) for p in plans] == [(1, 2)]
