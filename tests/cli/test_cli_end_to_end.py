@@ -80,7 +80,8 @@ def test_an_error_at_run_time_writes_no_rows(table, capfd):
 
 
 def test_plan_skips_files(table, capfd):
-    assert main(["plan", str(table.location), "--where", "region = 'eu'", "--format", "json"]) == 0
+    where = ["--where", "region = 'eu'", "--prune", "files"]
+    assert main(["plan", str(table.location), *where, "--format", "json"]) == 0
     document = json.loads(capfd.readouterr().out)
     assert (document["format"], document["kind"], document["table_format"]) == (1, "plan", "iceberg")
     assert len(document["files"]) == 1
@@ -89,11 +90,18 @@ def test_plan_skips_files(table, capfd):
     assert document["equality_deletes"] == []
 
 
-def test_plan_as_text(table, capfd):
-    assert main(["plan", str(table.location), "--where", "region = 'eu'"]) == 0
+@pytest.mark.parametrize(
+    ("more", "skipped"),
+    [
+        ([], ("manifests 1 read, 1 skipped", "trusted partition summaries of region")),
+        (["--prune", "files"], ("manifests 2 read, 0 skipped", "1 read, 1 skipped (1 by partition)")),
+    ],
+    ids=["manifests", "files"],
+)
+def test_plan_as_text(table, more, skipped, capfd):
+    assert main(["plan", str(table.location), "--where", "region = 'eu'", *more]) == 0
     out = capfd.readouterr().out
-    assert "1 read, 1 skipped (1 by partition)" in out
-    assert "position delete file" in out
+    assert all(text in out for text in (*skipped, "position delete file"))
 
 
 def test_info(table, capfd):
