@@ -68,6 +68,11 @@ _HINTS = {
     "metadata/hint-of-nothing": "is given the metadata file, and does not look for it",
 }
 
+_CUT_SHORT = dict.fromkeys(
+    [f"pruning/summary-cut-short#{number}" for number in range(1, 7)],
+    "trusts upper bounds of summaries that were cut and not rounded up: rows of other manifests are missing",
+)
+
 _WRAPPED = "skips the least integers, whose truncation wraps around to the greatest"
 _NAN = "takes NaN for no number when it skips by bounds, though it is above all numbers in Spark's filters"
 
@@ -96,6 +101,8 @@ _OTHER_ROWS = {
     "pruning/bounds-from-before-widening#6": "takes a bound of days for one of timestamps: a row is missing",
     "pruning/nan-bounds#2": _NAN,
     "pruning/nan-bounds#3": _NAN,
+    **_CUT_SHORT,
+    "pruning/summary-inverted#3": "trusts a summary whose lower bound is above the upper",
     "pruning/summary-without-nan#2": _NAN,
     "pruning/truncated-numbers#1": _WRAPPED,
     "pruning/truncated-numbers#2": _WRAPPED,
