@@ -22,6 +22,8 @@ _SECOND_S = 1.0
 """Some programs hand on a signal that the terminal has sent already: that close together, two are one."""
 _LAST_S = 1.0
 """How long the end of the command waits for Spark to answer."""
+_CALL_S = 0.5
+"""How long the main thread waits for the other one to call to all queries, which takes no time but with Spark."""
 _END = 0
 
 
@@ -29,7 +31,7 @@ class Interruption:
     """Whether somebody asked for an end; true from the moment of the signal on."""
 
     def __init__(self) -> None:
-        self._asked = threading.Event()
+        self._asked, self._called = threading.Event(), threading.Event()
         self._signals, self._wakeup = socket.socketpair()
         self._signals.setblocking(False)
         self._wakeup.setblocking(False)
@@ -40,6 +42,13 @@ class Interruption:
     def ask(self) -> None:
         """Note that somebody did."""
         self._asked.set()
+
+    def wait_for_call(self) -> None:
+        """Wait until queries were told to end.
+
+        A connection that goes while its query runs waits for the query, and can be told nothing any more.
+        """
+        self._called.wait(_CALL_S)
 
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
@@ -85,6 +94,7 @@ class Interruption:
                 self._signals.recv(len(numbers))
             if self._asked.is_set():
                 _end_queries()
+                self._called.set()
 
 
 @contextlib.contextmanager
@@ -102,6 +112,7 @@ def listening() -> Iterator[Interruption]:
         if not raised:  # a second time it would break off what the first one cleans up
             raised = True
             found.ask()
+            found.wait_for_call()
             raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, raise_once)

@@ -208,6 +208,24 @@ def test_every_connection_of_harness_is_known(make):
         thread.join()
 
 
+def test_queries_are_told_before_anything_is_torn_down():
+    """A connection that is dropped waits for its query, and nobody can reach it any more."""
+
+    class Query:
+        told = False
+
+        def interrupt(self) -> None:
+            self.told = True
+
+    query = running_queries.tracked(Query())
+    with listening():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            told = query.told
+    assert told
+
+
 def test_only_the_first_signal_breaks_off():
     cleaned = []
 
