@@ -147,7 +147,7 @@ def missing_file(error: duckdb.Error, tables: Mapping[str, Table | Snapshot]) ->
     for name, value in tables.items():
         snapshot = _snapshot(name, value)
         try:
-            with reading(snapshot.table.source, snapshot.selection.snapshot):
+            with reading(snapshot.source, snapshot.selection.snapshot):
                 found = duckdb_engine().engine_error(error, snapshot.plan())
                 if isinstance(found, MissingFileError):
                     raise found

@@ -17,7 +17,7 @@ from harness.filters.predicate import Filter
 from harness.limits import contained
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
-from harness.opening import Point, Selection
+from harness.opening import OpenedTable, Point, Selection
 from harness.plan.scan_plan import ScanPlan
 from harness.reading import reading
 from harness.storage.paths import shown
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from harness.plan.file_index import FileIndex
-    from harness.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +91,11 @@ class Snapshot:
     Anything that takes an Arrow stream takes a snapshot.
     """
 
-    table: Table
+    source: OpenedTable = field(repr=False)
     selection: Selection = field(repr=False)
 
     def __repr__(self) -> str:
-        return f"Snapshot({point_shown(self.table, self.selection.snapshot)})"
+        return f"Snapshot({point_shown(self.source, self.selection.snapshot)})"
 
     @property
     def id(self) -> int | None:
@@ -129,7 +128,7 @@ class Snapshot:
             InvalidTableError, MissingFileError, UnsupportedError: the table cannot be read; the message names the file.
         """
         with self._reading():
-            plan = self.table.source.plan(self.selection, column_names(columns, self.table.location), where)
+            plan = self.source.plan(self.selection, column_names(columns, self.source.location), where)
             _refuse_foreign_columns(plan)
             return plan
 
@@ -141,7 +140,7 @@ class Snapshot:
         """
         from harness.plan.file_index import FileIndex
 
-        return FileIndex.of(self.plan, self.table.location)
+        return FileIndex.of(self.plan, self.source.location)
 
     def to_duckdb(
         self,
@@ -248,13 +247,13 @@ class Snapshot:
             return duckdb_engine().batches(plan, rows=_rows(batch_rows), context=self._reading)
 
     def _reading(self) -> AbstractContextManager[None]:
-        return reading(self.table.source, self.selection.snapshot)
+        return reading(self.source, self.selection.snapshot)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
-def point_shown(table: Table, point: Point | None) -> str:
+def point_shown(table: OpenedTable, point: Point | None) -> str:
     """Where a table is, and which point of its history is meant, for people."""
     name = "version" if table.format == "delta" else "snapshot"
     return f"{shown(table.location)!r}, format={table.format!r}, {name}={None if point is None else point.id}"

@@ -121,7 +121,7 @@ class Table:
     source: OpenedTable = field(repr=False)
 
     def __repr__(self) -> str:
-        return f"Table({point_shown(self, self.source.current)})"
+        return f"Table({point_shown(self.source, self.source.current)})"
 
     @property
     def location(self) -> str:
@@ -191,7 +191,9 @@ class Table:
             if self.format != "delta":
                 raise RequestError(f"Cannot select version {version}: {self.format} tables have snapshot ids")
         with reading(self.source, None):
-            return Snapshot(self, self.source.select(snapshot_id if version is None else version, timestamp, ref))
+            return Snapshot(
+                self.source, self.source.select(snapshot_id if version is None else version, timestamp, ref)
+            )
 
     def changes(
         self,

@@ -141,7 +141,7 @@ class Request:
             RequestError: the query cannot be parsed, or writes.
             UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
         """
-        names = tuple(f"query on {side.table.location.rstrip('/').rpartition('/')[2]}" for side in (left, right))
+        names = tuple(f"query on {side.source.location.rstrip('/').rpartition('/')[2]}" for side in (left, right))
         results = [_result(query, engine, side) for engine, side in zip(self.engines, (left, right), strict=True)]
         if not any(isinstance(result, HarnessError) for result in results):
             return harness.compare(*results, keys=self.keys or (), max_rows=self.max_rows, names=names)

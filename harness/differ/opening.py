@@ -196,7 +196,7 @@ def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None]:
         case Table():
             return data.location, data.snapshot().id
         case Snapshot():
-            return data.table.location, data.id
+            return data.source.location, data.id
         case Changes(plan=plan):
             return plan.table, plan.snapshot
 
@@ -206,7 +206,7 @@ def _format(data: Table | Snapshot | Changes) -> str:
         case Table():
             return data.format
         case Snapshot():
-            return data.table.format
+            return data.source.format
         case Changes(plan=plan):
             return plan.format
 
