@@ -1,4 +1,4 @@
-"""How many rows a Parquet file has, by its footer."""
+"""How many rows a Parquet file has, by its footer, and whether Arrow read them all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from harness.errors import CorruptFileError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
 
@@ -26,3 +27,20 @@ def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFi
             file=file,
         )
     return int(footer.num_rows)
+
+
+def whole(read: pa.Table, rows: int, *, file: str, cause: str = "CorruptDataFile") -> pa.Table:
+    """What Arrow read of a file, if it has all rows: without a word pyarrow 26 gives none where no column counts any.
+
+    rows: how many `row_count` found.
+
+    Raises:
+        CorruptFileError: it has others; with that cause.
+    """
+    if read.num_rows != rows:
+        raise CorruptFileError(
+            f"Cannot read file: its columns hold {read.num_rows} rows, its footer counts {rows}; restore it",
+            cause=cause,
+            file=file,
+        )
+    return read

@@ -20,7 +20,7 @@ from harness.storage.paths import is_local, local_path
 
 _DAMAGE = re.compile(
     r"decompress|TProtocolException|don't know what type|out of buffer|not valid UTF-?8"
-    r"|end of binary data|geometry type in WKB|Unexpected trailing data",
+    r"|end of binary data|geometry type in WKB|Unexpected trailing data|metadata is corrupt",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r'(?:read file|Parquet file) "([^"]+)"')

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from harness.engines.shared.data_files import FileName, check_file
 from harness.errors import CorruptFileError, HarnessError, UnsupportedError
-from harness.files.row_counts import row_count
+from harness.files.row_counts import row_count, whole
 from harness.files.wkb import canonical_wkb
 from harness.limits import contained
 from harness.model.arrow_rebuild import children_of, nested_type, with_children
@@ -110,6 +110,7 @@ def _load_parquet(
     rows = pq.read_table(pa.BufferReader(data), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False)
     if not schema:
         return rows  # a table that is made of no arrays has no rows
+    whole(rows, count, file=str(file))
     encoded = set(variants(fields, sources))
     columns = [_mapped(rows.column(i).combine_chunks(), (i,), encoded, variant_to_json) for i in range(len(schema))]
     return pa.table(columns, names=[str(i) for i in range(len(columns))])

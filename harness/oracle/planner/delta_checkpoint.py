@@ -90,7 +90,7 @@ def _read(path: str, storage: Storage) -> list[Action]:
     except (pa.ArrowException, OSError, ValueError) as error:
         message = f"Cannot read checkpoint: {error}"
         raise CorruptFileError(message, cause="LogCorrupt", file=path, rule="delta L19") from error
-    if any(all(body is None for body in row.values()) for row in rows):
+    if len(rows) != parquet.metadata.num_rows or any(all(body is None for body in row.values()) for row in rows):
         raise _lost("a row of the checkpoint holds no action", path, "delta L17")
     known = [{name: body for name, body in row.items() if name not in others} for row in rows]
     if any(sum(body is not None for body in row.values()) > 1 for row in known):

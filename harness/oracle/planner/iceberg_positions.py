@@ -109,6 +109,8 @@ def _columns(delete: LiveFile, data: bytes) -> list[tuple[int | None, str, list[
             parquet = pq.ParquetFile(io.BytesIO(data))
             wanted = [f.name for f in parquet.schema_arrow if not pa.types.is_nested(f.type)]
             table, id_key = parquet.read(columns=wanted), b"PARQUET:field_id"
+            if table.num_rows != parquet.metadata.num_rows:
+                raise CorruptFileError("Rows of a position delete file are lost", file=delete.path, rule="iceberg 4.10")
     found = []
     for f, column in zip(table.schema, table.columns, strict=True):
         id_ = (f.metadata or {}).get(id_key)

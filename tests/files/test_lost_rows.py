@@ -1,0 +1,52 @@
+"""Parquet files whose columns count no values, though their footer and row groups count rows.
+
+pyarrow 26 gives no rows of such a file and no error, so deletes would be lost, and rows read through Arrow.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import harness
+from harness.errors import CorruptFileError
+from harness.writing.iceberg.builder import IcebergTable
+
+ROWS = 4242
+COUNT, NONE = b"\xa4\x42", b"\x80\x00"
+"""The number of rows as Thrift has it in a footer, and 0 in as many bytes."""
+
+
+def lose_rows(path: Path) -> None:
+    """Every column of the one row group counts no values; the counts of rows stay: one before, one after these."""
+    data = path.read_bytes()
+    start = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
+    first, *between, last = data[start:-8].split(COUNT)
+    assert between
+    path.write_bytes(data[:start] + first + COUNT + NONE.join(between) + COUNT + last + data[-8:])
+    footer = pq.read_metadata(path)
+    assert (footer.num_rows, footer.row_group(0).num_rows) == (ROWS, ROWS)
+    assert pq.read_table(io.BytesIO(path.read_bytes())).num_rows == 0
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "oracle"])
+@pytest.mark.parametrize(
+    ("column", "damaged"),
+    [("v", "position deletes"), ("v", "data"), ("file_index", "data")],
+    ids=["position deletes", "data", "data that DuckDB does not read"],
+)
+def test_rows_that_pyarrow_does_not_give_are_damage(tmp_path: Path, column: str, damaged: str, engine: str) -> None:
+    """iceberg 4.10: a delete file that cannot be read is an error, and never none."""
+    table = IcebergTable.create(tmp_path / "t", {column: "long"})
+    data = table.write_data([{column: i} for i in range(ROWS)])
+    table.append(data)
+    deletes = table.write_position_deletes([(data, i) for i in range(ROWS)])
+    table.commit(add=[deletes])
+    lose_rows(Path((data if damaged == "data" else deletes).path))
+    with pytest.raises(CorruptFileError) as caught:
+        harness.open_table(str(tmp_path / "t")).snapshot().to_arrow(engine=engine)
+    assert caught.value.file is not None
