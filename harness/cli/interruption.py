@@ -115,13 +115,15 @@ def listening() -> Iterator[Interruption]:
             found.wait_for_call()
             raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, raise_once)
-    try:
-        with contextlib.closing(Interruption()) as found, found.heard(), _made_current(found):
-            yield found
-    finally:
-        if signal.getsignal(signal.SIGINT) is raise_once:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The handler needs what it asks; before that, Python's own one raises.
+    with contextlib.closing(Interruption()) as found:
+        signal.signal(signal.SIGINT, raise_once)
+        try:
+            with found.heard(), _made_current(found):
+                yield found
+        finally:
+            if signal.getsignal(signal.SIGINT) is raise_once:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def check() -> None:
