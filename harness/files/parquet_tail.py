@@ -105,7 +105,9 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
-    """Where a value of a Thrift type ends that begins at `at`."""
+    """Where a value of a Thrift type ends that begins at `at`, in so many structs and lists."""
+    if depth > _MOST_DEEP:
+        raise ValueError
     match kind:
         case 1 | 2:  # a Boolean field, whose value is its type
             return at
@@ -127,8 +129,6 @@ def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
 
 
 def _skip_struct(data: bytes, at: int, depth: int) -> int:
-    if depth > _MOST_DEEP:
-        raise ValueError
     while True:
         header = data[at]
         at += 1

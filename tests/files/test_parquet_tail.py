@@ -49,6 +49,7 @@ def test_the_row_count_stands_behind_the_schema(count: bytes, rows: int) -> None
         pytest.param(framed(_SCHEMA[2:] + b"\x16\x02\x00"), id="no version"),
         pytest.param(framed(b"\x15\x02\x19\xfc" + b"\xff" * 12), id="more elements than bytes"),
         pytest.param(framed(b"\x15\x02\x19\x1c" + b"\x1c" * 40), id="structs without end"),
+        pytest.param(framed(b"\x15\x02\x19" + b"\x19" * 40_000), id="lists without end"),
     ],
 )
 def test_what_is_not_as_usual_is_left_to_a_reader(data: bytes) -> None:
