@@ -47,10 +47,7 @@ class ActionRows:
                 start += batch.num_rows
         lost = len(held) - int(held.sum())
         if lost:
-            raise _unreadable(
-                f"{lost} of its {len(held)} rows hold no action, so columns of it are lost",
-                file,
-            )
+            raise _unreadable(f"{lost} of its {len(held)} rows hold no action, so columns of it are lost", file)
 
 
 def _valid(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:

@@ -163,9 +163,9 @@ class _Reader:
                 _refuse_unknown_vectors(parquet, file)
                 rows = ActionRows(count)
                 room = _Room(limits, file, 100 * len(data) + limits.spare_bytes)
-                few = list(_actions(parquet, _ONCE, rows, room))
-                for name, body in () if is_sidecar else few:
-                    collect(self.few, name, body, place="of the checkpoint")
+                for name, body in _actions(parquet, _ONCE, rows, room):
+                    if not is_sidecar:
+                        collect(self.few, name, body, place="of the checkpoint")
                 room.empty()
                 adds = self._read_adds(parquet, file, room, rows)
                 removes = list(self._read_remove_ids(parquet, file, room, rows))
