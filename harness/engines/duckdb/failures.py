@@ -13,7 +13,7 @@ from harness.engines.shared.columnless import columnless_rows
 from harness.engines.shared.data_files import FileName
 from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.shared.duckdb_instance import cursor
-from harness.engines.shared.duckdb_texts import said
+from harness.engines.shared.duckdb_texts import is_of_storage, said
 from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError, StorageError
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import is_local, local_path
@@ -45,7 +45,7 @@ def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
             file=str(gone),
             rule="iceberg 7.6",
         )
-    if "StorageError" in reason:  # of `PlannedFiles`; DuckDB keeps its text alone
+    if is_of_storage(reason):
         return StorageError(f"Cannot read a file: {reason}", table=plan.table)
     if not _DAMAGE.search(reason):
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)

@@ -14,6 +14,11 @@ def physical(name: str) -> str:
     return _NAME.sub("", name)
 
 
+def is_of_storage(reason: str) -> bool:
+    """Whether what DuckDB says is a StorageError of `PlannedFiles`, of which it keeps the text alone."""
+    return "StorageError" in reason
+
+
 def said(error: BaseException) -> str:
     """What an error of DuckDB says, as one line, with physical paths, and without the places in Python's code."""
     return " ".join(physical(_FRAME.sub("", _AT.sub("", str(error)))).split())
