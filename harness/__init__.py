@@ -115,9 +115,9 @@ __all__ = [
 
 _LAZY = {
     "Bounds": "contained.bounds",
-    "Changes": "table",
+    "Changes": "snapshot",
     "ComparisonResult": "differ.result",
-    "Snapshot": "table",
+    "Snapshot": "snapshot",
     "Table": "table",
     "compare": "differ.compare",
     "open_table": "table",
