@@ -4,7 +4,8 @@ The query is a UNION ALL of arms, each over files that are read in the same way,
 says: positions from the unfiltered file, positional deletes, equality deletes on table-typed values, the whole filter,
 the projection. Inside, columns have made-up names, because DuckDB takes names that differ only by case for equal.
 
-Deleted positions are applied in one of two ways, both measured on 20 million rows with 1 % deleted:
+Deleted positions are applied in one of two ways, both measured on 20 million rows with 1 % deleted, in CPU time
+of the query alone (docs/bench has whole reads by the clock):
 - by *bitmap*: a row's bit is looked up in its file's bitmap, which joins on `file_index`. Filters reach the Parquet
   reader, so row groups are still skipped; a full scan costs 1.75 times the plain one.
 - by *positional join* of runs of files with a column of flags: a full scan costs 1.15 times the plain one, but nothing
