@@ -27,6 +27,7 @@ Where to look:
     delta/        log segment → actions → state of a version → ScanPlan
     engines/      ScanPlan → rows: duckdb, spark and what they share; `registry`: how one is found by name
     queries/      queries in DuckDB's dialect: which tables and conditions they have, and what Spark calls the rest
+    catalogs/     names → where tables are: a warehouse directory, PyIceberg's catalogs
     oracle/       a second planner and a second engine in plain Python: slow, and sharing nothing with what they judge
     differ/       rows of two sides → what differs, and why
     contained/    tables of strangers, read in a process that can do little besides
@@ -67,6 +68,8 @@ from harness.errors import (
 from harness.limits import Limits
 
 if TYPE_CHECKING:
+    from harness.catalogs.catalog import Catalog, Located
+    from harness.catalogs.warehouse import open_warehouse
     from harness.contained.bounds import Bounds
     from harness.contained.reading import read_untrusted
     from harness.differ.compare import compare
@@ -81,6 +84,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AmbiguousTableError",
     "Bounds",
+    "Catalog",
     "Changes",
     "ComparisonResult",
     "CorruptDeleteError",
@@ -93,6 +97,7 @@ __all__ = [
     "IsAViewError",
     "LimitError",
     "Limits",
+    "Located",
     "MissingFileError",
     "OutsideTableError",
     "RequestError",
@@ -107,6 +112,7 @@ __all__ = [
     "__version__",
     "compare",
     "open_table",
+    "open_warehouse",
     "read_untrusted",
     "release",
     "spark_session",
@@ -115,12 +121,15 @@ __all__ = [
 
 _LAZY = {
     "Bounds": "contained.bounds",
+    "Catalog": "catalogs.catalog",
     "Changes": "snapshot",
     "ComparisonResult": "differ.result",
+    "Located": "catalogs.catalog",
     "Snapshot": "snapshot",
     "Table": "table",
     "compare": "differ.compare",
     "open_table": "table",
+    "open_warehouse": "catalogs.warehouse",
     "read_untrusted": "contained.reading",
     "release": "query",
     "spark_session": "engines.spark.session",

@@ -27,12 +27,13 @@ from harness.snapshot import Changes, Snapshot, column_names, point_shown
 from harness.storage.paths import PathMap
 
 if TYPE_CHECKING:
-    pass
+    from harness.catalogs.catalog import Catalog
 
 
 def open_table(
     location: str,
     *,
+    catalog: Catalog | None = None,
     path_map: Mapping[str, str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     allow_version_guess: bool = False,
@@ -51,7 +52,10 @@ def open_table(
 
     Args:
         location: a table's directory or, for Iceberg, a metadata file; a local path, or a URI that fsspec can open.
-            A relative path is that of the process's directory now, wherever it is when rows are read.
+            A relative path is that of the process's directory now, wherever it is when rows are read. With `catalog`,
+            the table's name there, such as `sales.orders`.
+        catalog: finds the table by its name, such as `harness.open_warehouse("warehouse")`. What it says of the
+            table's store goes below what you say here.
         path_map: recorded path prefixes and where they are now, for tables that were moved in parts. A table that was
             moved as a whole needs none. Relative paths start where those of `location` do.
         storage_options: passed to fsspec for locations that are not local: for the scheme, host and bucket of
@@ -101,24 +105,37 @@ def open_table(
         allow_checkpoint_only=allow_checkpoint_only,
         enforce_retention=enforce_retention,
     )
+    roots, store_options, name = _listed(allowed_roots), dict(storage_options or {}), None
+    if catalog is not None:
+        from harness.catalogs.resolving import locate
+
+        located = locate(str(location), catalog)
+        name, format_hint = located.qualified, format_hint or located.format
+        location = located.metadata_location or located.location
+        roots += (located.location, *located.allowed_roots)
+        store_options = {**located.storage_options, **store_options}
     storage = open_storage(
         str(location),
-        options=storage_options or {},
+        options=store_options,
         limits=DEFAULT if limits is None else limits,
         targets=tuple((path_map or {}).values()),
-        allowed_roots=_listed(allowed_roots),
+        allowed_roots=roots,
         outside=outside,
         untrusted=untrusted,
     )
     with contained(table=str(location)):
-        return Table(load_table(str(location), storage, options, format_hint=format_hint))
+        return Table(load_table(str(location), storage, options, format_hint=format_hint), name)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One version of a table's metadata."""
+    """One version of a table's metadata.
+
+    name: what a catalog calls it, the catalog's name first; None: it was opened by its location.
+    """
 
     source: OpenedTable = field(repr=False)
+    name: str | None = None
 
     def __repr__(self) -> str:
         return f"Table({point_shown(self.source, self.source.current)})"

@@ -64,6 +64,14 @@ def local_entries(directory: str) -> Iterator[Entry]:
                 continue
 
 
+def local_directories(directory: str) -> Iterator[str]:
+    """Names of the directories directly in a local directory; none if there is no such directory."""
+    if not os.path.isdir(directory):
+        return
+    with os.scandir(directory) as found:
+        yield from (item.name for item in found if item.is_dir())
+
+
 def _modified_ms(info: Mapping[str, Any], *keys: str) -> int | None:
     """The first time that `info` has under one of the keys, milliseconds since 1970-01-01 UTC."""
     value = next((info[key] for key in keys if info.get(key) is not None), None)

@@ -14,7 +14,14 @@ from harness.errors import HarnessError, RequestError, StorageError
 from harness.limits import DEFAULT, Limits, contained
 from harness.storage import gate
 from harness.storage.gate import is_name, open_regular, refusal, refuse_no_name
-from harness.storage.listings import Entry, FileStatus, local_entries, remote_entry, remote_status
+from harness.storage.listings import (
+    Entry,
+    FileStatus,
+    local_directories,
+    local_entries,
+    remote_entry,
+    remote_status,
+)
 from harness.storage.paths import SCHEME, is_local, local_path
 from harness.storage.places import place
 from harness.storage.roots import Roots, metadata_root
@@ -256,6 +263,29 @@ class Storage:
                 return ()
             files = (info["name"].rstrip("/") for info in listed if info["type"] == "file")
             return tuple(sorted(file.rsplit("/", 1)[-1] for file in files))
+
+    def directories(self, directory: str) -> tuple[str, ...]:
+        """Names (not paths) of the directories directly in `directory`, sorted; empty if there is no such directory.
+
+        Raises:
+            StorageError: the storage fails.
+        """
+        local = local_path(directory)
+        if not is_name(local):
+            return ()
+        if is_local(local):
+            self.check(local)
+            with _failing(directory):
+                return tuple(sorted(local_directories(local)))
+        file_system, name = self.file_system(local)
+        with _failing(directory):
+            try:
+                with _turn(file_system):
+                    listed = file_system.ls(name, detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                return ()
+            found = {info["name"].rstrip("/").rsplit("/", 1)[-1] for info in listed if info["type"] == "directory"}
+            return tuple(sorted(found))
 
     def entries(self, directory: str) -> tuple[Entry, ...]:
         """The files directly in `directory`, listed afresh, sorted by name; empty if there is no such directory.

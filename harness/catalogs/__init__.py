@@ -1,0 +1,5 @@
+"""Catalogs: which tables there are, by name, and where each of them is. Rows and metadata are read by others.
+
+`catalog` is the interface: what a catalog answers, `Located`, is all that opening a table takes. `warehouse` is a
+directory as a catalog.
+"""

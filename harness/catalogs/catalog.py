@@ -1,0 +1,93 @@
+"""What a catalog is to harness: names, and for each name where its table is and how it may be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from harness.catalogs.names import Name, nearest, written
+from harness.errors import TableNotFoundError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """A catalog's answer about one table.
+
+    catalog: the catalog's name.
+    name: the table's, in the catalog.
+    location: the table's directory, a local path or a URI.
+    metadata_location: the metadata file that is the current one, of an Iceberg table; None: `location` tells.
+    format: `iceberg` or `delta`; None: `location` tells.
+    storage_options: how its store is reached, as for `harness.open_table`; credentials that the catalog vends are here.
+    expires_ms: when those end, milliseconds since 1970-01-01 UTC; None: they do not, or nobody says.
+    renew: asks the catalog anew for `storage_options` and `expires_ms`; None: they are not the catalog's.
+    allowed_roots: what the table may be read from besides `location`, because the catalog says so.
+    options: further arguments of `harness.open_table` that follow from the answer.
+    """
+
+    catalog: str
+    name: Name
+    location: str
+    metadata_location: str | None = None
+    format: str | None = None
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    expires_ms: int | None = None
+    renew: Callable[[], Located] | None = field(default=None, repr=False, compare=False)
+    allowed_roots: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def qualified(self) -> str:
+        """The name with the catalog's before it, as text."""
+        return written((self.catalog, *self.name))
+
+
+@runtime_checkable
+class Catalog(Protocol):
+    """Finds tables by name. Each question is asked of the catalog when it is put: nothing is remembered.
+
+    All raise StorageError where the catalog does not answer, and TableNotFoundError for what it does not have.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the user calls it: the first part of qualified names."""
+
+    def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
+        """The namespaces directly in `parent`, whole names, sorted."""
+
+    def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
+        """The tables directly in a namespace, whole names, sorted."""
+
+    def locate(self, name: Name) -> Located:
+        """Where a table is."""
+
+
+def walk(catalog: Catalog, namespace: Name = ()) -> Iterator[Name]:
+    """All tables in a namespace and below it."""
+    yield from catalog.tables(namespace)
+    for inner in catalog.namespaces(namespace):
+        yield from walk(catalog, inner)
+
+
+def absent(catalog: Catalog, name: Name) -> TableNotFoundError:
+    """The error about a table that a catalog does not have: which namespace is missing, and what it has instead."""
+    for depth in range(1, len(name)):
+        inner = catalog.namespaces(name[: depth - 1])
+        if name[:depth] not in inner and (depth < len(name) - 1 or not catalog.tables(name[:depth])):
+            what, known = f"namespace {written(name[:depth])}", inner
+            break
+    else:
+        what, known = f"table {written(name)}", catalog.tables(name[:-1])
+    return TableNotFoundError(
+        f"Cannot find a table: catalog {catalog.name} has no {what}; {hint(name, known)}",
+        cause="NoSuchTable",
+        table=written((catalog.name, *name)),
+    )
+
+
+def hint(name: Name, known: tuple[Name, ...]) -> str:
+    """Which of the known names may be meant."""
+    found = nearest(name, known) or tuple(sorted(known)[:3])
+    return f"the nearest are {', '.join(map(written, found))}" if found else "it holds none at all"

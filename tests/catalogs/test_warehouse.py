@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.catalogs.catalog import Catalog, walk
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory) -> Path:
+    """Tables of both formats at several depths, and what looks like none."""
+    root = tmp_path_factory.mktemp("lake")
+    for folder in ("top", "sales.db/orders", "eu/hr/people"):
+        (root / folder).parent.mkdir(parents=True, exist_ok=True)
+        table = DeltaTable.create(root / folder, {"id": "long"})
+        table.append(table.write_data([{"id": 1}]))
+    table = IcebergTable.create(root / "sales.db" / "returns", {"id": "long"})
+    table.append(table.write_data([{"id": 2}, {"id": 3}]))
+    for folder in (".hidden", "_temporary", "sales.db/day=1", "eu/metadata", "eu/empty"):
+        (root / folder).mkdir()
+    (root / "sales.db" / "orders.csv").write_text("id\n1\n")
+    return root
+
+
+def test_tables_are_found_by_what_lies_there(lake):
+    warehouse = harness.open_warehouse(str(lake))
+    assert isinstance(warehouse, Catalog)
+    assert warehouse.name == lake.name
+    assert warehouse.namespaces() == (("eu",), ("sales",))
+    assert warehouse.namespaces(("eu",)) == (("eu", "empty"), ("eu", "hr"), ("eu", "metadata"))
+    assert warehouse.tables() == (("top",),)
+    assert warehouse.tables(("sales",)) == (("sales", "orders"), ("sales", "returns"))
+    assert list(walk(warehouse)) == [
+        ("top",),
+        ("eu", "hr", "people"),
+        ("sales", "orders"),
+        ("sales", "returns"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "table_format", "ids"),
+    [("top", "delta", [1]), ("sales.returns", "iceberg", [2, 3]), ('"eu".hr.people', "delta", [1])],
+)
+def test_a_name_opens_the_table(lake, name, table_format, ids):
+    table = harness.open_table(name, catalog=harness.open_warehouse(str(lake), name="lake"))
+    assert (table.name, table.format) == (f"lake.{name.replace(chr(34), '')}", table_format)
+    assert sorted(table.snapshot().to_arrow()["id"].to_pylist()) == ids
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sales.order", "catalog lake has no table sales.order; the nearest are sales.orders"),
+        ("sale.orders", "catalog lake has no namespace sale; the nearest are sales"),
+        ("eu.empty.orders", "catalog lake has no table eu.empty.orders; it holds none at all"),
+        ('sales."../top"', 'catalog lake has no table sales."../top"; the nearest are sales.orders, sales.returns'),
+        ("..", "Invalid name"),
+    ],
+)
+def test_what_is_not_there_is_said_with_the_nearest_names(lake, name, said):
+    with pytest.raises(harness.HarnessError) as raised:
+        harness.open_table(name, catalog=harness.open_warehouse(str(lake), name="lake"))
+    assert said in raised.value.message
+
+
+def test_a_database_with_and_without_its_ending_is_two_tables_of_one_name(tmp_path):
+    for folder in ("sales/orders", "sales.db/orders"):
+        (tmp_path / folder / "_delta_log").mkdir(parents=True)
+    with pytest.raises(harness.AmbiguousTableError, match=r"are both sales\.orders"):
+        harness.open_warehouse(str(tmp_path)).locate(("sales", "orders"))
+
+
+def test_a_table_of_both_formats_is_for_the_caller_to_say(tmp_path):
+    (tmp_path / "t" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "t" / "metadata").mkdir()
+    (tmp_path / "t" / "metadata" / "v1.metadata.json").touch()
+    warehouse = harness.open_warehouse(str(tmp_path))
+    assert warehouse.locate(("t",)).format is None
+    with pytest.raises(harness.AmbiguousTableError, match="format_hint"):
+        harness.open_table("t", catalog=warehouse)
+
+
+def test_a_warehouse_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(harness.TableNotFoundError, match="no such directory"):
+        harness.open_warehouse(str(tmp_path / "none"))
