@@ -14,6 +14,7 @@ from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import is_local, join, local_path, shown
 from harness.storage.places import place
+from harness.storage.renewal import Renewal
 from harness.storage.roots import Outside, Roots
 from harness.storage.stores import Storage
 
@@ -105,6 +106,7 @@ def open_storage(
     allowed_roots: tuple[str, ...],
     outside: str,
     untrusted: bool,
+    renewal: Renewal | None = None,
 ) -> Storage:
     """The storage of one table, which reads within its roots and sends options where they were given for.
 
@@ -112,6 +114,7 @@ def open_storage(
         location: the table's.
         options, limits, allowed_roots, outside, untrusted: as for `harness.table.open_table`.
         targets: what its path map leads to.
+        renewal: where the options end.
 
     Raises:
         RequestError: `outside` has no such value, or the options of a store are none.
@@ -131,6 +134,7 @@ def open_storage(
         stores=frozenset(place(owner).store for owner in owners if not is_local(local_path(owner))),
         roots=Roots.of(location, (*targets, *allowed_roots), outside=Outside.REFUSE if untrusted else Outside(outside)),
         untrusted=untrusted,
+        renewal=renewal,
     )
 
 

@@ -105,7 +105,7 @@ def open_table(
         allow_checkpoint_only=allow_checkpoint_only,
         enforce_retention=enforce_retention,
     )
-    roots, store_options, name = _listed(allowed_roots), dict(storage_options or {}), None
+    roots, own_options, name, renewal = _listed(allowed_roots), dict(storage_options or {}), None, None
     if catalog is not None:
         from harness.catalogs.resolving import locate
 
@@ -113,15 +113,17 @@ def open_table(
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
         roots += (located.location, *located.allowed_roots)
-        store_options = {**located.storage_options, **store_options}
+        renewal = located.renewal(own_options)
+        own_options = {**located.storage_options, **own_options}
     storage = open_storage(
         str(location),
-        options=store_options,
+        options=own_options,
         limits=DEFAULT if limits is None else limits,
         targets=tuple((path_map or {}).values()),
         allowed_roots=roots,
         outside=outside,
         untrusted=untrusted,
+        renewal=renewal,
     )
     with contained(table=str(location)):
         return Table(load_table(str(location), storage, options, format_hint=format_hint), name)

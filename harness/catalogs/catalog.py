@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from harness.catalogs.names import Name, nearest, written
 from harness.errors import TableNotFoundError
+from harness.storage.renewal import Lent, Renewal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,21 @@ class Located:
     def qualified(self) -> str:
         """The name with the catalog's before it, as text."""
         return written((self.catalog, *self.name))
+
+    def renewal(self, own: Mapping[str, Any]) -> Renewal | None:
+        """What asks the catalog for storage options when these end; None: they do not.
+
+        own: the caller's, which go before the catalog's.
+        """
+        renew = self.renew
+        if renew is None or self.expires_ms is None:
+            return None
+
+        def ask() -> Lent:
+            answer = renew()
+            return {**answer.storage_options, **own}, answer.expires_ms
+
+        return Renewal({**self.storage_options, **own}, self.expires_ms, ask)
 
 
 @runtime_checkable

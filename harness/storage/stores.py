@@ -24,6 +24,7 @@ from harness.storage.listings import (
 )
 from harness.storage.paths import SCHEME, is_local, local_path
 from harness.storage.places import place
+from harness.storage.renewal import Renewal
 from harness.storage.roots import Roots, metadata_root
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Storage:
     stores: scheme, host and bucket that the plain options are for, see `harness.storage.places`; None: all.
     roots: what may be read; None: everything.
     untrusted: whether it is an error if the table says what is not so, where that is a warning else.
+    renewal: gives options in place of `options` where these end; None: they do not.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -53,6 +55,7 @@ class Storage:
     stores: frozenset[str] | None = None
     roots: Roots | None = None
     untrusted: bool = False
+    renewal: Renewal | None = field(default=None, repr=False, compare=False)
     _file_systems: dict[tuple[str, ...], fsspec.AbstractFileSystem] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -60,7 +63,9 @@ class Storage:
     def __getstate__(self) -> dict[str, Any]:
         """Without what another process finds out by itself: it opens its own file systems."""
         roots = None if self.roots is None else self.roots.forgetting()
-        return {**self.__dict__, "roots": roots, "_file_systems": {}}
+        state = {**self.__dict__, "roots": roots, "_file_systems": {}}
+        # Who renews options has a connection of its own: another process gets those that hold now.
+        return state if self.renewal is None else {**state, "options": self.renewal.current(), "renewal": None}
 
     def for_read(self) -> Storage:
         """The same storage for one read of a table, see `Roots.for_read`."""
@@ -99,10 +104,11 @@ class Storage:
                 return fsspec.filesystem("file"), local_path(path)
             end = path.find("/", match.end() + len("://"))
             base = path if end < 0 else path[:end]
-            if (base,) not in self._file_systems:
+            options, age = self._current_options()
+            if (base, age) not in self._file_systems:
                 fsspec.get_filesystem_class(protocol)
                 self.check(path)
-                self._file_systems[(base,)] = self._opened(protocol, place(base).store)
+                self._file_systems[(base, age)] = self._opened(protocol, place(base).store, options, age)
             self.check(path)
         except HarnessError:
             raise
@@ -110,20 +116,26 @@ class Storage:
             raise RequestError(f"Cannot open {scheme}:// locations: {error}", file=path) from error
         except Exception as error:  # a client library's own
             raise refusal(error, path) from error
-        return self._file_systems[(base,)], protocol + path[len(scheme) :]
+        return self._file_systems[(base, age)], protocol + path[len(scheme) :]
 
-    def _opened(self, protocol: str, store: str) -> fsspec.AbstractFileSystem:
+    def _current_options(self) -> tuple[Mapping[str, Any], str]:
+        """The options that hold now, and a text that changes with them."""
+        if self.renewal is None:
+            return self.options, ""
+        return self.renewal.current(), str(self.renewal.generation)
+
+    def _opened(self, protocol: str, store: str, given: Mapping[str, Any], age: str) -> fsspec.AbstractFileSystem:
         """The file system of one store, with the options that were given for it, and no others."""
         import fsspec
 
-        owner = next((key for key in self.options if "://" in key and place(key).store == store), None)
+        owner = next((key for key in given if "://" in key and place(key).store == store), None)
         if owner is not None:
-            options = dict(self.options[owner])
+            options = dict(given[owner])
         elif self.stores is None or store in self.stores:
-            options = {key: value for key, value in self.options.items() if "://" not in key}
+            options = {key: value for key, value in given.items() if "://" not in key}
         else:
             owner, options = "nobody", {}
-        made = (protocol, owner or "")
+        made = (protocol, owner or "", age)
         if made not in self._file_systems:
             self._file_systems[made] = fsspec.filesystem(protocol, **options)
         return self._file_systems[made]

@@ -1,0 +1,82 @@
+"""Credentials that end are asked for anew, in time, and whatever was opened with the old ones is not used again."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.registry import _registry
+
+from harness import StorageError
+from harness.storage import renewal
+from harness.storage.renewal import Renewal
+from harness.storage.stores import Storage
+
+
+class LentFileSystem(MemoryFileSystem):
+    """A store that takes the key of the hour."""
+
+    protocol = "lent"
+    cachable = False
+
+    def __init__(self, key: str = "", **options: Any) -> None:
+        super().__init__(**options)
+        self.key = key
+
+
+@pytest.fixture
+def clock(monkeypatch) -> list[int]:
+    """What time it is, in its only item; in milliseconds."""
+    now = [0]
+    monkeypatch.setattr(renewal, "_now_ms", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def lent(monkeypatch) -> None:
+    monkeypatch.setitem(_registry, "lent", LentFileSystem)
+
+
+@pytest.mark.parametrize(
+    ("expires_ms", "asked_at"),
+    [(3_600_000, 3_540_000), (100_000, 90_000), (0, 0)],
+    ids=["a minute before", "a tenth of a short time before", "at once"],
+)
+def test_options_are_asked_for_before_they_end(clock, expires_ms, asked_at):
+    lending = Renewal({"key": "a"}, expires_ms, lambda: ({"key": "b"}, None))
+    if asked_at:
+        clock[0] = asked_at - 1
+        assert lending.current() == {"key": "a"}
+    clock[0] = asked_at
+    assert (lending.current(), lending.generation) == ({"key": "b"}, 1)
+    clock[0] = 10**12
+    assert (lending.current(), lending.generation) == ({"key": "b"}, 1)
+
+
+def test_what_cannot_be_renewed_is_used_to_its_end(clock):
+    def down() -> Any:
+        raise StorageError("Cannot reach catalog prod")
+
+    lending = Renewal({"key": "a"}, 100_000, down)
+    clock[0] = 99_999
+    assert lending.current() == {"key": "a"}
+    clock[0] = 100_000
+    with pytest.raises(StorageError, match="reach catalog prod"):
+        lending.current()
+
+
+def test_a_store_is_opened_anew_with_new_options(clock, lent):
+    lending = Renewal({"key": "a"}, 100_000, lambda: ({"key": "b"}, None))
+    storage = Storage({"key": "a"}, renewal=lending)
+    assert [storage.file_system("lent://x/f")[0].key for _ in range(2)] == ["a", "a"]
+    clock[0] = 100_000
+    assert storage.file_system("lent://x/f")[0].key == "b"
+
+
+def test_another_process_gets_the_options_that_hold_now(clock):
+    lending = Renewal({"key": "a"}, 100_000, lambda: ({"key": "b"}, None))
+    clock[0] = 100_000
+    there = pickle.loads(pickle.dumps(Storage({"key": "a"}, renewal=lending)))
+    assert (there.options, there.renewal) == ({"key": "b"}, None)
