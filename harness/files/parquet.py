@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -223,12 +223,23 @@ def _fold_map(node: _Node, field_id: int | None) -> PhysicalField:
 
 
 def leaf_type(element: ParquetElement) -> Type:
-    """The type of a leaf: the logical type decides, else the converted type, else the physical one."""
-    logical = element.logical_type
-    annotated = _from_logical(element, logical) if logical is not None else None
-    if annotated is None and element.converted_type is not None:
-        annotated = _from_converted(element, element.converted_type)
-    return annotated if annotated is not None else _from_physical(element)
+    """The type of a leaf: the logical type decides, else the converted type, else the physical one.
+
+    Where both are given and mean other values the type is opaque: readers differ in which of them they follow (DuckDB
+    takes the scale of a decimal from the converted type, pyarrow from the logical one).
+    """
+    logical = None if element.logical_type is None else _from_logical(element, element.logical_type)
+    converted = None if element.converted_type is None else _from_converted(element, element.converted_type)
+    if logical is None or converted is None:
+        return logical or converted or _from_physical(element)
+    if _stored_as(logical) == _stored_as(converted) or isinstance(logical, OpaqueType):
+        return logical
+    return OpaqueType(f"{logical} by its logical type, {converted} by its converted type")
+
+
+def _stored_as(annotated: Type) -> Type:
+    # A converted type cannot say that a timestamp is no instant.
+    return replace(annotated, utc=True) if isinstance(annotated, TimestampType) else annotated
 
 
 def _logical_name(logical: str | None) -> str | None:

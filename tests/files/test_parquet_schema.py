@@ -106,6 +106,29 @@ def unit(name, *, utc=0, kind="Timestamp"):
         ({"type": "INT32", "logical_type": "NullType()"}, UnknownType()),
         ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 12, "converted_type": "INTERVAL"}, OpaqueType("interval")),
         ({"type": "BYTE_ARRAY", "logical_type": "NewType(x=1)"}, OpaqueType("NewType(x=1)")),
+        (
+            {
+                "type": "INT64",
+                "converted_type": "DECIMAL",
+                "precision": 10,
+                "scale": 2,
+                "logical_type": "DecimalType(scale=2, precision=10)",
+            },
+            DecimalType(10, 2),
+        ),
+        (
+            {
+                "type": "INT64",
+                "converted_type": "DECIMAL",
+                "precision": 10,
+                "logical_type": "DecimalType(scale=2, precision=10)",
+            },
+            OpaqueType("decimal(10, 2) by its logical type, decimal(10, 0) by its converted type"),
+        ),
+        (
+            {"type": "INT32", "converted_type": "DATE", "logical_type": unit("MILLIS", kind="Time")},
+            OpaqueType("time_ms by its logical type, date by its converted type"),
+        ),
     ],
     ids=str,
 )
