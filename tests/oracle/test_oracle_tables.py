@@ -109,6 +109,16 @@ def test_delta_with_vectors_partitions_and_mapping(tmp_path: Path, mode: Any) ->
     assert rows(tmp_path / "d", ["id"], "p IS DISTINCT FROM 'x'") == [(7,)]
 
 
+def test_a_value_of_a_row_that_the_filter_drops_is_not_looked_at(tmp_path: Path) -> None:
+    legacy = {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}
+    t = DeltaTable.create(tmp_path / "d", {"id": "long", "d": "date"})
+    t.append(t.write_data([{"id": 1, "d": 0}, {"id": 2, "d": -719164}], footer=legacy))
+    assert rows(tmp_path / "d", ["id"], "id < 3") == [(1,), (2,)]
+    assert [d.year for _, d in rows(tmp_path / "d", where="id = 1")] == [1970]
+    with pytest.raises(harness.SchemaMismatchError, match="-719164 is in the calendar of an old writer"):
+        rows(tmp_path / "d", ["d"], "id = 2")
+
+
 def test_comparing_its_rows_and_not_its_queries(tmp_path: Path) -> None:
     t = iceberg(tmp_path, {"id": "long", "u": "uuid"})
     t.append(t.write_data([{"id": 1, "u": "00000000-0000-0000-0000-000000000001"}]))

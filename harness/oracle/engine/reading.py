@@ -48,18 +48,17 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
 
 def _rows(plan: ScanPlan) -> Iterator[Sequence[Any]]:
     columns = _columns_to_read(plan)
-    condition = None if plan.filter is None else compile_filter(plan.filter)
+    row_filter = _row_filter(plan, columns)
     places = [next(i for i, f in enumerate(columns) if f.id == wanted.id) for wanted in plan.columns]
     deleted, equality = deleted_positions(plan), EqualityDeletes(plan)
     for ordinal, entry in enumerate(plan.files.to_pylist()):
         file = _File.open(plan, ordinal, entry, columns, equality, frozenset(deleted.get(ordinal, ())))
-        for row in file.live_rows():
-            if condition is None or _holds(condition, columns, row):
-                yield [row[place] for place in places]
+        for row in file.live_rows(row_filter):
+            yield [row[place] for place in places]
 
 
 def _columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
-    """The plan's columns, each once, and after them those that only its filter needs.
+    """The columns of the plan's filter, and after them its others, each once.
 
     Raises:
         SchemaMismatchError: a struct has fields whose names differ only by case, which not every engine can show.
@@ -81,10 +80,26 @@ def _columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
     return columns
 
 
-def _holds(condition: Condition, columns: Sequence[Field], row: Sequence[Any]) -> bool:
-    """Whether the filter is true for a row; false and unknown are the same (iceberg 3.1)."""
-    values = {f.id: value for f, value in zip(columns, row, strict=True)}
-    return condition(values) is True
+@dataclass(frozen=True, slots=True)
+class _RowFilter:
+    """What a plan's filter asks of a row.
+
+    columns: those that it names; a row begins with them.
+    """
+
+    condition: Condition
+    columns: Sequence[Field]
+
+    def keeps(self, values: Sequence[Any]) -> bool:
+        """Whether the filter is true for a row; false and unknown are the same (iceberg 3.1)."""
+        return self.condition({f.id: value for f, value in zip(self.columns, values, strict=True)}) is True
+
+
+def _row_filter(plan: ScanPlan, columns: Sequence[Field]) -> _RowFilter:
+    if plan.filter is None:
+        return _RowFilter(lambda _: True, ())
+    named = {f.id for f in plan.filter.columns}
+    return _RowFilter(compile_filter(plan.filter), columns[: len(named)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +154,25 @@ class _File:
             exact_rows=entry["record_count"] if counts else None,
         )
 
-    def live_rows(self) -> Iterator[list[Any]]:
-        """The rows that no delete hits, or all of them where `_deleted` is asked for."""
+    def live_rows(self, wanted: _RowFilter) -> Iterator[list[Any]]:
+        """The rows that no delete hits, or all of them where `_deleted` is asked for, and that a filter keeps.
+
+        Of a row that is not kept, values that the filter does not name are not looked at: no error is theirs to make.
+        """
         file = shown(self.entry["path"], self.entry["physical"])
+        first = self.values[: len(wanted.columns)]
+        others = self.values[len(first) :]
         count = 0
         try:
             for position, row in enumerate(self.rows):
                 count += 1
                 self.check.see(row)
                 is_dead = position in self.positions or any(read(row) in keys for read, keys in self.deletes)
-                if self.shows_deleted or not is_dead:
-                    yield [value(row, position, is_dead) for value in self.values]
+                if is_dead and not self.shows_deleted:
+                    continue
+                named = [value(row, position, is_dead) for value in first]
+                if wanted.keeps(named):
+                    yield named + [value(row, position, is_dead) for value in others]
         except (ValueError, ArithmeticError) as error:
             raise SchemaMismatchError(
                 f"Cannot read a value: {error}; rewrite the file", cause="IncompatibleType", file=file
