@@ -28,6 +28,8 @@ _FORMAT_OF_OPTION = {
     "allow_duplicate_files": "iceberg",
     "allow_checkpoint_only": "delta",
     "enforce_retention": "delta",
+    "max_version": "delta",
+    "published_only": "delta",
 }
 
 
@@ -177,7 +179,8 @@ def _loaded(table_format: str, location: str, storage: Storage, options: ReadOpt
 
 def _refuse_options_of_others(table_format: str, options: ReadOptions) -> None:
     for name, other in _FORMAT_OF_OPTION.items():
-        if other != table_format and getattr(options, name):
+        given = getattr(options, name)
+        if other != table_format and given is not None and given is not False:
             reason = f"the table is {table_format}, the option is for {other} tables"
             raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
 

@@ -34,4 +34,6 @@ _OF_DELTA: Mapping[str, str | None] = {
 
 def in_format(rule: str | None, format: str | None) -> str | None:
     """The rule as a table of that format has it; a rule of Iceberg's that has no like in Delta is None there."""
-    return rule if format != "delta" or rule is None or rule.startswith("delta ") else _OF_DELTA.get(rule)
+    if format != "delta" or rule is None or not rule.startswith("iceberg "):
+        return rule
+    return _OF_DELTA.get(rule)

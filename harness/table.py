@@ -11,7 +11,7 @@ gives the same rows for ever.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from harness.errors import RequestError
 from harness.limits import DEFAULT, Limits, contained
 from harness.model.schema import Schema
 from harness.opening import OpenedTable, load_table, open_storage, plan_changes
+from harness.plan.catalog_answer import Ratified, catalog_answer
 from harness.plan.pruning import parse_prune
 from harness.plan.read_options import ReadOptions
 from harness.reading import reading
@@ -41,6 +42,9 @@ def open_table(
     allow_duplicate_files: bool = False,
     allow_checkpoint_only: bool = False,
     enforce_retention: bool = False,
+    max_version: int | None = None,
+    ratified: Iterable[Ratified] | None = None,
+    published_only: bool = False,
     prune: str = "all",
     format_hint: str | None = None,
     allowed_roots: Sequence[str] = (),
@@ -69,6 +73,13 @@ def open_table(
         enforce_retention: refuse snapshots of a Delta table, but the latest, that are older than the table keeps
             deleted files, as Spark does (delta L37); without it, they are read as long as their files are there.
             Changes are not held against it.
+        max_version: the latest version of a Delta table as the catalog says that manages it: nothing above it is read
+            (frontier F4.4).
+        ratified: the commits that the catalog still holds, with `max_version`: names of files in
+            `_delta_log/_staged_commits`, or a version with such a name, or a version with the bytes of a commit that
+            only the catalog has. They are read in place of published ones; None, or none: all are published.
+        published_only: read a Delta table that a catalog manages without asking it: the versions that are published
+            without a gap, each exactly, with a warning that names the last of them (frontier F4.3).
         prune: `all` skips data files by partition and statistics, and Iceberg's manifests by their summaries, as far
             as these are trusted (iceberg 3.9); `files` skips no manifest; `off` reads all files, and holds no delete
             back by statistics.
@@ -104,6 +115,8 @@ def open_table(
         allow_duplicate_files=allow_duplicate_files,
         allow_checkpoint_only=allow_checkpoint_only,
         enforce_retention=enforce_retention,
+        answer=catalog_answer(max_version, ratified, published_only=published_only),
+        published_only=published_only,
     )
     roots, own_options, name, renewal = _listed(allowed_roots), dict(storage_options or {}), None, None
     if catalog is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 import harness
+from harness.cli.ratified import MaxVersion, PublishedOnly, RatifiedCommits, ratified_commit
 from harness.cli.storage_options import storage_options
 from harness.limits import parse_limits
 from harness.plan.pruning import Prune
@@ -168,6 +169,9 @@ class Opening:
     storage_option: StorageOption = None
     allow_version_guess: AllowVersionGuess = False
     allow_checkpoint_only: AllowCheckpointOnly = False
+    max_version: MaxVersion = None
+    ratified: RatifiedCommits = None
+    published_only: PublishedOnly = False
     format_hint: FormatHint = None
     limit: LimitPairs = None
 
@@ -175,7 +179,7 @@ class Opening:
         """The table at `location`; `reading` is for commands that plan.
 
         Raises:
-            typer.BadParameter: a pair is not of the form OLD=NEW.
+            typer.BadParameter: a pair is not of the form OLD=NEW, or the file of a commit cannot be read.
             HarnessError: see `harness.open_table`.
         """
         reading = reading or Reading()
@@ -188,6 +192,9 @@ class Opening:
             allow_duplicate_files=reading.allow_duplicate_files,
             allow_checkpoint_only=self.allow_checkpoint_only,
             enforce_retention=reading.enforce_retention,
+            max_version=self.max_version,
+            ratified=None if self.ratified is None else [ratified_commit(text) for text in self.ratified],
+            published_only=self.published_only,
             prune=(reading.prune or Prune.ALL).value,
             format_hint=None if self.format_hint is None else self.format_hint.value,
             allowed_roots=self.allowed_roots or (),
@@ -280,6 +287,7 @@ _RENAMED = {
 }
 _SAME = (
     *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),
+    *("max_version", "ratified", "published_only"),
     *("prune", "lenient_delete_partition", "allow_duplicate_files", "enforce_retention"),
     *("outside", "timestamp", "ref", "columns", "where", "dialect"),
 )

@@ -103,7 +103,7 @@ def read_log_file(file: LogFile, storage: Storage) -> bytes:
         CorruptFileError: there are none: a write was torn. Rule: delta L3.
         MissingFileError: it is gone.
     """
-    data = storage.read(file.path)
+    data = storage.read(file.path) if file.content is None else file.content
     if not data:
         raise CorruptFileError(
             "Cannot read the log: the commit is an empty file. Its writer may have been interrupted",

@@ -38,12 +38,14 @@ class LogFile:
     version: the (first) version in its name.
     size: in bytes.
     modified_ms: last modification, milliseconds since 1970-01-01 UTC; None where the storage does not tell.
+    content: of a commit that only the table's catalog holds; None: it is to be read.
     """
 
     path: str
     version: int
     size: int
     modified_ms: int | None
+    content: bytes | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -107,6 +109,8 @@ class LogListing:
     compactions: ascending; without empty files (delta L3).
     checksums: the .crc files by version.
     hint: what `_last_checkpoint` said at that moment; None: nothing sound.
+    ceiling: the latest version where the files do not tell it, because a catalog does; None: they do.
+    notes: what a user should know about the ceiling, one sentence each.
     """
 
     root: str
@@ -115,6 +119,8 @@ class LogListing:
     compactions: tuple[Compaction, ...] = ()
     checksums: Mapping[int, LogFile] = field(default_factory=dict)
     hint: Hint | None = None
+    ceiling: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def directory(self) -> str:
@@ -123,7 +129,9 @@ class LogListing:
 
     @property
     def latest(self) -> int:
-        """The greatest version that any commit, complete checkpoint or compaction speaks of; -1 if there is none."""
+        """The ceiling, or the greatest version of any commit, complete checkpoint or compaction; -1: there is none."""
+        if self.ceiling is not None:
+            return self.ceiling
         commit = max(self.commits, default=-1)
         checkpoint = max((c.version for c in self.checkpoints), default=-1)
         return max(commit, checkpoint, max((c.last for c in self.compactions), default=-1))

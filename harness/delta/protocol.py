@@ -18,10 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from harness.delta.actions import Metadata, Protocol
 from harness.delta.redirect import check_redirect
-from harness.errors import HarnessError, InvalidTableError, UnsupportedError
+from harness.errors import HarnessError, InvalidTableError, RequestError, UnsupportedError
+from harness.plan.read_options import ReadOptions
 
 COLUMN_MAPPING = "columnMapping"
 DELETION_VECTORS = "deletionVectors"
+CATALOG_MANAGED = "catalogManaged"
 TYPE_WIDENING = "typeWidening"
 
 _READ: tuple[str, ...] = (
@@ -33,6 +35,7 @@ _READ: tuple[str, ...] = (
     "vacuumProtocolCheck",
     "variantType",
     "variantShredding",
+    CATALOG_MANAGED,  # with its catalog's answer, see `check_catalog`
     "geospatial",  # its columns are refused one by one, when they are read (delta T28)
 )
 
@@ -42,12 +45,11 @@ _ALIASES: dict[str, str] = {
     "variantType-preview": "variantType",
     "variantShredding-preview": "variantShredding",
     "geospatial-dev": "geospatial",
+    "catalogOwned-preview": CATALOG_MANAGED,
 }
 """Older names of features, which mean the same to a reader."""
 
 _REFUSED: dict[str, str] = {
-    "catalogManaged": "its catalog alone knows which commits are ratified",
-    "catalogOwned-preview": "its catalog alone knows which commits are ratified",
     "adaptiveMetadata-preview": "its files are listed in metadata of another kind",
     "redirectReaderWriter-preview": "its data is at another place",
     "timestampNanos": "its timestamps have nanoseconds",
@@ -88,6 +90,38 @@ def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None 
         mapping_mode(metadata, protocol)
     except HarnessError as error:
         raise error.within(table=table) from None
+
+
+def is_catalog_managed(protocol: Protocol) -> bool:
+    """Whether the table's catalog alone knows which commits are of the table (frontier F4)."""
+    return CATALOG_MANAGED in features(protocol)
+
+
+def check_catalog(protocol: Protocol, options: ReadOptions) -> None:
+    """Returns if what is known of the table's catalog is enough to read the latest version (frontier F4.3, F4.4).
+
+    Raises:
+        UnsupportedError: a catalog manages the table, and nobody asked it.
+        RequestError: there is a catalog's answer about a table that no catalog manages.
+    """
+    if is_catalog_managed(protocol):
+        if options.answer is None and not options.published_only:
+            raise UnsupportedError(
+                f"Cannot read a table that its catalog manages (feature {CATALOG_MANAGED!r}) without the catalog, "
+                "which alone knows its newest commits: open it by its name in the catalog, or give the catalog's "
+                "answer, max_version and ratified; published_only reads what is published, which may be older",
+                cause="CatalogManaged",
+                rule="frontier F4.3",
+                options=("max_version", "ratified", "published_only"),
+            )
+    elif options.answer is not None:
+        raise RequestError(
+            "Cannot read by a catalog's answer: no catalog manages the table, so its log alone says its commits; leave "
+            "max_version and ratified out",
+            cause="CatalogAnswer",
+            rule="frontier F4.5",
+            options=("max_version", "ratified"),
+        )
 
 
 def features(protocol: Protocol) -> frozenset[str]:

@@ -3,7 +3,7 @@
 Every choice of base gives the same state, if the log is sound. The newest one is the cheapest, so it is taken first;
 `LogSegment.fallback` gives the next one when a chosen checkpoint turns out to be unreadable (delta L9, L15, L19).
 The listing knows better than `_last_checkpoint`, so a hint at another version is only warned of (delta L6).
-There is no catalog here: commits that only a catalog knows are never read (delta L30).
+What a catalog knows of the table is in the listing already, or not at all (delta L30, L31).
 """
 
 from __future__ import annotations
@@ -277,7 +277,8 @@ def _check_chain(listing: LogListing, first: int, target: int, readable: tuple[r
         start = "there are no commits" if oldest is None else f"the oldest commit is {oldest}"
         message = f"Cannot read version {target}: no complete checkpoint up to it, and {start}; {available}"
         raise InvalidTableError(message, cause="LogTruncated", table=listing.root, rule="delta L22")
-    message = f"Cannot read version {target}: the log lacks the commits of {show_ranges(gaps)}; {available}"
+    again = "" if listing.ceiling is None else "; ask the catalog for its commits again"
+    message = f"Cannot read version {target}: the log lacks the commits of {show_ranges(gaps)}; {available}{again}"
     raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta L21")
 
 
@@ -293,6 +294,8 @@ def _check_own_commit(listing: LogListing, checkpoint: Checkpoint, target: int) 
 
 def _no_such_version(listing: LogListing, target: int, readable: tuple[range, ...]) -> SnapshotNotFoundError:
     reason = f"the log holds {show_ranges(readable)}" if readable else "the log holds no version as a whole"
+    if listing.ceiling is not None:
+        reason += f", and {listing.ceiling} is the latest that is known of its catalog"
     return SnapshotNotFoundError(
         f"Cannot find version {target}: {reason}", cause="VersionNotFound", table=listing.root, rule="delta L32"
     )

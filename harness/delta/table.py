@@ -9,25 +9,27 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow.compute as pc
 
-from harness.delta.commit_times import CommitHistory, CommitTime, check_retention, in_commit_timestamps
+from harness.delta.commit_times import ENABLED, CommitHistory, CommitTime, check_retention, in_commit_timestamps
 from harness.delta.commits import CommitReader
 from harness.delta.last_checkpoint import read_hint
 from harness.delta.log_files import LogListing, list_log
 from harness.delta.paths import TableRoot
-from harness.delta.protocol import check_protocol, protocol_warnings
+from harness.delta.protocol import check_catalog, check_protocol, is_catalog_managed, protocol_warnings
+from harness.delta.ratified import published, with_answer
 from harness.delta.redirect import redirect_warnings
 from harness.delta.replay import load_state
 from harness.delta.scan import plan_scan
 from harness.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
 from harness.delta.source import DeltaSnapshot, DeltaSource
 from harness.delta.types import table_schema
-from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
+from harness.errors import HarnessError, InvalidTableError, MissingFileError, RequestError, UnsupportedError, warn
 from harness.filters.predicate import Filter
 from harness.model.nesting import check_nesting
 from harness.model.schema import Field, Schema, children
 from harness.model.times import timestamp_ms
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
+from harness.storage.paths import shown
 from harness.storage.stores import Storage
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ class DeltaTable:
         """What is odd about the log but harmless to a reader, one sentence each."""
         state = self.latest.state
         return (
+            *self.log.notes,
             *state.warnings,
             *protocol_warnings(state.protocol),
             *redirect_warnings(state.metadata.configuration, table=self.location),
@@ -95,8 +98,12 @@ class DeltaTable:
             raise error.within(table=self.location, format="delta") from error.__cause__
 
     def newest(self) -> int:
-        """The latest version that the log has now. Raises TableNotFoundError if it has none."""
-        return list_log(self.source.storage, self.source.root.path).latest
+        """The latest version that the log has now. Raises TableNotFoundError if it has none.
+
+        Of a table that its catalog manages, that is the newest that is published, or was known when it was opened.
+        """
+        newest = list_log(self.source.storage, self.source.root.path).latest
+        return newest if self.log.ceiling is None else max(newest, self.log.ceiling)
 
     def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         """The plan of a read, see `harness.delta.scan.plan_scan`."""
@@ -173,9 +180,18 @@ class DeltaTable:
         return self._commit_history().version_at(timestamp_ms(timestamp))
 
     def _commit_history(self) -> CommitHistory:
+        in_commit = in_commit_timestamps(self.latest.state.metadata.configuration)
+        if in_commit is None and is_catalog_managed(self.latest.state.protocol):
+            raise InvalidTableError(
+                "Cannot tell the times of the versions: the table's catalog publishes commits later, so the times of "
+                f"their files mean nothing, and {ENABLED} is not true as it must be; give a version",
+                cause="NoInCommitTimestamps",
+                table=self.location,
+                rule="frontier F4.7",
+            )
         return CommitHistory(
             listing=self.log,
-            in_commit=in_commit_timestamps(self.latest.state.metadata.configuration),
+            in_commit=in_commit,
             read_in_commit_timestamp=self._in_commit_timestamp,
             allow_checkpoint_only=self.source.options.allow_checkpoint_only,
         )
@@ -229,13 +245,34 @@ def load(location: str, storage: Storage, options: ReadOptions) -> DeltaTable:
 
     def opened(listing: LogListing) -> DeltaTable:
         listing = replace(listing, hint=read_hint(storage, root.path))
-        segment = choose_segment(listing, allow_checkpoint_only=options.allow_checkpoint_only)
-        return DeltaTable(location, source, listing, read_snapshot(source, segment))
+        table = _at_latest(source, _known(listing, source))
+        if options.published_only and not is_catalog_managed(table.latest.state.protocol):
+            table = _at_latest(source, listing)  # all that its log has is of the table
+        check_catalog(table.latest.state.protocol, options)
+        return table
 
     try:
-        return with_listing(storage, root.path, opened)
+        table = with_listing(storage, root.path, opened)
     except HarnessError as error:
         raise error.within(table=location, format="delta") from error.__cause__
+    for note in table.log.notes:
+        warn(f"Table {shown(location)}: {note}")
+    return table
+
+
+def _known(listing: LogListing, source: DeltaSource) -> LogListing:
+    """The log as far as it is known which of its commits are of the table."""
+    options = source.options
+    if options.answer is not None:
+        return with_answer(listing, options.answer, source.storage)
+    if options.published_only:
+        return published(listing, allow_checkpoint_only=options.allow_checkpoint_only)
+    return listing
+
+
+def _at_latest(source: DeltaSource, listing: LogListing) -> DeltaTable:
+    segment = choose_segment(listing, allow_checkpoint_only=source.options.allow_checkpoint_only)
+    return DeltaTable(source.location, source, listing, read_snapshot(source, segment))
 
 
 def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
@@ -258,6 +295,8 @@ def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
         time_ms = file.modified_ms
         if in_commit is not None and segment.version >= in_commit.version:
             time_ms = in_commit_timestamp(source, segment.listing, segment.version)
+        elif in_commit is None and is_catalog_managed(state.protocol):
+            time_ms = None  # when it was published is not when it was committed (frontier F4.7)
     return DeltaSnapshot(state=state, columns=columns, timestamp_ms=time_ms)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from harness.plan.catalog_answer import CatalogAnswer
 from harness.plan.pruning import Prune
 from harness.storage.paths import PathMap
 
@@ -13,6 +14,7 @@ class ReadOptions:
     """The options of both formats; `harness.table.open_table` says what each is for.
 
     path_map: from recorded paths to where the files are. A format adds what it knows of the table's own move.
+    answer: what the table's catalog says of its commits; None: nobody asked it.
     """
 
     path_map: PathMap = field(default_factory=PathMap)
@@ -22,3 +24,10 @@ class ReadOptions:
     allow_duplicate_files: bool = False
     allow_checkpoint_only: bool = False
     enforce_retention: bool = False
+    answer: CatalogAnswer | None = None
+    published_only: bool = False
+
+    @property
+    def max_version(self) -> int | None:
+        """The latest version that the catalog knows; None: nobody asked it."""
+        return None if self.answer is None else self.answer.max_version

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -77,6 +78,7 @@ def calls(monkeypatch) -> list:
     return made
 
 
+OWN_TEXT = Path(__file__).read_bytes()
 DEFAULT_OPEN = {
     "path_map": None,
     "storage_options": None,
@@ -85,6 +87,9 @@ DEFAULT_OPEN = {
     "allow_duplicate_files": False,
     "allow_checkpoint_only": False,
     "enforce_retention": False,
+    "max_version": None,
+    "ratified": None,
+    "published_only": False,
     "prune": "all",
     "format_hint": None,
     "allowed_roots": (),
@@ -202,6 +207,9 @@ def test_an_error_and_a_warning_about_files_outside(tmp_path, capfd):
         (["--allow-duplicate-files"], {"allow_duplicate_files": True}),
         (["--allow-checkpoint-only"], {"allow_checkpoint_only": True}),
         (["--enforce-retention"], {"enforce_retention": True}),
+        (["--max-version", "3", "--ratified", "a", "--ratified", "b"], {"max_version": 3, "ratified": ["a", "b"]}),
+        (["--max-version", "1", "--ratified", f"1={__file__}"], {"max_version": 1, "ratified": [(1, OWN_TEXT)]}),
+        (["--published-only"], {"published_only": True}),
         (["--format-hint", "delta"], {"format_hint": "delta"}),
     ],
 )

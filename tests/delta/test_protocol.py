@@ -52,10 +52,10 @@ READ = (
     "variantShredding-preview",
     "geospatial",
     "geospatial-dev",
-)
-REFUSED = (
     "catalogManaged",
     "catalogOwned-preview",
+)
+REFUSED = (
     "adaptiveMetadata-preview",
     "redirectReaderWriter-preview",
     "timestampNanos",

@@ -16,8 +16,11 @@ from harness.writing.delta.files import DataFileHandle
 from harness.writing.delta.log import LogState
 from harness.writing.delta.types import Json
 from harness.writing.delta.values import json_text
+from harness.writing.iceberg.store import counted_uuid
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
+CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned-preview"})
+"""Features of tables whose commits must name their transaction (frontier F4.1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,8 @@ def commit_info(change: Change, document: DeltaDocument, time_ms: int) -> list[J
     if change.in_commit_timestamp is not None or document.enabled("delta.enableInCommitTimestamps"):
         asked = change.in_commit_timestamp
         info["inCommitTimestamp"] = time_ms if asked is None else asked
+    if document.features & CATALOG_FEATURES:
+        info["txnId"] = str(counted_uuid(f"commit at {time_ms}"))
     return [
         {
             "commitInfo": {

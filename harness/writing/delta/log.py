@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +18,11 @@ from harness.errors import RequestError
 from harness.writing.delta.files import set_time
 from harness.writing.delta.types import Json
 from harness.writing.delta.values import json_text
+from harness.writing.iceberg.store import counted_uuid
 
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
 SECOND_MS = 1000
+STAGED_COMMITS = "_staged_commits"
 
 
 @dataclass(slots=True)
@@ -79,6 +82,7 @@ class DeltaLog:
         self.directory = directory
         self.commits: dict[int, list[Json]] = {}
         self.times: dict[int, int] = {}
+        self.staged: dict[int, str] = {}
 
     @property
     def version(self) -> int:
@@ -96,8 +100,9 @@ class DeltaLog:
         return content
 
     def commit_path(self, version: int) -> Path:
-        """Where a commit is, or was, on disk."""
-        return self.directory / f"{version:020d}.json"
+        """Where a commit is, or was, on disk: published, or staged."""
+        name = self.staged.get(version)
+        return self.directory / f"{version:020d}.json" if name is None else self.directory / STAGED_COMMITS / name
 
     def time_of(self, version: int) -> int:
         """The time of a commit that is written, or the default one of a commit to come, in milliseconds."""
@@ -113,6 +118,27 @@ class DeltaLog:
         """Write the file of a commit from the actions in memory, and its time."""
         lines = [*map(json_text, self.commits[version]), *raw]
         self.put(self.commit_path(version), "".join(f"{line}\n" for line in lines), self.times[version])
+
+    def stage(self, version: int, *, published: bool = False) -> str:
+        """Move the file of a commit to the staged ones, as if its catalog had not published it; its name there.
+
+        published: leave a copy where it was.
+        """
+        source = self.commit_path(version)
+        name = self.staged[version] = f"{version:020d}.{counted_uuid(f'staged commit {version}')}.json"
+        target = self.commit_path(version)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy2(source, target)
+        if not published:
+            source.unlink()
+        return name
+
+    def hold(self, version: int) -> bytes:
+        """Take the file of a commit away, as if only the catalog had it; its content."""
+        path = self.commit_path(version)
+        content = path.read_bytes()
+        path.unlink()
+        return content
 
     def put(self, path: Path, text: str, time_ms: int) -> None:
         """Write a text file of the log with a modification time."""

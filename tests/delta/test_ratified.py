@@ -1,0 +1,342 @@
+"""Tables that a catalog manages: read by its answer, or as far as they are published (frontier F4)."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.cli import main
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    HarnessWarning,
+    InvalidTableError,
+    MissingFileError,
+    RequestError,
+    SnapshotNotFoundError,
+    UnsupportedError,
+)
+from harness.plan.catalog_answer import CatalogAnswer, RatifiedCommit, catalog_answer
+from harness.writing.delta.builder import DeltaTable
+
+UUID = "7d17ac10-5cc3-401b-bd1a-9c82dd2ea032"
+OTHER = "b91807ba-fe18-488c-a15e-c4807dbd2174"
+T0 = 1_700_000_000_000
+"""When version 0 was committed; the others follow a second apart."""
+
+
+def v(version: int, uuid: str = UUID) -> str:
+    return f"{version:020}.{uuid}.json"
+
+
+def managed(place: Path, *, feature: str = "catalogManaged", **configuration: str) -> DeltaTable:
+    """Version n adds the id n, up to version 4."""
+    table = DeltaTable.create(
+        place / "t",
+        {"id": "long"},
+        features=[feature, "v2Checkpoint", "deletionVectors"],
+        configuration={"delta.enableInCommitTimestamps": "true", **configuration},
+    )
+    for number in range(1, 5):
+        table.append(table.write_data([{"id": number}]))
+    return table
+
+
+def ids(table: DeltaTable, *, at: dict[str, Any] | None = None, **how: Any) -> list[int]:
+    """The rows of a read in which nothing was odd."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return rows(harness.open_table(str(table.directory), **how), **(at or {}))
+
+
+def rows(table: harness.Table, **at: Any) -> list[int]:
+    return sorted(table.snapshot(**at).to_arrow().column("id").to_pylist())
+
+
+def file(table: DeltaTable, name: str) -> Path:
+    return table.log.directory / name
+
+
+# -- the answer as arguments
+
+
+@pytest.mark.parametrize(
+    ("max_version", "ratified", "expected"),
+    [
+        (None, None, None),
+        (None, [], None),
+        (0, None, CatalogAnswer(0)),
+        (9, [v(9), (8, v(8))], CatalogAnswer(9, (RatifiedCommit(8, v(8)), RatifiedCommit(9, v(9))))),
+        (1, [(1, b"{}")], CatalogAnswer(1, (RatifiedCommit(1, content=b"{}"),))),
+        (3, [v(3, UUID.upper())], CatalogAnswer(3, (RatifiedCommit(3, v(3, UUID.upper())),))),
+    ],
+)
+def test_an_answer_is_taken_as_arguments(max_version, ratified, expected):
+    assert catalog_answer(max_version, ratified) == expected
+
+
+@pytest.mark.parametrize(
+    ("max_version", "ratified", "words"),
+    [
+        (-1, None, "expected a version, 0 or more"),
+        (True, None, "expected a version, 0 or more"),
+        ("3", None, "expected a version, 0 or more"),
+        (None, [v(3)], "expected max_version with it"),
+        (3, v(3), "expected a list of names"),
+        (2, [v(3)], "it lists version 3, above max_version=2; ask the catalog again"),
+        (3, [v(3), v(3, OTHER)], "it lists version 3 twice"),
+        (3, [v(3), (3, b"{}")], "it lists version 3 twice"),
+        (4, [(4, v(3))], "for version 4, expected a staged commit of that version"),
+        (4, [(-1, b"")], r"expected a name such as .*, or \(version, content\)"),
+        (4, [3], r"expected a name such as .*, or \(version, content\)"),
+        (3, [f"{3:020}.json"], "expected the name of a staged commit"),
+        (3, [f"{3:019}.{UUID}.json"], "expected the name of a staged commit"),
+        (3, [f"{v(3)}\n"], "expected the name of a staged commit"),
+        (3, [f"../../other/_delta_log/_staged_commits/{v(3)}"], "expected the name of a staged commit"),
+        (3, [f"_staged_commits/{v(3)}"], "expected the name of a staged commit"),
+        (3, [f"s3://bucket/{v(3)}"], "expected the name of a staged commit"),
+        (3, [f"..\\{v(3)}"], "expected the name of a staged commit"),
+    ],
+)
+def test_an_answer_that_cannot_be_one_is_refused(max_version, ratified, words):
+    with pytest.raises(RequestError, match=words) as error:
+        catalog_answer(max_version, ratified)
+    assert (error.value.cause, error.value.rule) == ("CatalogAnswer", "frontier F4.4")
+
+
+# -- read by the answer
+
+
+@pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview"])
+def test_staged_commits_are_read_as_the_catalog_says(tmp_path, feature):
+    table = managed(tmp_path, feature=feature)
+    names = [table.log.stage(3), table.log.stage(4)]
+    assert ids(table, max_version=4, ratified=names) == [1, 2, 3, 4]
+    assert ids(table, max_version=3, ratified=names[:1]) == [1, 2, 3]
+    assert ids(table, max_version=2) == [1, 2]
+
+
+def test_of_two_staged_commits_the_one_counts_that_the_catalog_names(tmp_path):
+    table = managed(tmp_path)
+    won = table.log.stage(4)
+    lost = file(table, f"_staged_commits/{v(4, OTHER)}")
+    lost.write_bytes(file(table, f"{3:020}.json").read_bytes().replace(b"part-00003", b"part-00099"))
+    assert ids(table, max_version=4, ratified=[won]) == [1, 2, 3, 4]
+
+
+def test_the_catalogs_commit_is_read_in_place_of_a_published_one(tmp_path):
+    table = managed(tmp_path)
+    name = table.log.stage(4, published=True)
+    file(table, f"{4:020}.json").write_text("not what the catalog ratified\n")
+    assert ids(table, max_version=4, ratified=[name]) == [1, 2, 3, 4]
+
+
+def test_commits_that_only_the_catalog_holds(tmp_path):
+    table = managed(tmp_path)
+    name, content = table.log.stage(3), table.log.hold(4)
+    assert ids(table, max_version=4, ratified=[name, (4, content)]) == [1, 2, 3, 4]
+    with pytest.raises(CorruptFileError, match=r"commit 4 is an empty file.*json \(held by the catalog\)"):
+        ids(table, max_version=4, ratified=[name, (4, b"")])
+    with pytest.raises(CorruptFileError, match=r"json \(held by the catalog\)"):
+        ids(table, max_version=4, ratified=[name, (4, b'{"add":')])
+
+
+def test_nothing_above_the_catalogs_version_is_read(tmp_path):
+    table = managed(tmp_path)
+    table.checkpoint("v2-json")
+    table.write_checksum(4, numFiles=7)
+    table.compact(2, 4)
+    with pytest.warns(HarnessWarning, match="answer ends at version 2, and the log has published commits up to 4"):
+        found = harness.open_table(str(table.directory), max_version=2)
+    assert rows(found) == [1, 2]
+    assert [note for note in found.warnings if "_last_checkpoint" in note] == []
+    with pytest.raises(SnapshotNotFoundError, match="the log holds 0 to 2, and 2 is the latest that is known of its"):
+        found.snapshot(version=3)
+
+
+@pytest.mark.parametrize("kind", ["classic", "v2-json", "v2-parquet"])
+def test_checkpoints_and_compactions_beside_staged_commits(tmp_path, kind):
+    table = managed(tmp_path)
+    table.checkpoint(kind, 2)
+    table.compact(1, 2)
+    names = [table.log.stage(3), table.log.stage(4)]
+    table.write_checksum(4)
+    assert ids(table, max_version=4, ratified=names) == [1, 2, 3, 4]
+    table.log.commit_path(1).unlink()
+    assert ids(table, max_version=4, ratified=names) == [1, 2, 3, 4]
+
+
+def test_a_staged_commit_that_was_cleaned_up_after_its_publication(tmp_path):
+    table = managed(tmp_path)
+    assert ids(table, max_version=4, ratified=[v(3), v(4)]) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("staged", "max_version", "ratified", "error", "words"),
+    [
+        ([3], 4, [], InvalidTableError, "lacks the commits of 3; .*; ask the catalog for its commits again .LogGap"),
+        ([4], 4, [], InvalidTableError, "Cannot read version 4: the log lacks the commits of 4; .*ask the catalog"),
+        ([3, 4], 4, [4], InvalidTableError, "Cannot read version 4: the log lacks the commits of 3"),
+        ([], 6, [], InvalidTableError, "lacks the commits of 5 to 6"),
+        ([4], 4, [v(4, OTHER)], MissingFileError, f"neither the staged file nor a published .*{v(4, OTHER)}"),
+    ],
+)
+def test_an_answer_and_a_log_that_do_not_fit(tmp_path, staged, max_version, ratified, error, words):
+    table = managed(tmp_path)
+    names = {version: table.log.stage(version) for version in staged}
+    with pytest.raises(error, match=words):
+        ids(table, max_version=max_version, ratified=[names.get(each, each) for each in ratified])
+
+
+def test_a_staged_commit_that_is_torn_is_not_passed_over(tmp_path):
+    table = managed(tmp_path)
+    name = table.log.stage(4)
+    file(table, f"_staged_commits/{name}").write_text("")
+    with pytest.raises(CorruptFileError, match=rf"commit 4 is an empty file.*{name}"):
+        ids(table, max_version=4, ratified=[name])
+
+
+def test_an_answer_about_a_table_that_no_catalog_manages(tmp_path):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    with pytest.raises(RequestError, match=r"no catalog manages the table, so its log alone says its commits"):
+        harness.open_table(str(table.directory), max_version=0)
+
+
+def test_time_travel_goes_by_what_commits_say(tmp_path):
+    table = managed(tmp_path)
+    names = [table.log.stage(3), table.log.stage(4)]
+    how = {"max_version": 4, "ratified": names}
+    assert ids(table, at={"timestamp": T0 + 3999}, **how) == [1, 2, 3]
+    assert ids(table, at={"version": 1}, **how) == [1]
+    found = harness.open_table(str(table.directory), **how)
+    assert [entry["timestamp_ms"] for entry in found.snapshots()] == [T0 + 1000 * n for n in range(5)]
+    assert found.snapshot().timestamp_ms == T0 + 4000
+
+
+def test_times_of_files_mean_nothing(tmp_path):
+    table = managed(tmp_path, **{"delta.enableInCommitTimestamps": "false"})
+    found = harness.open_table(str(table.directory), max_version=4)
+    assert (rows(found), found.snapshot().timestamp_ms) == ([1, 2, 3, 4], None)
+    with pytest.raises(InvalidTableError, match="the times of their files mean nothing"):
+        found.snapshot(timestamp=T0 + 2000)
+
+
+def test_changes_are_read_from_staged_commits(tmp_path):
+    table = managed(tmp_path, **{"delta.enableChangeDataFeed": "true"})
+    name, content = table.log.stage(3), table.log.hold(4)
+    found = harness.open_table(str(table.directory), max_version=4, ratified=[name, (4, content)])
+    changes = found.changes(2, columns=["id", "_commit_version"]).to_arrow().sort_by("id")
+    assert changes.to_pylist() == [{"id": n, "_commit_version": n} for n in (2, 3, 4)]
+
+
+# -- without a catalog
+
+
+def test_without_a_catalog_the_table_is_refused_and_what_to_do_is_said(tmp_path):
+    table = managed(tmp_path)
+    with pytest.raises(UnsupportedError) as error:
+        harness.open_table(str(table.directory))
+    assert str(error.value) == (
+        "Cannot read a table that its catalog manages (feature 'catalogManaged') without the catalog, which alone "
+        "knows its newest commits: open it by its name in the catalog, or give the catalog's answer, max_version and "
+        "ratified; published_only reads what is published, which may be older "
+        f"[CatalogManaged; table {table.directory}, rule frontier F4.3]"
+    )
+
+
+def published(table: DeltaTable) -> tuple[list[int], str]:
+    """The rows of what is published, and what was said of it."""
+    with pytest.warns(HarnessWarning, match="F4.3") as said:
+        found = harness.open_table(str(table.directory), published_only=True)
+    assert found.warnings == (str(said[0].message).partition(": ")[2],)
+    return rows(found), found.warnings[0]
+
+
+def test_what_is_published_is_read_with_a_warning(tmp_path):
+    table = managed(tmp_path)
+    table.log.stage(3)
+    table.log.stage(4)
+    table.write_checksum(4)
+    assert published(table) == (
+        [1, 2],
+        "Only what is published was read, up to version 2: the table's catalog may know newer versions (frontier F4.3)",
+    )
+
+
+def test_published_commits_beyond_a_gap_are_not_read(tmp_path):
+    table = managed(tmp_path)
+    table.log.stage(3)
+    got, said = published(table)
+    assert got == [1, 2]
+    assert "newer versions, and its log has commits beyond a gap (4)" in said
+
+
+def test_what_is_published_after_the_log_was_cleaned_up(tmp_path):
+    table = managed(tmp_path)
+    table.checkpoint("v2-json", 2)
+    table.expire_log(2)
+    table.log.stage(4)
+    got, said = published(table)
+    assert (got, "up to version 3:" in said) == ([1, 2, 3], True)
+
+
+def test_a_published_commit_that_is_torn_is_not_passed_over(tmp_path):
+    table = managed(tmp_path)
+    file(table, f"{3:020}.json").write_text("")
+    with pytest.raises(CorruptFileError, match="commit 3 is an empty file"):
+        harness.open_table(str(table.directory), published_only=True)
+
+
+def test_published_only_changes_nothing_of_other_tables(tmp_path):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    for number in (1, 2, 3):
+        table.append(table.write_data([{"id": number}]))
+    assert ids(table, published_only=True) == [1, 2, 3]
+    table.log.commit_path(2).unlink()
+    with pytest.raises(InvalidTableError, match="the log lacks the commits of 2"):
+        ids(table, published_only=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_version": 1, "published_only": True}, "Cannot read by the catalog's answer and published_only at once"),
+        ({"format_hint": "iceberg", "max_version": 0}, "Invalid option max_version: the table is iceberg"),
+        ({"format_hint": "iceberg", "published_only": True}, "Invalid option published_only: the table is iceberg"),
+    ],
+)
+def test_options_that_do_not_go_together(tmp_path, options, words):
+    with pytest.raises(RequestError, match=words):
+        harness.open_table(str(tmp_path), **options)
+
+
+# -- on the command line
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_answer_on_the_command_line(tmp_path, capfd):
+    table = managed(tmp_path)
+    name, content = table.log.stage(3), table.log.hold(4)
+    held = tmp_path / "four.json"
+    held.write_bytes(content)
+    command = ["sql", "SELECT max(id) AS n FROM t", "--table", f"t={table.directory}", "--format", "csv"]
+    answer = ["--max-version", "4", "--ratified", name, "--ratified", f"4={held}"]
+    assert (main([*command, *answer]), capfd.readouterr()) == (0, ("n\n4\n", ""))
+    assert main([*command, "--published-only"]) == 0
+    out, err = capfd.readouterr()
+    assert (out, "up to version 2" in err) == ("n\n2\n", True)
+    assert main(command) == 2
+    assert "give the catalog's answer, --max-version and --ratified; --published-only reads" in capfd.readouterr().err
+    assert main([*command, "--max-version", "4", "--ratified", f"4={tmp_path}/none"]) == 2
+    assert "No such file" in capfd.readouterr().err
+
+
+def test_every_error_is_of_harness(tmp_path):
+    table = managed(tmp_path)
+    for answer in ([v(9)], [(4, b"\xff")], [(4, b"[]\n")]):
+        with pytest.raises(HarnessError):
+            harness.open_table(str(table.directory), max_version=4, ratified=answer)
