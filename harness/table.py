@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from harness.catalogs.names import may_be_name
 from harness.errors import RequestError
 from harness.limits import DEFAULT, Limits, contained
 from harness.model.schema import Schema
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 def open_table(
     location: str,
     *,
-    catalog: Catalog | None = None,
+    catalog: Catalog | str | None = None,
     path_map: Mapping[str, str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     allow_version_guess: bool = False,
@@ -56,9 +57,11 @@ def open_table(
 
     Args:
         location: a table's directory or, for Iceberg, a metadata file; a local path, or a URI that fsspec can open.
-            A relative path is that of the process's directory now, wherever it is when rows are read. With `catalog`,
-            the table's name there, such as `sales.orders`.
-        catalog: finds the table by its name, such as `harness.open_warehouse("warehouse")`. What it says of the
+            A relative path is that of the process's directory now, wherever it is when rows are read. Or a table's
+            name: `sales.orders` in `catalog`, and without one `prod.sales.orders`, with that of a catalog of PyIceberg
+            before it. A path that exists wins.
+        catalog: finds the table by its name: that of a catalog which is configured for PyIceberg, the location of a
+            warehouse directory, or a catalog, such as `harness.open_warehouse("warehouse")`. What it says of the
             table's store goes below what you say here.
         path_map: recorded path prefixes and where they are now, for tables that were moved in parts. A table that was
             moved as a whole needs none. Relative paths start where those of `location` do.
@@ -119,10 +122,10 @@ def open_table(
         published_only=published_only,
     )
     roots, own_options, name, renewal = _listed(allowed_roots), dict(storage_options or {}), None, None
-    if catalog is not None:
-        from harness.catalogs.resolving import locate
+    if catalog is not None or may_be_name(str(location)):
+        from harness.catalogs.resolving import find
 
-        located = locate(str(location), catalog)
+        located = find(str(location), catalog)
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
         roots += (located.location, *located.allowed_roots)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import os
 import re
 from collections.abc import Iterable
 from typing import TypeAlias
@@ -38,6 +38,12 @@ def parse_name(text: str | Name) -> Name:
     return tuple(parts)
 
 
+def may_be_name(location: str) -> bool:
+    """Whether what is to be opened may be a table's name: it has parts with dots, and is no path that exists."""
+    is_path = {"/", "\\", ":"} & set(location) or not all(location.split("."))
+    return "." in location and not is_path and not os.path.exists(location)
+
+
 def written(name: Name) -> str:
     """A name as text that `parse_name` reads."""
     return ".".join(part if _BARE.fullmatch(part) else '"{}"'.format(part.replace('"', '""')) for part in name)
@@ -45,6 +51,8 @@ def written(name: Name) -> str:
 
 def nearest(name: Name, known: Iterable[Name]) -> tuple[Name, ...]:
     """Up to three of the known names that are most like a name, the nearest first."""
+    import difflib  # most names are there
+
     by_text = {written(each).lower(): each for each in known}
     found = difflib.get_close_matches(written(name).lower(), by_text, _NEAR, 0.5)
     return tuple(by_text[text] for text in found)

@@ -1,23 +1,132 @@
-"""From what a user calls a table to where it is."""
+"""From what a user calls a table, or a catalog, to what it is.
+
+A dotted name such as `prod.sales.orders` is, in this order: a path that exists, a table of the configured catalog
+`prod`, or a table of the one configured catalog that holds it.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NoReturn
+
 from harness.catalogs.catalog import Catalog, Located
-from harness.catalogs.names import parse_name
-from harness.errors import RequestError
+from harness.catalogs.names import Name, nearest, parse_name, written
+from harness.catalogs.warehouse import open_warehouse
+from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError
+from harness.storage.paths import SCHEME
 
 
-def locate(name: str, catalog: Catalog) -> Located:
-    """Where a catalog says that a table is.
+def find(location: str, catalog: Catalog | str | None) -> Located:
+    """Where a table is, by its name.
+
+    Args:
+        location: its name, with the catalog's before it if `catalog` is None.
+        catalog: as for `open_catalog`; None: the name says, or only one configured catalog has it.
 
     Raises:
         RequestError: the name is none, or there is no such catalog.
-        TableNotFoundError: the catalog does not have it; the message has the nearest names.
-        StorageError: the catalog does not answer.
+        TableNotFoundError: no catalog has it; the message has the nearest names.
+        AmbiguousTableError: several catalogs have it.
+        StorageError: a catalog does not answer.
     """
-    if not isinstance(catalog, Catalog):
-        raise RequestError(
-            f"Invalid option catalog={catalog!r}: expected a catalog, such as harness.open_warehouse(…)",
+    if catalog is not None:
+        return open_catalog(catalog).locate(parse_name(location))
+    name = parse_name(location)
+    tried = f"Cannot find a table: there is no path {location!r} here, and"
+    from harness.catalogs.pyiceberg import configured as of
+
+    if not of.is_installed():
+        raise TableNotFoundError(
+            f"{tried} as a name it wants a catalog {name[0]}, for which PyIceberg is missing: {of.ADVICE}",
+            table=location,
+        )
+    known = of.configured()
+    if name[0].lower() in known:
+        return of.open_configured(name[0].lower(), known[name[0].lower()]).locate(name[1:])
+    default = of.default_name()
+    return _held(
+        {default: known[default]} if default in known else known, name, f"{tried} no catalog {name[0]!r} is configured"
+    )
+
+
+def _held(catalogs: Mapping[str, Mapping[str, Any]], name: Name, tried: str) -> Located:
+    """A table by a name that says no catalog: the one that has it."""
+    from harness.catalogs.pyiceberg.configured import open_configured
+
+    found: dict[str, Located] = {}
+    for key, properties in catalogs.items():
+        with suppress(TableNotFoundError):
+            found[key] = open_configured(key, properties).locate(name)
+    if len(found) > 1:
+        whole = " or ".join(written((key, *name)) for key in found)
+        raise AmbiguousTableError(
+            f"Cannot tell which table is meant: catalogs {' and '.join(found)} have a {written(name)}; say {whole}, or "
+            f"catalog={next(iter(found))!r}",
+            table=written(name),
             options=("catalog",),
         )
-    return catalog.locate(parse_name(name))
+    if found:
+        return found.popitem()[1]
+    has = f"configured are {', '.join(sorted(catalogs))}, which have no such table either" if catalogs else _NONE
+    raise TableNotFoundError(f"{tried}: {has}", cause="NoSuchTable", table=written(name))
+
+
+_NONE = "no catalog is configured: see .pyiceberg.yaml and PYICEBERG_CATALOG__NAME__URI"
+
+
+def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] | None = None) -> Catalog:
+    """A catalog, by whatever a user calls it.
+
+    Args:
+        catalog: the name of one that is configured for PyIceberg; the location of a warehouse directory; a catalog, of
+            harness or of PyIceberg.
+        storage_options: for a warehouse directory.
+
+    Raises:
+        RequestError: there is no such catalog, or it is configured wrongly.
+        TableNotFoundError: there is no such directory.
+        StorageError: the catalog does not answer.
+    """
+    if isinstance(catalog, str):
+        if SCHEME.match(catalog) or "/" in catalog or os.path.isdir(catalog):
+            return open_warehouse(catalog, storage_options=storage_options)
+        return _configured(catalog)
+    if isinstance(catalog, Catalog):
+        return catalog
+    if any(kind.__module__.startswith("pyiceberg.") for kind in type(catalog).__mro__) and hasattr(
+        catalog, "load_table"
+    ):
+        from harness.catalogs.pyiceberg.adapter import PyIcebergCatalog
+
+        return PyIcebergCatalog(catalog.name, catalog)
+    raise RequestError(
+        f"Invalid option catalog, of type {type(catalog).__name__}: expected a catalog's name, a warehouse directory, "
+        "harness.open_warehouse(…) or a catalog of PyIceberg",
+        options=("catalog",),
+    )
+
+
+def is_pyiceberg(given: object, kind: str) -> bool:
+    """Whether an object is of a class of PyIceberg; does not import it to see that."""
+    return any(each.__module__.startswith("pyiceberg.") and each.__name__ == kind for each in type(given).__mro__)
+
+
+def _configured(name: str) -> Catalog:
+    from harness.catalogs.pyiceberg import configured as of
+
+    known = of.configured()
+    if name.lower() not in known:
+        _refuse_unknown(name, tuple((each,) for each in known))
+    return of.open_configured(name.lower(), known[name.lower()])
+
+
+def _refuse_unknown(name: str, known: tuple[Name, ...]) -> NoReturn:
+    near = nearest((name,), known) or known
+    which = f"configured are {', '.join(map(written, near))}" if near else _NONE
+    raise RequestError(
+        f"Cannot find catalog {name!r}: there is no such directory, and {which}",
+        cause="UnknownCatalog",
+        options=("catalog",),
+    )

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from harness.catalogs.pyiceberg.store_options import expires_ms, options_of, store_options
+
+S3 = {"s3.endpoint": "http://localhost:1", "s3.access-key-id": "a", "s3.secret-access-key": "b"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "location", "expected"),
+    [
+        (S3 | {"uri": "http://catalog", "warehouse": "s3://lake", "token": "t"}, "s3://lake/t", S3),
+        pytest.param(S3, "s3a://lake/t", S3, id="s3a-is-s3"),
+        pytest.param(S3, "/lake/t", {}, id="local"),
+        pytest.param(S3, "gs://lake/t", {}, id="of-another-kind-of-store"),
+        ({"client.region": "eu-west-1"}, "s3://lake/t", {"s3.region": "eu-west-1"}),
+        ({"client.region": "eu-west-1", "s3.region": "x"}, "s3://lake/t", {"s3.region": "x"}),
+        ({"s3.path-style-access": "true"}, "s3://lake/t", {"s3.force-virtual-addressing": "false"}),
+        pytest.param({"s3.signer": "x", "s3.session-token-expires-at-ms": "1"}, "s3://lake/t", {}, id="no-store-s"),
+        pytest.param({"s3.region": None}, "s3://lake/t", {}, id="nothing-said"),
+        ({"gcs.oauth2.token": "t", "gcs.no-auth": "x"}, "gs://lake/t", {"gcs.oauth2.token": "t"}),
+        (
+            {"adls.sas-token.acc.dfs.core.windows.net": "mine", "adls.sas-token.other": "no"},
+            "abfss://lake@acc.dfs.core.windows.net/t",
+            {"adls.sas-token": "mine", "adls.account-name": "acc"},
+        ),
+    ],
+)
+def test_what_a_catalog_says_becomes_options_of_the_store(properties, location, expected):
+    assert options_of(properties, location) == expected
+
+
+def test_another_bucket_has_options_under_its_own_name():
+    roots = ["s3://lake/t/data", "s3://archive/t", "/local", "gs://other/t"]
+    assert store_options(S3, "s3://lake/t", roots) == S3 | {"s3://archive": S3}
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({}, None),
+        ({"s3.session-token-expires-at-ms": "1700000000000"}, 1_700_000_000_000),
+        ({"gcs.oauth2.token-expires-at": 5, "adls.sas-token-expires-at-ms.acc": "3"}, 3),
+        pytest.param({"s3.session-token-expires-at-ms": "soon"}, None, id="no-time"),
+    ],
+)
+def test_the_first_credential_that_ends_counts(properties, expected):
+    assert expires_ms(properties) == expected
