@@ -13,6 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 
+_MOST_ROW_GROUPS = 1000
+"""A file of more takes longer to write than a mutant may take."""
+
+
 def rewritten(data: bytes, rng: Random) -> bytes:
     """One to two changes of the file's table."""
     table = pq.read_table(io.BytesIO(data), partitioning=None)
@@ -20,7 +24,10 @@ def rewritten(data: bytes, rng: Random) -> bytes:
         table = rng.choice(_CHANGES)(table, rng)
     out = io.BytesIO()
     codec = rng.choice(("snappy", "snappy", "none", "zstd", "gzip"))
-    pq.write_table(table, out, compression=codec, row_group_size=rng.choice((None, None, 1, 3)))
+    size = rng.choice((None, None, 1, 3))
+    if size is not None:
+        size = max(size, table.num_rows // _MOST_ROW_GROUPS)
+    pq.write_table(table, out, compression=codec, row_group_size=size)
     return out.getvalue()
 
 
