@@ -69,6 +69,7 @@ from harness.limits import Limits
 
 if TYPE_CHECKING:
     from harness.catalogs.catalog import Catalog, Located
+    from harness.catalogs.resolving import open_catalog
     from harness.catalogs.warehouse import open_warehouse
     from harness.contained.bounds import Bounds
     from harness.contained.reading import read_untrusted
@@ -111,6 +112,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "compare",
+    "open_catalog",
     "open_table",
     "open_warehouse",
     "read_untrusted",
@@ -128,6 +130,7 @@ _LAZY = {
     "Snapshot": "snapshot",
     "Table": "table",
     "compare": "differ.compare",
+    "open_catalog": "catalogs.resolving",
     "open_table": "table",
     "open_warehouse": "catalogs.warehouse",
     "read_untrusted": "contained.reading",

@@ -88,22 +88,26 @@ def walk(catalog: Catalog, namespace: Name = ()) -> Iterator[Name]:
 
 
 def absent(catalog: Catalog, name: Name) -> TableNotFoundError:
-    """The error about a table that a catalog does not have: which namespace is missing, and what it has instead."""
-    for depth in range(1, len(name)):
-        inner = catalog.namespaces(name[: depth - 1])
-        if name[:depth] not in inner and (depth < len(name) - 1 or not catalog.tables(name[:depth])):
-            what, known = f"namespace {written(name[:depth])}", inner
-            break
-    else:
-        what, known = f"table {written(name)}", catalog.tables(name[:-1])
+    """The error about a table that a catalog does not have, which may lack its namespace too."""
+    missing = absent_namespace(catalog, name[:-1])
+    return missing or _missing(catalog, "table", name, catalog.tables(name[:-1]))
+
+
+def absent_namespace(catalog: Catalog, namespace: Name) -> TableNotFoundError | None:
+    """The error about the outermost namespace that a catalog does not have; None: it has all."""
+    for depth in range(1, len(namespace) + 1):
+        inner = catalog.namespaces(namespace[: depth - 1])
+        # A catalog may list none of the outer namespaces of one that holds tables.
+        if namespace[:depth] not in inner and not (depth == len(namespace) and catalog.tables(namespace)):
+            return _missing(catalog, "namespace", namespace[:depth], inner)
+    return None
+
+
+def _missing(catalog: Catalog, what: str, name: Name, known: tuple[Name, ...]) -> TableNotFoundError:
+    near = nearest(name, known) or known[:3]
+    has = f"the nearest are {', '.join(map(written, near))}" if near else "it holds none at all"
     return TableNotFoundError(
-        f"Cannot find a table: catalog {catalog.name} has no {what}; {hint(name, known)}",
-        cause="NoSuchTable",
+        f"Cannot find a table: catalog {catalog.name} has no {what} {written(name)}; {has}",
+        cause="NoSuchTable" if what == "table" else "NoSuchNamespace",
         table=written((catalog.name, *name)),
     )
-
-
-def hint(name: Name, known: tuple[Name, ...]) -> str:
-    """Which of the known names may be meant."""
-    found = nearest(name, known) or tuple(sorted(known)[:3])
-    return f"the nearest are {', '.join(map(written, found))}" if found else "it holds none at all"

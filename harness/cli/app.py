@@ -12,6 +12,7 @@ import harness
 
 COMMANDS = {
     "info": "info:info",
+    "list": "listing:list_",
     "plan": "plan:plan",
     "sql": "query:sql",
     "diff": "diff:diff",

@@ -41,7 +41,17 @@ class TableFormat(enum.Enum):
     DELTA = "delta"
 
 
-Location: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="Table directory or metadata file.")]
+Location: TypeAlias = Annotated[
+    str, typer.Argument(metavar="TABLE", help="Table directory, metadata file, or name in a catalog.")
+]
+CatalogName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--catalog",
+        metavar="NAME",
+        help="Find tables by name in this catalog: one that is configured for PyIceberg, or a warehouse directory.",
+    ),
+]
 Format: TypeAlias = Annotated[Document, typer.Option("--format", help="Text for people, or one JSON document.")]
 PathMap: TypeAlias = Annotated[
     list[str] | None,
@@ -163,6 +173,7 @@ class Reading:
 class Opening:
     """How tables are opened, as given on the command line."""
 
+    catalog: CatalogName = None
     path_map: PathMap = None
     allowed_roots: AllowRoot = None
     outside: OutsideFiles = Outside.WARN
@@ -185,6 +196,7 @@ class Opening:
         reading = reading or Reading()
         return harness.open_table(
             location,
+            catalog=self.catalog,
             path_map=pairs(self.path_map, "--path-map") or None,
             storage_options=storage_options(self.storage_option) or None,
             allow_version_guess=self.allow_version_guess,
@@ -289,7 +301,7 @@ _SAME = (
     *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),
     *("max_version", "ratified", "published_only"),
     *("prune", "lenient_delete_partition", "allow_duplicate_files", "enforce_retention"),
-    *("outside", "timestamp", "ref", "columns", "where", "dialect"),
+    *("catalog", "outside", "timestamp", "ref", "columns", "where", "dialect"),
 )
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | _RENAMED
 

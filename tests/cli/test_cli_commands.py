@@ -80,6 +80,7 @@ def calls(monkeypatch) -> list:
 
 OWN_TEXT = Path(__file__).read_bytes()
 DEFAULT_OPEN = {
+    "catalog": None,
     "path_map": None,
     "storage_options": None,
     "allow_version_guess": False,

@@ -60,6 +60,8 @@ def documents(demo) -> list[dict[str, object]]:
         printed = [
             "info demo-tables/orders",
             "info demo-tables/clicks",
+            "list",
+            "list demo-tables",
             "plan demo-tables/orders --where \"region = 'eu'\"",
             "sql 'SELECT 1 AS x'",
             "diff demo-tables/orders --engines duckdb",
