@@ -12,7 +12,6 @@ import mutate_json
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-
 _MOST_ROW_GROUPS = 1000
 """A file of more takes longer to write than a mutant may take."""
 
