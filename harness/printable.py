@@ -34,6 +34,15 @@ def json_text(value: Any, *, indent: int | None = None, separators: tuple[str, s
         ValueError: a number that JSON has not, such as NaN.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    return _escaped(text)
+
+
+def json_lines(text: str) -> str:
+    r"""JSON text, its unprintable characters but line feeds as `\uXXXX`; line feeds stand between values only."""
+    return "\n".join(map(_escaped, text.split("\n")))
+
+
+def _escaped(text: str) -> str:
     return text if text.isprintable() else _NOT_ASCII_PRINTABLE.sub(_json_escape, text)
 
 

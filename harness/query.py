@@ -139,10 +139,10 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
     duckdb_engine().release(connection)
 
 
-def missing_file(error: duckdb.Error, tables: Mapping[str, Table | Snapshot]) -> MissingFileError | None:
+def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> MissingFileError | None:
     """The error about a file that is gone since a query on `tables` was planned; None: none of theirs is.
 
-    error: DuckDB's, from a relation that `sql` gave.
+    error: DuckDB's, from a relation that `sql` gave, or pyarrow's from a stream of one.
     """
     for name, value in tables.items():
         snapshot = _snapshot(name, value)

@@ -17,6 +17,7 @@ from result_types import CASES, REFUSED, Case, page
 
 import harness
 from harness.cli.query import run
+from harness.cli.rows import Rows
 from harness.cli.writers import RowFormat, write_rows
 from harness.engines.shared.duckdb_instance import connect
 from harness.errors import RequestError, UnsupportedError
@@ -52,15 +53,15 @@ def query(case: Case) -> str:
 
 
 @functools.cache
-def rows_of(text: str) -> pa.Table:
+def rows_of(text: str) -> Rows:
     """What `harness sql` has to write."""
-    return run(text, {}).read_all()
+    return run(text, {})
 
 
 def written(text: str, row_format: str) -> bytes:
     """What `harness sql` writes."""
-    rows, stream = rows_of(text), io.BytesIO()
-    write_rows(pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches()), RowFormat(row_format), stream)
+    stream = io.BytesIO()
+    write_rows(rows_of(text), RowFormat(row_format), stream)
     return stream.getvalue()
 
 

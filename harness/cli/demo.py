@@ -13,7 +13,7 @@ import harness
 from harness.cli import results, terminal
 from harness.cli.plan import explained
 from harness.cli.query import run
-from harness.cli.writers import text_lines
+from harness.cli.text_table import text_lines
 from harness.errors import RequestError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _show(demo_table: DemoTable, where: str, query: str) -> bool:
     rows = run(query, {demo_table.name: table})
     results.print_result(
         f"$ harness sql {shlex.quote(query)} --table {demo_table.name}={shlex.quote(location)}\n",
-        *text_lines(rows.schema, rows),
+        *text_lines(rows.schema(), rows.batches()),
         "\n",
     )
     return _check(demo_table, table)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 
 import harness
 from harness.cli import options, results, terminal, untrusted
+from harness.cli.rows import Rows, engine_error
+from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, write_rows
-from harness.errors import EngineError
+from harness.errors import HarnessError
 from harness.query import missing_file
 
 if TYPE_CHECKING:
@@ -33,6 +35,10 @@ def sql(
     output_file: Annotated[
         Path | None, typer.Option("--output-file", metavar="FILE", help="Write here instead of standard output.")
     ] = None,
+    max_rows: Annotated[
+        str,
+        typer.Option(metavar="N", help="How many rows are shown as text; the others are counted. all: all of them."),
+    ] = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
     *,
     context: typer.Context,
@@ -44,6 +50,7 @@ def sql(
     """Run a query. --snapshot, --timestamp and --ref hold for every table."""
     if format_.is_binary() and output_file is None and results.is_terminal_output():
         raise typer.BadParameter(f"--format {format_.value} is binary: use --output-file, or redirect standard output")
+    shown = number_of_rows(max_rows)
     locations = pairs_of_tables(table)
     text = sys.stdin.read() if query == "-" else query
     if untrusted.is_for_worker(trust):
@@ -59,56 +66,46 @@ def sql(
         return
     with terminal.progress("reading metadata"):
         tables = {name: _chosen(opening.open(place, trust, reading), selector) for name, place in locations.items()}
-    with terminal.progress("running the query"):
+    with terminal.progress("planning"):
         rows = run(text, tables, dialect)
-    with results.destination(output_file) as stream:
-        write_rows(rows, format_, stream)
+    with (
+        results.destination(output_file) as destination,
+        terminal.progress_until_written("running the query", destination) as stream,
+    ):
+        write_rows(rows, format_, stream, max_rows=shown)
 
 
-def run(query: str, tables: dict[str, Any], dialect: str = "duckdb") -> pa.RecordBatchReader:
-    """The rows of the query: run to its end, so that an error comes before the first row is written.
-
-    Their types are those of `docs/reference/result-types.md`: UUIDs and JSON are no text here, as files can say so.
+def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb") -> Rows:
+    """The rows of the query, which is planned now and run when they are asked for.
 
     Raises:
-        EngineError: DuckDB refuses the query, or fails on a row.
-        MissingFileError: a file went since the query was planned.
+        EngineError: DuckDB refuses the query; or, once rows are asked for, fails on one.
+        MissingFileError: likewise, a file went since the query was planned.
         HarnessError: see `harness.sql`.
     """
     import duckdb
 
     from harness.engines.shared.duckdb_instance import cursor
 
+    def failure(error: Exception) -> HarnessError:
+        gone = missing_file(error, tables) if str(error).startswith("IO Error") else None
+        return gone or engine_error(error)
+
     try:
-        result = harness.sql(query, dialect=dialect, connection=cursor(), **tables)
-        return with_booleans(pa.RecordBatchReader.from_stream(result))
+        return Rows(harness.sql(query, dialect=dialect, connection=cursor(), **tables), failure)
     except duckdb.Error as error:
-        gone = missing_file(error, tables) if isinstance(error, duckdb.IOException) else None
-        raise gone or EngineError(f"DuckDB cannot run the query: {error}") from error
+        raise failure(error) from error
 
 
-def with_booleans(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """The rows, with booleans where DuckDB's Arrow output has bytes for them: files would say that they are numbers."""
-    return rows.cast(pa.schema([field.with_type(_with_booleans(field.type)) for field in rows.schema]))
+def number_of_rows(text: str) -> int | None:
+    """The value of --max-rows; None: all, for which 0 stands too.
 
-
-def _with_booleans(type_: pa.DataType) -> pa.DataType:
-    if isinstance(type_, pa.BaseExtensionType):
-        return pa.bool_() if type_.extension_name == "arrow.bool8" else type_
-    parts = [_with_booleans(type_.field(i).type) for i in range(type_.num_fields)]
-    if all(part.equals(type_.field(i).type) for i, part in enumerate(parts)):
-        return type_
-    match type_:
-        case pa.StructType():
-            return pa.struct([field.with_type(part) for field, part in zip(type_, parts, strict=True)])
-        case pa.ListType():
-            return pa.list_(type_.value_field.with_type(parts[0]))
-        case pa.FixedSizeListType():
-            return pa.list_(type_.value_field.with_type(parts[0]), type_.list_size)
-        case pa.MapType():
-            return pa.map_(*(_with_booleans(part) for part in (type_.key_type, type_.item_type)))
-        case _:  # a union, which Arrow does not cast
-            return type_
+    Raises:
+        typer.BadParameter: it is no number of rows.
+    """
+    if text != "all" and not text.isdecimal():
+        raise typer.BadParameter(f"--max-rows {text!r}: expected a number of rows, or all")
+    return None if text == "all" else int(text) or None
 
 
 def pairs_of_tables(values: list[str] | None) -> dict[str, str]:

@@ -14,12 +14,14 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TextIO
+from dataclasses import dataclass
+from typing import Any, TextIO
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from harness.cli.results import ByteStream
 from harness.errors import HarnessWarning
 from harness.printable import visible, visible_lines
 
@@ -137,6 +139,30 @@ def progress(text: str) -> Iterator[None]:
         return
     with console.status(text):
         yield
+
+
+@contextlib.contextmanager
+def progress_until_written(text: str, stream: ByteStream) -> Iterator[ByteStream]:
+    """The stream, and a spinner with `text` until something is written to it; see `progress`."""
+    with contextlib.ExitStack() as shown:
+        shown.enter_context(progress(text))
+        yield _Announced(stream, shown.close)
+
+
+@dataclass(frozen=True, slots=True)
+class _Announced:
+    stream: ByteStream
+    ended: Callable[[], None]
+
+    def write(self, data: Any, /) -> None:
+        self.ended()
+        self.stream.write(data)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        return self.stream.isatty()
 
 
 @contextlib.contextmanager

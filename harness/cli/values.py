@@ -3,7 +3,8 @@
     null                      null
     boolean                   true, false
     integer                   number; text outside ±2^53, where JSON readers would round
-    float, double             number, the shortest that reads back the same; text "NaN", "Infinity", "-Infinity"
+    float, double             number that reads back the same, for doubles the shortest; text "NaN", "Infinity",
+                              "-Infinity"
     decimal                   text, with its scale: "1.50"; without a fraction, as integers: DuckDB's sums of integers
     date, time, timestamp     text, ISO 8601: "2024-01-31", "12:30:00.5", "2024-01-31T12:30:00.000001"
     timestamp with time zone  the instant in UTC: "2024-01-31T12:30:00Z"
@@ -29,7 +30,8 @@ import pyarrow as pa
 
 from harness.printable import json_text
 
-_EXACT = 2**53
+EXACT = 2**53
+"""The largest integer up to which JSON readers round none."""
 _FLOATS = {16: np.float16, 32: np.float32, 64: np.float64}
 _UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -49,7 +51,8 @@ def json_values(array: pa.Array) -> list[Any]:
     if kind.is_list(type_) or kind.is_large_list(type_) or kind.is_fixed_size_list(type_) or _is_list_view(type_):
         return [None if item is None else json_values(item) for item in (scalar.values for scalar in array)]
     if kind.is_union(type_):
-        return [json_values(pa.array([scalar.value.as_py()], scalar.value.type))[0] for scalar in array]
+        members = [scalar.value for scalar in array]  # None for a null
+        return [None if m is None else json_values(pa.array([m.as_py()], m.type))[0] for m in members]
     if kind.is_temporal(type_):
         return _temporal(array)
     if kind.is_decimal(type_) and type_.scale == 0:
@@ -67,7 +70,7 @@ def plain(value: Any) -> Any:
         case None | bool() | str():
             return value
         case int():
-            return value if -_EXACT <= value <= _EXACT else str(value)
+            return value if -EXACT <= value <= EXACT else str(value)
         case float():
             return value if math.isfinite(value) else _not_finite(value)
         case Decimal():
@@ -91,6 +94,17 @@ def text_of(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return json_text(value, separators=(",", ":"))
+
+
+def infinite_moment(unit: Any, sign: str) -> str:
+    """What Arrow takes an infinite date or timestamp of DuckDB for, as text without a zone.
+
+    Args:
+        unit: as NumPy calls it; days for dates.
+        sign: `-` for what is before all others.
+    """
+    largest = 2**31 - 1 if unit == "D" else 2**63 - 1
+    return str(np.datetime64(-largest if sign else largest, unit))
 
 
 def _is_list_view(type_: pa.DataType) -> bool:

@@ -7,6 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.cli.query import run
+from harness.cli.rows import Rows
+from harness.cli.text_table import text_lines
 from harness.cli.writers import RowFormat, write_rows
 from harness.errors import RequestError
 
@@ -15,7 +18,7 @@ ROWS = pa.table({"id": pa.array([1, None, 30]), "name": ["a", "", None]})
 
 def written(table: pa.Table, row_format: RowFormat) -> bytes:
     stream = io.BytesIO()
-    write_rows(pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=2)), row_format, stream)
+    write_rows(Rows.of(table), row_format, stream)
     return stream.getvalue()
 
 
@@ -78,6 +81,61 @@ def test_csv_quoting(text, cell):
     assert written(pa.table({"c": [text]}), RowFormat.CSV).decode() == f"c\n{cell}\n"
 
 
+@pytest.mark.parametrize(
+    ("max_rows", "shown", "last"),
+    [
+        (None, 100, ""),
+        (100, 100, ""),
+        (99, 99, "(99 of 100 rows; --max-rows all shows all)\n"),
+        (1, 1, "(1 of 100 rows; --max-rows all shows all)\n"),
+    ],
+)
+def test_text_says_how_many_rows_it_does_not_show(max_rows, shown, last):
+    stream = io.BytesIO()
+    write_rows(Rows.of(pa.table({"n": range(100)})), RowFormat.TEXT, stream, max_rows=max_rows)
+    rows = "".join(f"{n:2}\n" for n in range(shown))
+    # The width is that of what is shown.
+    assert stream.getvalue().decode() == (" n\n--\n" + rows + last if shown > 10 else "n\n-\n0\n" + last)
+
+
+def test_text_counts_rows_of_many_batches():
+    stream = io.BytesIO()
+    write_rows(run("SELECT range AS n FROM range(100_000)", {}), RowFormat.TEXT, stream)
+    lines = stream.getvalue().decode().splitlines()
+    assert (len(lines), lines[-1]) == (43, "(40 of 100,000 rows; --max-rows all shows all)")
+
+
+WIDE = pa.table({"id": [1234567890], "a": ["x" * 30], "b": ["日本" * 10], "c": ["short"]})
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (
+            60,
+            [
+                "        id  a                    b                    c",
+                "----------  -------------------  -------------------  -----",
+                "1234567890  xxxxxxxxxxxxxxxxxx…  日本日本日本日本日…  short",
+            ],
+        ),
+        (
+            30,
+            [
+                "        id  a         b",
+                "----------  --------  --------",
+                "1234567890  xxxxxxx…  日本日 …",
+                "(1 more columns: c)",
+            ],
+        ),
+        (5, ["        id", "----------", "1234567890", "(3 m…"]),
+    ],
+)
+def test_text_fits_a_terminal(width, expected):
+    lines = "".join(text_lines(WIDE.schema, WIDE.to_batches(), width=width)).splitlines()
+    assert lines == expected
+
+
 def test_text_cannot_steer_a_terminal():
     assert written(pa.table({"c\x1b": ["\x1b[2Jx\r\n"]}), RowFormat.TEXT).decode() == (
         "c\\x1b\n------------\n\\x1b[2Jx\\r\\n\n"
@@ -91,17 +149,17 @@ def test_text_aligns_wide_characters():
 
 
 def test_jsonl_refuses_two_columns_of_one_name():
-    table = pa.table([[1], [2]], names=["a", "a"])
     with pytest.raises(RequestError) as caught:
-        written(table, RowFormat.JSONL)
+        write_rows(run("SELECT 1 AS a, 2 AS a", {}), RowFormat.JSONL, io.BytesIO())
     assert str(caught.value) == (
         "Cannot write rows as jsonl: more than one column is named 'a'; rename it with AS [Request; field a]"
     )
 
 
 def test_json_keeps_two_columns_of_one_name():
-    table = pa.table([[1], [2]], names=["a", "a"])
-    assert json.loads(written(table, RowFormat.JSON))["rows"] == [[1, 2]]
+    stream = io.BytesIO()
+    write_rows(run("SELECT 1 AS a, 2 AS a", {}), RowFormat.JSON, stream)
+    assert json.loads(stream.getvalue())["rows"] == [[1, 2]]
 
 
 def test_parquet_refuses_what_it_cannot_hold():

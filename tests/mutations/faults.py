@@ -527,9 +527,9 @@ FAULTS = (
     ),
     Fault(
         "booleans are numbers in Parquet files",
-        "cli/query.py",
-        "return with_booleans(pa.RecordBatchReader.from_stream(result))",
-        "return pa.RecordBatchReader.from_stream(result)",
+        "cli/rows.py",
+        "return pa.schema([field.with_type(_with_booleans(field.type)) for field in schema])",
+        "return schema",
         test="tests/test_result_types.py",
     ),
     Fault(

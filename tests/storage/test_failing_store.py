@@ -217,7 +217,7 @@ def test_a_file_that_went_since_a_query_was_planned(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(harness, "sql", sql)
     with pytest.raises(harness.MissingFileError, match="The table has moved on"):
-        run_query("SELECT count(region) FROM t", {"t": snapshot})
+        list(run_query("SELECT count(region) FROM t", {"t": snapshot}).batches())
 
 
 def test_a_file_that_went_since_a_comparison_was_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,114 @@
+"""What a query gave, as the command line takes it: not run yet, and read batch by batch."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from harness.errors import EngineError, HarnessError
+
+if TYPE_CHECKING:
+    import duckdb
+
+_BATCH_ROWS = 8_192
+"""Few, because a batch of lines of text may have no more than 2 GB; and a terminal shows the first ones early."""
+
+
+def engine_error(error: Exception) -> HarnessError:
+    """What a failure of DuckDB means where nobody knows more about it."""
+    return EngineError(f"DuckDB cannot run the query: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a query, each time that they are asked for.
+
+    Their types are those of `docs/reference/result-types.md`: UUIDs and JSON are no text here, as files can say so.
+
+    relation: on a connection that harness made. failure: what an error of DuckDB means, as an error of harness.
+    """
+
+    relation: duckdb.DuckDBPyRelation
+    failure: Callable[[Exception], HarnessError] = engine_error
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Rows:
+        """The rows of a table."""
+        from harness.engines.shared.duckdb_instance import cursor
+
+        return cls(cursor().from_arrow(table))
+
+    @property
+    def columns(self) -> list[tuple[str, Any]]:
+        """Name and DuckDBPyType of each column; names may repeat."""
+        return list(zip(self.relation.columns, self.relation.types, strict=True))
+
+    def schema(self) -> pa.Schema:
+        """The schema of the batches; reads no rows.
+
+        Raises:
+            HarnessError: DuckDB cannot say it.
+        """
+        with self._told():
+            return _file_schema(self.relation.limit(0).to_arrow_table().schema)
+
+    def selected(self, *columns: str) -> Rows:
+        """Rows of other columns, in the same order: SQL each, which calls the columns #1, #2 and so on."""
+        return replace(self, relation=self.relation.project(", ".join(columns)))
+
+    def batches(self, size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows, while DuckDB goes on. Where it fails on one of the first, it does so before there is any batch.
+
+        Args:
+            size: the most rows of a batch.
+
+        Raises:
+            HarnessError: a row cannot be read or computed.
+        """
+        with self._told():
+            reader = self.relation.to_arrow_reader(size)
+        rows = reader.cast(_file_schema(reader.schema))
+        with contextlib.closing(reader):
+            while True:
+                with self._told():
+                    batch = next(rows, None)
+                if batch is None:
+                    return
+                yield batch
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        import duckdb
+
+        try:
+            yield
+        except (duckdb.Error, pa.ArrowException, OSError) as error:  # of a stream that runs DuckDB's are OSErrors
+            raise self.failure(error) from error
+
+
+def _file_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_type(_with_booleans(field.type)) for field in schema])
+
+
+def _with_booleans(type_: pa.DataType) -> pa.DataType:
+    """The type, with booleans where DuckDB's Arrow output has bytes for them: files would say that they are numbers."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.bool_() if type_.extension_name == "arrow.bool8" else type_
+    parts = [_with_booleans(type_.field(i).type) for i in range(type_.num_fields)]
+    if all(part.equals(type_.field(i).type) for i, part in enumerate(parts)):
+        return type_
+    match type_:
+        case pa.StructType():
+            return pa.struct([field.with_type(part) for field, part in zip(type_, parts, strict=True)])
+        case pa.ListType():
+            return pa.list_(type_.value_field.with_type(parts[0]))
+        case pa.FixedSizeListType():
+            return pa.list_(type_.value_field.with_type(parts[0]), type_.list_size)
+        case pa.MapType():
+            return pa.map_(*(_with_booleans(part) for part in (type_.key_type, type_.item_type)))
+        case _:  # a union, which Arrow does not cast
+            return type_

@@ -1,0 +1,124 @@
+"""Rows as columns of text for people: the first ones, as wide as the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from rich.cells import cell_len, set_cell_size
+
+from harness.cli.values import json_values, text_of
+from harness.printable import visible
+
+MAX_ROWS = 40
+"""Of a query, where nobody asks for another number."""
+_NARROWEST = 8
+"""No column is cut to fewer cells than that, but left out."""
+_GAP = "  "
+_CUT = "…"
+
+
+def text_lines(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, max_rows: int | None = None, width: int | None = None
+) -> Iterator[str]:
+    """A header, a rule, and a line per row; numbers to the right; at last what is not shown. Nulls are NULL.
+
+    Args:
+        schema: of the batches.
+        batches: the rows; all are read, also those that are not shown, because they are counted.
+        max_rows: how many are shown; None: all, and widths come from the first batch.
+            width: of a line at most, in cells; None: as long as it is.
+    """
+    rest = iter(batches)
+    if max_rows is None:
+        yield from _lines(schema, rest, width)
+        return
+    shown, more = _head(rest, max_rows)
+    more += sum(batch.num_rows for batch in rest)
+    yield from _lines(schema, pa.Table.from_batches(shown, schema).combine_chunks().to_batches(), width)
+    if more:
+        yield f"({max_rows:,} of {max_rows + more:,} rows; --max-rows all shows all)\n"
+
+
+def _head(batches: Iterator[pa.RecordBatch], rows: int) -> tuple[list[pa.RecordBatch], int]:
+    """The first rows, and how many more there are in the last batch that was taken."""
+    head: list[pa.RecordBatch] = []
+    for batch in batches:
+        head.append(batch[:rows])
+        rows -= batch.num_rows
+        if rows <= 0:
+            return head, -rows
+    return head, 0
+
+
+def _lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch], width: int | None) -> Iterator[str]:
+    names = [visible(name) for name in schema.names]
+    is_number = [pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t) for t in schema.types]
+    columns: list[_Column] = []
+    for batch in batches:
+        rows = [tuple(_cell(text_of(value)) for value in row) for row in zip(*map(json_values, batch), strict=True)]
+        if not columns:
+            widths = [max(map(cell_len, column)) for column in zip(names, *rows, strict=True)]
+            columns = _fitted(widths, is_number, width)
+            yield from _header(names, columns)
+        yield from (_line(row, columns) for row in rows)
+    if not columns:
+        columns = _fitted([cell_len(name) for name in names], is_number, width)
+        yield from _header(names, columns)
+    if left_out := names[len(columns) :]:
+        text = f"({len(left_out):,} more columns: {', '.join(left_out)})"
+        yield (text if width is None or cell_len(text) <= width else _cut(text, width)) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """How a column is shown. width: in cells."""
+
+    width: int
+    to_right: bool
+    is_cut: bool
+
+
+def _fitted(widths: list[int], is_number: list[bool], width: int | None) -> list[_Column]:
+    """The columns that fit, the first ones; texts are cut where all are not as wide as the line, numbers never."""
+    if width is None:
+        return [_Column(wide, number, is_cut=False) for wide, number in zip(widths, is_number, strict=True)]
+    most = max(widths)
+    while most > _NARROWEST and _total(widths, is_number, most) > width:
+        most -= 1
+    columns = [
+        _Column(wide if number else min(wide, most), number, is_cut=not number and wide > most)
+        for wide, number in zip(widths, is_number, strict=True)
+    ]
+    while len(columns) > 1 and sum(column.width + len(_GAP) for column in columns) - len(_GAP) > width:
+        columns.pop()
+    return columns
+
+
+def _total(widths: list[int], is_number: list[bool], most: int) -> int:
+    cut = (wide if number else min(wide, most) for wide, number in zip(widths, is_number, strict=True))
+    return sum(cut) + len(_GAP) * (len(widths) - 1)
+
+
+def _cell(text: str | None) -> str:
+    return "NULL" if text is None else visible(text)
+
+
+def _cut(text: str, width: int) -> str:
+    return set_cell_size(text, width - 1) + _CUT
+
+
+def _header(names: list[str], columns: list[_Column]) -> Iterator[str]:
+    yield _line(names, columns)
+    yield _GAP.join("-" * column.width for column in columns) + "\n"
+
+
+def _line(cells: Sequence[str], columns: list[_Column]) -> str:
+    """The cells as one line; those of the columns that do not fit are left out."""
+    parts = []
+    for cell, column in zip(cells, columns, strict=False):
+        text = _cut(cell, column.width) if column.is_cut and cell_len(cell) > column.width else cell
+        padding = " " * (column.width - cell_len(text))
+        parts.append(padding + text if column.to_right else text + padding)
+    return _GAP.join(parts).rstrip() + "\n"
