@@ -27,7 +27,7 @@ Where to look:
     delta/        log segment → actions → state of a version → ScanPlan
     engines/      ScanPlan → rows: duckdb, spark and what they share; `registry`: how one is found by name
     queries/      queries in DuckDB's dialect: which tables and conditions they have, and what Spark calls the rest
-    catalogs/     names → where tables are: a warehouse directory, PyIceberg's catalogs
+    catalogs/     names → where tables are: a warehouse directory, PyIceberg's catalogs, Unity Catalog
     oracle/       a second planner and a second engine in plain Python: slow, and sharing nothing with what they judge
     differ/       rows of two sides → what differs, and why
     contained/    tables of strangers, read in a process that can do little besides
@@ -70,6 +70,7 @@ from harness.limits import Limits
 if TYPE_CHECKING:
     from harness.catalogs.catalog import Catalog, Located
     from harness.catalogs.resolving import open_catalog
+    from harness.catalogs.unity.catalog import open_unity
     from harness.catalogs.warehouse import open_warehouse
     from harness.contained.bounds import Bounds
     from harness.contained.reading import read_untrusted
@@ -114,6 +115,7 @@ __all__ = [
     "compare",
     "open_catalog",
     "open_table",
+    "open_unity",
     "open_warehouse",
     "read_untrusted",
     "release",
@@ -132,6 +134,7 @@ _LAZY = {
     "compare": "differ.compare",
     "open_catalog": "catalogs.resolving",
     "open_table": "table",
+    "open_unity": "catalogs.unity.catalog",
     "open_warehouse": "catalogs.warehouse",
     "read_untrusted": "contained.reading",
     "release": "query",

@@ -110,6 +110,18 @@ def open_table(
         RequestError: an option has no such value, or is not for the table's format.
         OutsideTableError: the metadata is, or leads, where the table may not be read from.
     """
+    roots, own_options, name, renewal = _listed(allowed_roots), dict(storage_options or {}), None, None
+    if catalog is not None or may_be_name(str(location)):
+        from harness.catalogs.resolving import find
+
+        located = find(str(location), catalog)
+        name, format_hint = located.qualified, format_hint or located.format
+        location = located.metadata_location or located.location
+        roots += (located.location, *located.allowed_roots)
+        renewal = located.renewal(own_options)
+        own_options = {**located.storage_options, **own_options}
+        if max_version is None and not published_only:
+            max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)
     options = ReadOptions(
         path_map=PathMap(tuple((path_map or {}).items())),
         prune=parse_prune(prune),
@@ -121,16 +133,6 @@ def open_table(
         answer=catalog_answer(max_version, ratified, published_only=published_only),
         published_only=published_only,
     )
-    roots, own_options, name, renewal = _listed(allowed_roots), dict(storage_options or {}), None, None
-    if catalog is not None or may_be_name(str(location)):
-        from harness.catalogs.resolving import find
-
-        located = find(str(location), catalog)
-        name, format_hint = located.qualified, format_hint or located.format
-        location = located.metadata_location or located.location
-        roots += (located.location, *located.allowed_roots)
-        renewal = located.renewal(own_options)
-        own_options = {**located.storage_options, **own_options}
     storage = open_storage(
         str(location),
         options=own_options,

@@ -6,6 +6,7 @@ import pages
 import pytest
 
 
+@pytest.mark.filterwarnings("default::harness.HarnessWarning")
 @pytest.mark.parametrize("page", pages.marked(), ids=lambda page: page.relative_to(pages.ROOT).as_posix())
 def test_the_examples_of_a_page_are_true(page, demo, monkeypatch):
     monkeypatch.chdir(demo)

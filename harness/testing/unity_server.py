@@ -1,0 +1,198 @@
+"""A small Unity Catalog on this machine, for tests and demos: it speaks the calls that reading needs, and no others.
+
+    table = DeltaTable.create("lake/orders", {"id": "long"}, features=["catalogManaged"], …)
+    with UnityServer(token="secret") as server:
+        server.add("main.sales.orders", table.directory, ratified=[table.log.stage(3)])
+        harness.open_table("main.sales.orders", catalog=open_unity(server.uri, token="secret"))
+
+It says what it was told and checks nothing, so that wrong answers can be given too.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+Answer: TypeAlias = tuple[int, Any]
+"""A status, and what is sent as JSON; bytes are sent as they are."""
+
+ROOT = "/api/2.1/unity-catalog/"
+_MANAGED = {"delta.feature.catalogManaged": "supported", "delta.minReaderVersion": "3"}
+
+
+@dataclass(slots=True, kw_only=True)
+class Entry:
+    """A table as the server has it. location: a URI. latest: its latest version. ratified: names of staged commits."""
+
+    location: str
+    kind: str = "MANAGED"
+    format: str = "DELTA"
+    latest: int = 0
+    ratified: Sequence[str] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def commits(self, separator: str) -> list[dict[str, Any]]:
+        """The ratified commits, newest first, with words of keys joined by `separator`."""
+        keys = ("file_name", "file_size", "file_modification_timestamp")
+        name, size, modified = (key.replace("_", separator) for key in keys)
+        found = [
+            {"version": int(text[:20]), "timestamp": 0, name: text, size: 1, modified: 0} for text in self.ratified
+        ]
+        return sorted(found, key=lambda commit: -commit["version"])
+
+
+class UnityServer:
+    """A server on a free port of the loopback interface, from `with` to its end.
+
+    token: what requests must carry; None: nothing. older: without specification 1.0. page: items of a page of a list.
+    credentials: what is lent, in the form of specification 1.0, and when that ends.
+    failures: answers to give before all others, the first one first. asked: the requests, as method and path.
+    """
+
+    def __init__(self, *, token: str | None = None, older: bool = False, page: int = 100) -> None:
+        self.token, self.older, self.page = token, older, page
+        self.tables: dict[tuple[str, ...], Entry] = {}
+        self.credentials: tuple[dict[str, str], int] = ({}, 0)
+        self.failures: list[Answer] = []
+        self.asked: list[str] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def uri(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def add(self, name: str, location: str | Path, *, managed: bool = True, **more: Any) -> Entry:
+        """A table under a name of three parts. managed: by the catalog. more: fields of Entry."""
+        uri = location if isinstance(location, str) else location.absolute().as_uri()
+        entry = Entry(location=uri, properties=_MANAGED if managed else {}, **more)
+        self.tables[tuple(name.split("."))] = entry
+        return entry
+
+    def __enter__(self) -> UnityServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, method: str, path: str, query: Mapping[str, str], body: Any, token: str | None) -> Answer:
+        """What is sent for a request. path: below the root of all calls, decoded."""
+        if self.failures:
+            return self.failures.pop(0)
+        if self.token is not None and token != f"Bearer {self.token}":
+            return _error(401, "NotAuthorizedException", f"invalid token {(token or '')[7:]}")
+        match (method, *path.split("/")):
+            case "GET", "delta", "v1", *rest if not self.older:
+                return self._newer(rest)
+            case "GET", "catalogs" | "schemas" | "tables" as kind:
+                return self._page(kind, query)
+            case "GET", "tables", name:
+                return self._table(name)
+            case "POST", "temporary-table-credentials":
+                return self._lent_older()
+            case "GET", "delta", "preview", "commits":
+                return self._commits(body)
+            case _:
+                return _error(404, "ENDPOINT_NOT_FOUND", f"no call {method} {path}")
+
+    def _newer(self, path: list[str]) -> Answer:
+        match path:
+            case ["config"]:
+                load = "GET /v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
+                return 200, {"endpoints": [load, f"{load}/credentials"], "protocol-version": "1.0"}
+            case ["catalogs", catalog, "schemas", schema, "tables", table, *rest]:
+                entry = self.tables.get((catalog, schema, table))
+                if entry is None:
+                    return _error(404, "NoSuchTableException", "no such table")
+                if rest == ["credentials"]:
+                    config, expires = self.credentials
+                    lent = {"prefix": entry.location, "operation": "READ", "config": config}
+                    return 200, {"storage-credentials": [{**lent, "expiration-time-ms": expires}]}
+                if entry.format != "DELTA":
+                    return _error(400, "UnsupportedTableFormatException", f"format {entry.format}")
+                metadata = {"table-type": entry.kind, "location": entry.location, "properties": dict(entry.properties)}
+                return 200, {
+                    "metadata": metadata,
+                    "commits": entry.commits("-"),
+                    "latest-table-version": entry.latest,
+                }
+            case _:
+                return _error(404, "NotFoundException", "no such call")
+
+    def _page(self, kind: str, query: Mapping[str, str]) -> Answer:
+        depth = ("catalogs", "schemas", "tables").index(kind)
+        inside = tuple(query[key] for key in ("catalog_name", "schema_name")[:depth])
+        found = sorted({name[depth] for name in self.tables if name[:depth] == inside})
+        if not found:
+            return _error(404, "NOT_FOUND", f"{'.'.join(inside)} does not exist")
+        first = int(query.get("page_token", "0"))
+        after = first + self.page
+        token = str(after) if after < len(found) else None
+        return 200, {kind: [{"name": name} for name in found[first:after]], "next_page_token": token}
+
+    def _table(self, name: str) -> Answer:
+        entry = self.tables.get(tuple(name.split(".")))
+        if entry is None:
+            return _error(404, "TABLE_DOES_NOT_EXIST", f"{name} does not exist")
+        return 200, {
+            "table_type": entry.kind,
+            "data_source_format": entry.format,
+            "storage_location": entry.location,
+            "table_id": name,
+            "properties": dict(entry.properties),
+        }
+
+    def _lent_older(self) -> Answer:
+        config, expires = self.credentials
+        aws = {key.removeprefix("s3.").replace("-", "_"): value for key, value in config.items()}
+        return 200, {"aws_temp_credentials": aws, "expiration_time": expires}
+
+    def _commits(self, body: Any) -> Answer:
+        entry = self.tables[tuple(body["table_id"].split("."))]
+        ascending = entry.commits("_")[::-1]
+        wanted = [commit for commit in ascending if commit["version"] >= body["start_version"]]
+        return 200, {"commits": wanted[: self.page], "latest_table_version": entry.latest}
+
+
+def _error(status: int, kind: str, words: str) -> Answer:
+    return status, {"error": {"type": kind, "message": words, "code": status}}
+
+
+def _handler(server: UnityServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._reply("GET")
+
+        def do_POST(self) -> None:
+            self._reply("POST")
+
+        def log_message(self, *_: Any) -> None:
+            return None
+
+        def _reply(self, method: str) -> None:
+            parts = urlsplit(self.path)
+            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"null")
+            path = unquote(parts.path.removeprefix(ROOT))
+            server.asked.append(f"{method} {path}")
+            query = dict(parse_qsl(parts.query))
+            status, content = server.answer(method, path, query, body, self.headers.get("Authorization"))
+            data = content if isinstance(content, bytes) else json.dumps(content).encode()
+            self.send_response(status)
+            if 300 <= status < 400:
+                self.send_header("Location", f"{server.uri}/elsewhere")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    return Handler

@@ -1,0 +1,363 @@
+"""Unity Catalog, asked of a server of ours that speaks its calls (frontier F4.5, F4.6)."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.catalogs.catalog import Catalog, walk
+from harness.catalogs.unity.catalog import Unity, open_unity
+from harness.catalogs.unity.credentials import lent
+from harness.errors import (
+    HarnessWarning,
+    InvalidTableError,
+    IsAViewError,
+    MissingFileError,
+    RequestError,
+    StorageError,
+    TableNotFoundError,
+    UnsupportedError,
+)
+from harness.testing.unity_server import UnityServer
+from harness.writing.delta.builder import DeltaTable
+
+TOKEN = "dapi-0123456789abcdef"
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture(scope="module")
+def orders(tmp_path_factory) -> DeltaTable:
+    """Version n adds the id n: 3 and 4 are staged, with a rival of 4 beside them."""
+    table = DeltaTable.create(
+        tmp_path_factory.mktemp("unity") / "orders",
+        {"id": "long"},
+        features=["catalogManaged"],
+        configuration={"delta.enableInCommitTimestamps": "true"},
+    )
+    for number in range(1, 5):
+        table.append(table.write_data([{"id": number}]))
+    table.log.stage(3)
+    table.log.stage(4)
+    rival = f"{4:020}.b91807ba-fe18-488c-a15e-c4807dbd2174.json"
+    (table.log.directory / "_staged_commits" / rival).write_text("lost")
+    return table
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory) -> DeltaTable:
+    table = DeltaTable.create(tmp_path_factory.mktemp("unity") / "plain", {"id": "long"})
+    table.append(table.write_data([{"id": 7}]))
+    return table
+
+
+@pytest.fixture(params=["1.0", "older"])
+def server(request, orders, plain) -> Iterator[UnityServer]:
+    with UnityServer(token=TOKEN, older=request.param == "older", page=1) as server:
+        server.add("main.sales.orders", orders.directory, latest=4, ratified=list(orders.log.staged.values()))
+        server.add("main.sales.plain", plain.directory, managed=False, kind="EXTERNAL", latest=99)
+        server.add("other.hr.people", plain.directory, managed=False)
+        yield server
+
+
+@pytest.fixture
+def newer(orders) -> Iterator[UnityServer]:
+    with UnityServer(token=TOKEN) as server:
+        server.add("main.sales.orders", orders.directory, latest=4, ratified=list(orders.log.staged.values()))
+        yield server
+
+
+def unity(server: UnityServer, **more: Any) -> Unity:
+    """A catalog that does not sleep before it asks again."""
+    found = open_unity(server.uri, **{"token": TOKEN, **more})
+    return dataclasses.replace(found, server=dataclasses.replace(found.server, wait=lambda seconds: None))
+
+
+def ids(table: harness.Table, **at: Any) -> list[int]:
+    return sorted(table.snapshot(**at).to_arrow().column("id").to_pylist())
+
+
+# -- tables
+
+
+def test_a_managed_table_is_read_by_its_name_with_the_commits_that_the_catalog_ratified(server):
+    table = harness.open_table("main.sales.orders", catalog=unity(server))
+    assert (table.name, ids(table), ids(table, version=3)) == ("unity.main.sales.orders", [1, 2, 3, 4], [1, 2, 3])
+
+
+def test_a_table_that_its_log_tells_all_of_is_read_as_its_log_says(server):
+    assert ids(harness.open_table("main.sales.plain", catalog=unity(server))) == [7]
+
+
+def test_what_is_published_is_read_on_request_without_the_catalogs_answer(server):
+    with pytest.warns(HarnessWarning, match="up to version 2"):
+        assert ids(harness.open_table("main.sales.orders", catalog=unity(server), published_only=True)) == [1, 2]
+
+
+def test_names_are_listed_page_by_page(server):
+    catalog = unity(server)
+    assert isinstance(catalog, Catalog)
+    assert catalog.namespaces() == (("main",), ("other",))
+    assert catalog.namespaces(("main",)) == (("main", "sales"),)
+    assert catalog.tables(("main", "sales")) == (("main", "sales", "orders"), ("main", "sales", "plain"))
+    assert (catalog.namespaces(("main", "sales")), catalog.tables(("main",))) == ((), ())
+    assert [".".join(name) for name in walk(catalog)] == ["main.sales.orders", "main.sales.plain", "other.hr.people"]
+
+
+def test_a_prefix_makes_names_of_two_parts(server):
+    catalog = unity(server, name="prod", prefix="main")
+    assert catalog.namespaces() == (("sales",),)
+    assert catalog.tables(("sales",)) == (("sales", "orders"), ("sales", "plain"))
+    table = harness.open_table("sales.orders", catalog=catalog)
+    assert (table.name, ids(table)) == ("prod.sales.orders", [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("main.sales.order", "catalog unity has no table main.sales.order; the nearest are main.sales.orders"),
+        ("main.sale.orders", "catalog unity has no namespace main.sale; the nearest are main.sales"),
+        ("mains.sales.orders", "catalog unity has no namespace mains; the nearest are main"),
+        ("sales.orders", "catalog unity has no namespace sales; the nearest are main, other"),
+    ],
+)
+def test_what_is_not_there_is_said_with_the_nearest_names(server, name, said):
+    with pytest.raises(TableNotFoundError, match=said):
+        harness.open_table(name, catalog=unity(server))
+
+
+@pytest.mark.parametrize(
+    ("entry", "error", "words"),
+    [
+        ({"format": "ICEBERG"}, UnsupportedError, "it is an Iceberg table, .* configure a PyIceberg .*/iceberg"),
+        ({"format": "PARQUET", "kind": "EXTERNAL"}, UnsupportedError, r"a table of format PARQUET \(EXTERNAL\)"),
+        ({"format": "", "kind": "VIEW"}, IsAViewError, r"it is a view \(VIEW\); query the tables that it names"),
+    ],
+)
+def test_what_is_no_delta_table_is_named_as_what_it_is(server, entry, error, words):
+    server.add("main.sales.other", "file:///nowhere", managed=False, **entry)
+    with pytest.raises(error, match=words):
+        harness.open_table("main.sales.other", catalog=unity(server))
+
+
+def test_a_delta_table_that_is_an_iceberg_table_too_is_read_as_delta(server, plain, tmp_path):
+    table = DeltaTable.create(tmp_path / "both", {"id": "long"})
+    table.append(table.write_data([{"id": 5}]))
+    (tmp_path / "both" / "metadata").mkdir()
+    (tmp_path / "both" / "metadata" / "00000.metadata.json").write_text("{}")
+    server.add("main.sales.both", tmp_path / "both", managed=False)
+    assert ids(harness.open_table("main.sales.both", catalog=unity(server))) == [5]
+
+
+# -- answers that do not fit
+
+
+@pytest.mark.parametrize(
+    ("entry", "error", "words"),
+    [
+        (
+            {"ratified": [f"{4:020}.json"]},
+            StorageError,
+            "that cannot be: ratified: got .*expected the name of a staged",
+        ),
+        ({"ratified": ["0" * 20 + "/../../x.json"]}, StorageError, "that cannot be: ratified: got '0.*/../../x.json'"),
+        ({"latest": 6}, InvalidTableError, "the log lacks the commits of 5 to 6.*; ask the catalog for its commits"),
+        ({"ratified": ()}, InvalidTableError, "the log lacks the commits of 3 to 4"),
+        ({"ratified": [f"{4:020}.016ae953-37a9-438e-8683-9a9a4a79a395.json"]}, MissingFileError, "version 4 that the"),
+    ],
+)
+def test_an_answer_about_commits_that_does_not_fit(server, entry, error, words):
+    for field, value in entry.items():
+        setattr(server.tables["main", "sales", "orders"], field, value)
+    with pytest.raises(error, match=words):
+        harness.open_table("main.sales.orders", catalog=unity(server))
+
+
+def test_commits_above_the_latest_version_cannot_be(newer):
+    newer.tables["main", "sales", "orders"].latest = 3
+    with pytest.raises(StorageError, match="that cannot be: ratified: it lists version 4, above max_version=3"):
+        harness.open_table("main.sales.orders", catalog=unity(newer))
+
+
+@pytest.mark.parametrize("latest", [0, -1])
+def test_a_table_without_commits_is_at_version_0(server, tmp_path, latest):
+    table = DeltaTable.create(
+        tmp_path / "t",
+        {"id": "long"},
+        features=["catalogManaged"],
+        configuration={"delta.enableInCommitTimestamps": "true"},
+    )
+    server.add("main.sales.fresh", table.directory, latest=latest)
+    opened = harness.open_table("main.sales.fresh", catalog=unity(server))
+    assert (opened.snapshot().id, ids(opened)) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"metadata": {}}, "an answer about main.sales.orders that cannot be: location is None, expected str"),
+        ({"commits": []}, "that cannot be: metadata is None, expected dict"),
+        ([1], "answered with no JSON object; check that `uri` is that of Unity Catalog"),
+        (b"<html>", "answered with no JSON object; check that `uri` is that of Unity Catalog"),
+    ],
+)
+def test_an_answer_that_is_none(newer, answer, words):
+    catalog = unity(newer)
+    assert catalog.locate(("main", "sales", "orders")).format == "delta"
+    newer.failures = [(200, answer)]
+    with pytest.raises(StorageError, match=words):
+        catalog.locate(("main", "sales", "orders"))
+
+
+# -- servers that fail
+
+
+@pytest.mark.parametrize(
+    ("failures", "cause", "words"),
+    [
+        ([(401, {})], "NotAuthorized", "did not take the token: it is wrong, or it expired; set `token`"),
+        ([(403, {"message": "no SELECT"})], "PermissionDenied", "refused: no SELECT. Ask its administrator for USE"),
+        ([(403, {"message": f"not {TOKEN}"})], "PermissionDenied", "refused: not …. Ask"),
+        ([(500, b"oops")], "CatalogFailed", "failed with HTTP 500: no words; try again, or ask who runs it"),
+        ([(302, b"")], "CatalogMoved", "sends its callers elsewhere; set `uri`"),
+        ([(503, b"")] * 3, "CatalogBusy", r"is busy or down \(HTTP 503, 3 times\); try later"),
+        (
+            [(400, {"error": {"type": "BadRequestException", "message": "what"}})],
+            "CatalogFailed",
+            r"\(HTTP 400\): what",
+        ),
+    ],
+)
+def test_every_failure_is_one_line_that_says_what_to_set(newer, failures, cause, words):
+    newer.failures = list(failures)
+    with pytest.raises(StorageError, match=words) as error:
+        harness.open_table("main.sales.orders", catalog=unity(newer))
+    assert (error.value.cause, newer.failures) == (cause, [])
+    text = str(error.value)
+    assert text.startswith(f"Catalog unity at {newer.uri} ")
+    assert (TOKEN in text, "\n" in text) == (False, False)
+
+
+def test_a_server_that_is_busy_is_asked_again(newer):
+    newer.failures = [(429, b""), (503, b"")]
+    assert ids(harness.open_table("main.sales.orders", catalog=unity(newer))) == [1, 2, 3, 4]
+
+
+def test_a_server_that_is_down():
+    with UnityServer() as server:
+        catalog = unity(server)
+    with pytest.raises(StorageError, match=r"does not answer \(.*refused\); check `uri`, and that the server runs"):
+        catalog.tables(("main", "sales"))
+
+
+def test_pages_that_do_not_end(newer):
+    newer.failures = [(200, {"catalogs": [{"name": "a"}], "next_page_token": "x"})] * 2
+    with pytest.raises(StorageError, match="gave pages of catalogs that do not end"):
+        unity(newer).namespaces()
+
+
+# -- the token
+
+
+def test_the_token_comes_from_the_environment(newer, monkeypatch):
+    monkeypatch.setenv("UNITY_CATALOG_TOKEN", TOKEN)
+    assert unity(newer, token=None).tables(("main", "sales")) == (("main", "sales", "orders"),)
+    monkeypatch.delenv("UNITY_CATALOG_TOKEN")
+    with pytest.raises(StorageError, match="asks for a token; set `token`"):
+        unity(newer, token=None).namespaces()
+
+
+def test_the_token_is_in_no_text(newer):
+    catalog = unity(newer)
+    assert TOKEN not in repr(catalog) + repr(catalog.locate(("main", "sales", "orders")))
+    with pytest.warns(HarnessWarning, match="the token is sent to http://lake:8080 without encryption") as said:
+        open_unity("http://lake:8080", token=TOKEN)
+    assert TOKEN not in str(said[0].message)
+
+
+@pytest.mark.parametrize(
+    ("uri", "token", "words"),
+    [
+        ("lake:8080", TOKEN, "Invalid uri of catalog unity: expected the address of a server"),
+        ("https://user:secret@lake", TOKEN, "Invalid uri of catalog unity"),
+        ("ftp://lake", TOKEN, "Invalid uri of catalog unity"),
+        ("https://lake", "two lines\nx", "Invalid token of catalog unity"),
+    ],
+)
+def test_an_address_or_token_that_is_none(uri, token, words):
+    with pytest.raises(RequestError, match=words) as error:
+        open_unity(uri, token=token)
+    assert "secret" not in str(error.value)
+    assert token not in str(error.value)
+
+
+@pytest.mark.parametrize("uri", ["https://lake:8080", "https://lake:8080/", "https://lake:8080/api/2.1/unity-catalog/"])
+def test_addresses_with_and_without_the_path_of_the_calls(uri):
+    assert open_unity(uri).server.uri == "https://lake:8080"
+
+
+# -- temporary credentials
+
+S3 = {"s3.access-key-id": "A", "s3.secret-access-key": "B", "s3.session-token": "C"}
+
+
+def test_credentials_are_lent_and_asked_for_anew(server):
+    expires = int(time.time() * 1000) + HOUR_MS
+    server.add("main.sales.far", "s3://bucket/orders", managed=False)
+    server.credentials = (S3, expires)
+    located = unity(server, storage_options={"endpoint_url": "http://s3"}).locate(("main", "sales", "far"))
+    assert dict(located.storage_options) == {"key": "A", "secret": "B", "token": "C", "endpoint_url": "http://s3"}
+    assert located.expires_ms == expires
+    assert located.renew is not None
+    server.credentials = ({**S3, "s3.session-token": "D"}, expires + HOUR_MS)
+    renewed = located.renew()
+    assert (renewed.storage_options["token"], renewed.expires_ms) == ("D", expires + HOUR_MS)
+
+
+def test_a_catalog_that_lends_nothing(server):
+    server.add("main.sales.far", "s3://bucket/orders", managed=False)
+    with pytest.raises(
+        StorageError, match=r"gave no credentials for s3://bucket/orders of unity\.main\.sales\.far; give"
+    ):
+        unity(server).locate(("main", "sales", "far"))
+    located = unity(server, storage_options={"key": "own"}).locate(("main", "sales", "far"))
+    assert (dict(located.storage_options), located.expires_ms) == ({"key": "own"}, None)
+
+
+def credential(prefix: str, config: dict[str, str]) -> dict[str, Any]:
+    return {"prefix": prefix, "operation": "READ", "config": config, "expiration-time-ms": 9}
+
+
+@pytest.mark.parametrize(
+    ("answer", "location", "expected"),
+    [
+        ({"storage-credentials": []}, "s3://b/t", None),
+        ({"storage-credentials": [credential("s3://b/other", S3)]}, "s3://b/t", None),
+        ({"storage-credentials": [credential("s3://b/t", S3)]}, "s3://b/t2", None),
+        (
+            {"storage-credentials": [credential("s3://b", {"s3.access-key-id": "wide"}), credential("s3://b/t/", S3)]},
+            "s3://b/t",
+            ({"key": "A", "secret": "B", "token": "C"}, 9),
+        ),
+        (
+            {"azure_user_delegation_sas": {"sas_token": "S"}, "expiration_time": 8},
+            "abfss://box@lake.dfs.core.windows.net/t",
+            ({"sas_token": "S", "account_name": "lake"}, 8),
+        ),
+        ({"gcp_oauth_token": {"oauth_token": "G"}, "expiration_time": 0}, "gs://b/t", ({"token": "G"}, None)),
+        ({"aws_temp_credentials": None}, "s3://b/t", None),
+    ],
+)
+def test_what_a_catalog_lends_becomes_options_of_the_store(answer, location, expected):
+    assert lent(answer, location) == expected
+
+
+def test_local_tables_need_no_credentials(newer, orders):
+    unity(newer).locate(("main", "sales", "orders"))
+    assert not [asked for asked in newer.asked if "credentials" in asked]
+    assert Path(orders.directory).is_dir()
