@@ -193,6 +193,10 @@ class Snapshot:
         otherwise are read by harness on the executors, whose Python then needs it. A session with a setting under which
         the rows would come out wrong is refused (RequestError), and must stay as it is until the rows are read.
 
+        A small job on the executors finds out what the footers of the files say. A file that is missing or damaged
+        fails the queries that read it, with Spark's exception, whose text has harness's error; and so does a file that
+        was replaced by then. (On Spark Connect this process reads the footers, and the call fails.)
+
         Args:
             spark: yours; None: `harness.spark_session()`.
             columns, where: as for `plan`; `where` skips files.

@@ -20,7 +20,7 @@ from harness.engines.shared.footers import read_footers
 from harness.engines.spark.columns import Translation
 from harness.engines.spark.conform import conform
 from harness.engines.spark.constants import FileConstants
-from harness.engines.spark.gateway import Gateway, disk_files
+from harness.engines.spark.gateway import DiskFile, Gateway
 from harness.engines.spark.types import natural
 from harness.model.file_schema import PhysicalSchema
 from harness.model.schema import Field, arrow_field
@@ -40,6 +40,11 @@ def physical_schema(path: str) -> PhysicalSchema:
     return read_footers(DuckDBFiles(cursor(), Storage()), [FileName(path, path)], table="t")[path].schema
 
 
+def disk_files(paths: Sequence[str]) -> list[DiskFile]:
+    """Files as they are now."""
+    return [DiskFile(path, Path(path).stat().st_size) for path in paths]
+
+
 def stored_frame(spark: Any, path: str, *, vectorised: bool = True) -> DataFrame:
     """The stored columns in their natural Spark types, as `p0`, `p1`, …, in the private session."""
     gateway = Gateway.of(spark)
@@ -47,7 +52,7 @@ def stored_frame(spark: Any, path: str, *, vectorised: bool = True) -> DataFrame
     return gateway.planned_frame(
         file_format="parquet",
         read_schema=StructType([natural(f) for f in physical_schema(path)]),
-        files=disk_files(Storage(), [path]),
+        files=disk_files([path]),
         constants=pa.table({"file": [0]}),
         positions=False,
     )

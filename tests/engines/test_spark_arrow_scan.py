@@ -26,7 +26,7 @@ from harness.engines.shared.arrow_files import load
 from harness.engines.shared.arrow_shapes import reshaped
 from harness.engines.shared.arrow_worker import told
 from harness.engines.shared.data_files import FileName
-from harness.engines.spark.arrow_heads import read_head
+from harness.engines.shared.heads import read_head
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.types import natural

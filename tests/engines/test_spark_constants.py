@@ -10,12 +10,12 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as s
-from stored_on_spark import plain, write
+from stored_on_spark import disk_files, plain, write
 
 import harness
 from harness.engines.spark.conform import conform
 from harness.engines.spark.constants import literal, storable
-from harness.engines.spark.gateway import Gateway, disk_files
+from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.types import storage_type
 from harness.model.schema import (
     BinaryType,
@@ -39,7 +39,6 @@ from harness.model.schema import (
     VariantType,
     arrow_field,
 )
-from harness.storage.stores import Storage
 
 U = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 ENDS = (-(2**63), 2**63 - 1)
@@ -139,7 +138,7 @@ def test_per_file_constants_come_back(spark: Any, tmp_path: Any) -> None:
     frame = gateway.planned_frame(
         file_format="parquet",
         read_schema=s.StructType([s.StructField("i", s.LongType())]),
-        files=disk_files(Storage(), paths),
+        files=disk_files(paths),
         constants=pa.table({f"v{i}": array for i, (array, _) in enumerate(stored)}),
         positions=False,
     )

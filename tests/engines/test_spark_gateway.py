@@ -90,13 +90,26 @@ def test_a_filter_between_a_constant_and_a_column_skips_no_file(gateway: Gateway
     assert sorted(row.p0 for row in frame.collect()) == [0, 11]
 
 
-@pytest.mark.parametrize("share", [2, 1, 0.5])
-def test_only_a_size_that_is_too_small_loses_rows(gateway: Gateway, tmp_path: Path, share: float) -> None:
-    """Why true sizes are asked for: `disk_files` never takes the recorded ones (trap; iceberg 7.2)."""
+@pytest.mark.parametrize(("share", "later"), [(2, 0), (0.5, 0), (1, 1)])
+def test_a_file_that_is_another_than_was_planned(gateway: Gateway, tmp_path: Path, share: float, later: int) -> None:
+    """By its size or its time. With a size that is too small, Spark would drop row groups (trap; iceberg 7.2)."""
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table({"a": list(range(1000))}), path, row_group_size=10)
-    frame = planned(gateway, [DiskFile(str(path), int(path.stat().st_size * share))], pa.table({"k": [1]}))
-    assert (frame.count() == 1000) is (share >= 1)
+    now = path.stat()
+    file = DiskFile(str(path), int(now.st_size * share), now.st_mtime_ns // 1_000_000 + later)
+    frame = planned(gateway, [file], pa.table({"k": [1]}))
+    with pytest.raises(Exception, match="FILE_CHANGED") as caught:
+        frame.count()
+    error = engine.engine_error(caught.value, "t")
+    assert isinstance(error, harness.CorruptFileError)
+    assert str(error).startswith("Cannot read file: it was replaced after the read was planned")
+    assert error.file == str(path)
+
+
+def test_a_file_that_is_as_it_was_planned(gateway: Gateway, tmp_path: Path) -> None:
+    (file,) = written(tmp_path, 1)
+    file = DiskFile(file.path, file.size, Path(file.path).stat().st_mtime_ns // 1_000_000)
+    assert planned(gateway, [file], pa.table({"k": [1]})).count() == 2
 
 
 def test_ten_thousand_files_are_not_listed(gateway: Gateway, tmp_path: Path, spark: Any) -> None:

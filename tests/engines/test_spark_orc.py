@@ -16,11 +16,13 @@ pytest.importorskip("pyspark")
 from on_spark import comparable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
+from stored_on_spark import disk_files
 
 from harness.engines.shared.data_files import FileName
-from harness.engines.spark.arrow_heads import read_head, read_orc_traits
+from harness.engines.shared.heads import read_head, read_orc_traits
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
-from harness.engines.spark.gateway import Gateway, disk_files
+from harness.engines.spark.client_looks import ClientTraits
+from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.types import natural
 from harness.model.schema import Field, UnknownType
@@ -77,7 +79,7 @@ def question(file: FileName) -> dict[str, Any]:
 
 
 def is_native(file: FileName, *, positions: bool = False) -> bool:
-    return reads_natively("orc", **question(file), positions=positions, files=[file], storage=Storage())
+    return reads_natively("orc", **question(file), positions=positions, files=[file], traits=ClientTraits(Storage()))
 
 
 def through_arrow(session: SparkSession, file: FileName) -> DataFrame:
@@ -99,7 +101,7 @@ def natively(gateway: Gateway, file: FileName) -> DataFrame:
     return gateway.planned_frame(
         file_format="orc",
         read_schema=SparkStruct([natural(stored) for stored in schema]),
-        files=disk_files(Storage(), [file.physical]),
+        files=disk_files([file.physical]),
         constants=pa.table({"none": pa.nulls(1, pa.int32())}),
         positions=False,
     ).drop("none")
@@ -159,7 +161,7 @@ def test_other_types_do_no_harm_where_they_are_not_read(gateway, tmp_path):
     file = write(tmp_path / "f.orc", pa.table({"day": dates(-200_000), "i": [1]}))
     asked = question(file)
     used = {"schema": asked["schema"], "fields": asked["fields"][1:], "sources": asked["sources"][1:]}
-    assert reads_natively("orc", **used, positions=False, files=[file], storage=Storage())
+    assert reads_natively("orc", **used, positions=False, files=[file], traits=ClientTraits(Storage()))
     assert [row.p1 for row in natively(gateway, file).select("p1").collect()] == [1]
 
 
@@ -224,7 +226,7 @@ def only(asked: dict[str, Any], place: int) -> dict[str, Any]:
 def test_text_beside_char_and_dates_in_the_old_calendar_are_not_native(spark, tmp_path, place, proleptic, expected):
     file = write_in_java(spark, tmp_path / "f.orc", proleptic=proleptic)
     asked = only(question(file), place)
-    assert reads_natively("orc", **asked, positions=False, files=[file], storage=Storage()) is expected
+    assert reads_natively("orc", **asked, positions=False, files=[file], traits=ClientTraits(Storage())) is expected
 
 
 def test_dates_that_say_their_calendar_are_equal(gateway, spark, tmp_path):

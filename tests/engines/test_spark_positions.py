@@ -14,10 +14,10 @@ pytest.importorskip("pyspark")
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import LongType, StructField, StructType
+from stored_on_spark import disk_files
 
-from harness.engines.spark.gateway import Gateway, disk_files
+from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.positions import encode, is_deleted, with_flags
-from harness.storage.stores import Storage
 
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 SPLIT = "spark.sql.files.maxPartitionBytes"
@@ -124,7 +124,7 @@ def scan(gateway: Gateway, paths: list[str], bitmaps: list[BitMap64]) -> DataFra
     return gateway.planned_frame(
         file_format="parquet",
         read_schema=schema,
-        files=disk_files(Storage(), paths),
+        files=disk_files(paths),
         constants=constants,
         positions=True,
     )

@@ -160,4 +160,4 @@ def test_missing_files_are_named(tmp_path: Path, spark: Any) -> None:
     table, handle = small(tmp_path)
     Path(table.file_of(handle.path)).unlink()
     with pytest.raises(harness.MissingFileError, match="a data file: it is missing"):
-        snapshot_of(table).to_spark(spark)
+        spark_engine.to_arrow(snapshot_of(table).plan(), spark)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from harness.engines.duckdb.exposed import Exposed, exposed, guarded
 from harness.engines.shared.arrow_files import geometries, load, load_parquet, variants, with_canonical_geometries
+from harness.engines.shared.direct_looks import DirectLooks
 from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.shared.file_failures import failing_on
 from harness.engines.shared.file_groups import FileGroup, Inspector, Opened, ScanFile
@@ -72,7 +73,7 @@ class Scanner:
             return Opened(schema, rows.num_rows)
 
         access = DuckDBFiles(connection, plan.storage)
-        return Scanner(access, plan, register, Inspector(access, plan, open_other), tables)
+        return Scanner(access, plan, register, Inspector(DirectLooks(access, plan, open_other), plan), tables)
 
     def scan(self, files: Sequence[ScanFile], group: FileGroup, fields: tuple[Field, ...]) -> GroupScan:
         """The relation that reads a group. `files`: its members. `fields`: what its sources are the sources of.

@@ -37,18 +37,22 @@ def check_file(file: FileName, storage: Storage, *, table: str) -> None:
     """
     head = _head(file, storage)
     if not head:
-        fault = storage.fault(file.physical)
-        reason = "it is missing or empty" if fault in (None, ABSENT) else fault
-        raise MissingFileError(
-            f"Cannot read a data file: {reason}; restore it, or map its path with path_map",
-            cause="MissingFile",
-            table=table,
-            file=str(file),
-            rule="iceberg 7.6",
-            options=("path_map",),
-        )
+        raise missing_file(file, storage.fault(file.physical), table=table)
     if head in (b"PARE", b"AGS1"):
         raise EncryptedTableError("Cannot read an encrypted file", table=table, file=str(file), rule="iceberg 2.19")
+
+
+def missing_file(file: FileName, fault: str | None, *, table: str) -> MissingFileError:
+    """The error about a file that nothing can be read of. fault: as `Storage.fault` says."""
+    reason = "it is missing or empty" if fault in (None, ABSENT) else fault
+    return MissingFileError(
+        f"Cannot read a data file: {reason}; restore it, or map its path with path_map",
+        cause="MissingFile",
+        table=table,
+        file=str(file),
+        rule="iceberg 7.6",
+        options=("path_map",),
+    )
 
 
 def _head(file: FileName, storage: Storage) -> bytes:

@@ -1,23 +1,18 @@
 """File groups: the planned files sorted by how they are read, before any engine reads them.
 
-Planning opens no data file. Both engines therefore look at the footers first, many in one call, and then treat files
+Planning opens no data file. Engines therefore look at the footers first, many in one call, and then treat files
 alike that have the same physical schema and the same kinds of constants: one group, one way to read it.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeAlias
 
-from harness.engines.shared.conflicts import check_partition_values
 from harness.engines.shared.data_files import FileName
-from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.file_failures import failing_on
-from harness.engines.shared.footers import FOOTER, Footer, converted_files, read_footers
-from harness.engines.shared.legacy_calendar import is_dated, legacy_files
-from harness.errors import CorruptFileError, distrusted, warn
+from harness.errors import CorruptFileError, HarnessError, distrusted, warn
 from harness.model.schema import Field
 from harness.plan.projection import (
     ColumnSource,
@@ -75,6 +70,7 @@ class FileGroup:
     legacy: what the files hold in the old calendar, see `harness.engines.shared.legacy_calendar`.
     converted: whether DuckDB would convert binary columns on the connection, see `footers.converted_files`.
     split: as in `ScanFile`.
+    faults: per member, why it cannot be read; then schema and sources are empty. None: all can be, as far as is known.
     """
 
     members: tuple[int, ...]
@@ -82,47 +78,61 @@ class FileGroup:
     format: str
     schema: PhysicalSchema
     sources: tuple[ColumnSource, ...]
-    legacy: frozenset[str]
-    converted: bool
     split: Split
+    legacy: frozenset[str] = frozenset()
+    converted: bool = False
+    faults: tuple[HarnessError, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What is known of a file before its rows are read. rows: None, where only reading tells."""
+    """What is known of a file before its rows are read.
+
+    rows: None, where only reading tells.
+    legacy, converted: as in `FileGroup`.
+    fault: why it cannot be read; then nothing else is known.
+    """
 
     schema: PhysicalSchema
     rows: int | None
+    legacy: frozenset[str] = frozenset()
+    converted: bool = False
+    fault: HarnessError | None = None
+
+
+class Looks(Protocol):
+    """Learns of files what must be known before their rows are read; from where is an engine's choice."""
+
+    def prefetch(self, files: Sequence[ScanFile]) -> None:
+        """Looks at those of `files` that were not looked at, in one go where that is quicker.
+
+        Raises:
+            HarnessError: naming a file that cannot be read.
+        """
+
+    def opened(self, file: ScanFile) -> Opened:
+        """What is known of a file that was prefetched. Raises as `prefetch`."""
+
+    def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
+        """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
+
+        Raises:
+            SchemaMismatchError: they do.
+            MissingFileError, CorruptFileError, StorageError: its statistics cannot be read.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Inspector:
-    """Opens the files of a plan, to learn what they hold.
+    """Groups the files of a plan by what a look at them tells."""
 
-    access: opens the files for DuckDB, which reads footers; no rows are read.
-    open_other: opens a file that is not Parquet; raises HarnessError naming the file.
-    """
-
-    access: DuckDBFiles
+    looks: Looks
     plan: ScanPlan
-    open_other: Callable[[ScanFile], Opened]
-    _footers: dict[str, Footer] = field(default_factory=dict)
-    _legacy: dict[str, frozenset[str]] = field(default_factory=dict)
-    _converted: set[str] = field(default_factory=set)
     _schemas: dict[PhysicalSchema, PhysicalSchema] = field(default_factory=dict)
 
     def prefetch(self, files: Sequence[ScanFile]) -> None:
-        """Reads the footers of all Parquet files among `files` in one go, for the calls of `groups` that follow."""
-        names = {file.name.physical: file.name for file in files if file.format == "parquet"}
-        missing = [name for path, name in names.items() if path not in self._footers]
-        footers = read_footers(self.access, missing, table=self.plan.table)
-        self._footers.update(footers)
-        dated = {path: footer for path, footer in footers.items() if footer.schema}
-        with failing_on([names[path] for path in dated], self.plan.storage, table=self.plan.table, doing=FOOTER):
-            self._converted.update(converted_files(self.access, dated))
-            if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
-                doubtful = [path for path, footer in dated.items() if footer.may_be_legacy and is_dated(footer.schema)]
-                self._legacy.update(legacy_files(self.access, doubtful))
+        """Looks at all of `files` in one go, for the calls of `groups` that follow."""
+        self.looks.prefetch(files)
 
     def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[FileGroup]:
         """The file groups of `files`, in the order of their first files, with `fields` resolved.
@@ -136,8 +146,7 @@ class Inspector:
         split: dict[Hashable, list[int]] = {}
         for index, (file, found) in enumerate(zip(files, opened, strict=True)):
             self._check_rows(file, found)
-            path = file.name.physical
-            traits = (self._legacy.get(path), path in self._converted)
+            traits = (found.legacy, found.converted, found.fault is None)
             alike = (file.format, id(found.schema), frozenset(file.constants), file.split, *traits)
             split.setdefault(alike, []).append(index)
         self._warn_of_counts(files, opened)
@@ -151,23 +160,28 @@ class Inspector:
             SchemaMismatchError: they do.
             MissingFileError, CorruptFileError, StorageError: its statistics cannot be read.
         """
-        table = self.plan.table
-        if group.format == "parquet":
-            with failing_on([file.name], self.plan.storage, table=table, doing=FOOTER):
-                check_partition_values(self.access, file.name, fields, group.sources, file.constants, table=table)
+        if group.format == "parquet" and group.faults is None:
+            self.looks.check_partition_values(file, fields, group.sources)
 
     def _open(self, file: ScanFile) -> Opened:
-        if file.format == "parquet":
-            footer = self._footers[file.name.physical]
-            found = Opened(footer.schema, footer.rows)
-        else:
-            found = self.open_other(file)
-        return Opened(self._schemas.setdefault(found.schema, found.schema), found.rows)
+        found = self.looks.opened(file)
+        return replace(found, schema=self._schemas.setdefault(found.schema, found.schema))
 
     def _group(
         self, files: Sequence[ScanFile], members: Sequence[int], opened: Sequence[Opened], fields: tuple[Field, ...]
     ) -> FileGroup:
-        first, schema = files[members[0]], opened[members[0]].schema
+        first, found = files[members[0]], opened[members[0]]
+        schema = found.schema
+        if found.fault is not None:
+            return FileGroup(
+                members=tuple(members),
+                rows=tuple(None for _ in members),
+                format=first.format,
+                schema=(),
+                sources=(),
+                split=first.split,
+                faults=tuple(fault for i in members if (fault := opened[i].fault) is not None),
+            )
         sources = resolve(
             fields,
             schema,
@@ -185,9 +199,9 @@ class Inspector:
             format=first.format,
             schema=schema,
             sources=sources,
-            legacy=self._legacy.get(first.name.physical, frozenset()),
-            converted=first.name.physical in self._converted,
             split=first.split,
+            legacy=found.legacy,
+            converted=found.converted,
         )
 
     def _warn_of_positions(self, file: ScanFile, schema: PhysicalSchema) -> None:

@@ -11,27 +11,25 @@ The parts that only a JVM class can do are Java, see `compiled`.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, BinaryType, DataType, LongType, MapType, StructField, StructType
 
-from harness.engines.shared.data_files import look_at
 from harness.engines.spark.compiled import class_named, load_classes
-from harness.errors import RequestError, UnsupportedError
+from harness.engines.spark.worker_errors import unwrap
+from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.storage.paths import is_local, local_path
-from harness.storage.stores import Storage
 
 FileFormat: TypeAlias = Literal["parquet", "orc"]
+Batches: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-_FORMATS = {
-    "parquet": "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat",
-    "orc": "org.apache.spark.sql.execution.datasources.orc.OrcFileFormat",
-}
 # What every read needs, whatever the user's session says. Anything with a say in which rows or values come out.
 _SETTINGS = {
     "spark.sql.caseSensitive": "true",
@@ -65,6 +63,9 @@ OPTIONS = {
 }
 _ROW_INDEX_COLUMN = "_tmp_metadata_row_index"  # Spark's own name in a read schema: it fills such a column itself
 _MOST_SESSIONS = 32
+_FILES_OF_A_TASK = 32
+"""That a task of a job looks at, at least: a task costs some milliseconds, a footer a tenth of one."""
+_REASON = "#reason"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +74,17 @@ class DiskFile:
 
     path: physical: a local path, or a URI of which nothing is percent-encoded.
     size: the file's true size in bytes. Never the recorded one: Spark silently drops the row groups beyond it.
+    modified: when it was modified, in ms since 1970; 0: unknown. A file that is another when its rows are read fails.
     """
 
     path: str
     size: int
+    modified: int = 0
 
 
-def disk_files(storage: Storage, paths: Sequence[str]) -> tuple[DiskFile, ...]:
-    """`paths`, physical, with the sizes that the files have now, in the order given.
-
-    Raises:
-        MissingFileError: there is no such file.
-    """
-    return tuple(map(DiskFile, paths, look_at(storage.size, paths, paths)))
+def hadoop_opens(physical: str) -> bool:
+    """Whether Spark can open a file of that name: Hadoop takes a colon in a local one for the end of a scheme."""
+    return not is_local(physical) or ":" not in physical.rsplit("/", 1)[-1]
 
 
 class Gateway:
@@ -152,15 +151,58 @@ class Gateway:
         Raises:
             UnsupportedError: two columns of one exact name, or positions of an ORC file.
         """
-        assert constants.num_rows == len(files), "one row of constants per file"
         check_readable(read_schema)
         if positions and file_format != "parquet":
             raise UnsupportedError(f"Cannot number the rows of {file_format.upper()} files with Spark's own reader")
-        jvm: Any = self._context._jvm
+        return self._planned(file_format, read_schema, files, constants, positions=positions)
+
+    def refused_frame(
+        self, *, read_schema: StructType, files: Sequence[DiskFile], reasons: Sequence[str], constants: pa.Table
+    ) -> DataFrame:
+        """A frame like that of `planned_frame`, which fails when one of its files is read.
+
+        Args:
+            reasons: per file, with what text.
+        """
+        told = constants.add_column(0, _REASON, pa.array(reasons, pa.string()))
+        return self._planned("refused", read_schema, files, told, positions=False)
+
+    def look_at_footers(self, physical: Sequence[str], numbers: Sequence[int]) -> bytes:
+        """What executors find at the ends of Parquet files, see `footer_job`; fails for no file.
+
+        Args:
+            physical: the files' paths.
+            numbers: of each; files with different ones share no image.
+        """
+        named = "\0".join(f"{number} {location(path)}" for path, number in zip(physical, numbers, strict=True))
+        footers: Any = self._context._jvm.harness.spark.Footers  # type: ignore[union-attr]
+        try:
+            found = footers.look(self._user._jsparkSession, bytearray(named.encode()), OPTIONS, _FILES_OF_A_TASK)
+        except Py4JJavaError as error:
+            raise EngineError(f"Spark failed to look at footers: {error.java_exception.getMessage()}"[:500]) from error
+        return bytes(found)
+
+    def run_in_python(self, batches: Batches, count: int, tasks: int) -> pa.Table:
+        """What `batches` gives on executors for the numbers below `count`: a bigint and a binary column, in any order.
+
+        Raises:
+            EngineError: the job failed, or the executors' Python lacks a module.
+        """
+        schema = StructType([StructField("n", LongType()), StructField("found", BinaryType())])
+        try:
+            return self.session.range(0, count, 1, tasks).mapInArrow(batches, schema).toArrow()
+        except PySparkException as error:
+            known = unwrap(error)
+            raise known or EngineError(f"Spark failed: {' '.join(str(error).split())[:500]}") from error
+
+    def _planned(
+        self, kind: str, read_schema: StructType, files: Sequence[DiskFile], constants: pa.Table, *, positions: bool
+    ) -> DataFrame:
+        assert constants.num_rows == len(files), "one row of constants per file"
         frame = self._lowering.planned(
             self.session._jsparkSession,
             self._user._jsparkSession,
-            jvm.java.lang.Class.forName(_FORMATS[file_format]).getConstructor(None).newInstance(None),
+            kind,
             read_schema.json(),
             _stream(files, constants),
             OPTIONS,
@@ -260,11 +302,13 @@ def location(path: str) -> str:
 
 
 def _stream(files: Sequence[DiskFile], constants: pa.Table) -> bytearray:
-    """Locations, sizes and constants as an Arrow IPC stream: all files cross in one call."""
+    """Locations, sizes, times and constants as an Arrow IPC stream: all files cross in one call."""
     locations = pa.array([location(file.path) for file in files], pa.string())
     sizes = pa.array([file.size for file in files], pa.int64())
-    fields = [pa.field("location", pa.string()), pa.field("size", pa.int64()), *constants.schema]
-    table = pa.Table.from_arrays([locations, sizes, *constants.columns], schema=pa.schema(fields))
+    times = pa.array([file.modified for file in files], pa.int64())
+    fields = [pa.field("location", pa.string()), pa.field("size", pa.int64()), pa.field("modified", pa.int64())]
+    schema = pa.schema([*fields, *constants.schema])
+    table = pa.Table.from_arrays([locations, sizes, times, *constants.columns], schema=schema)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

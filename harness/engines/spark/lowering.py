@@ -14,16 +14,19 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, functions
 
-from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.duckdb_instance import cursor
-from harness.engines.shared.file_groups import Inspector, Opened, ScanFile
+from harness.engines.shared.direct_looks import DirectLooks
+from harness.engines.shared.file_groups import Inspector, ScanFile
 from harness.engines.shared.key_sets import KeySet, delete_files, deleted_keys, key_roots
 from harness.engines.shared.names import columns_to_read
 from harness.engines.shared.union_arms import DELETED, UnionArm, union_arms
-from harness.engines.spark.arrow_heads import read_head
+from harness.engines.spark.client_looks import client_looks
 from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.equality import EqualityLowering, key_columns
+from harness.engines.spark.executor_looks import ExecutorLooks
 from harness.engines.spark.filters import spark_condition
+from harness.engines.spark.footer_images import FooterImages
+from harness.engines.spark.gateway import Gateway
+from harness.engines.spark.refused import refused_arm
 from harness.engines.spark.scans import GroupScan
 from harness.engines.spark.types import storage_type
 from harness.model.metadata_columns import METADATA
@@ -62,25 +65,28 @@ def lower(plan: ScanPlan, reader: Reader) -> DataFrame:
 class _Lowering:
     plan: ScanPlan
     reader: Reader
+    looks: ExecutorLooks | DirectLooks
     columns: tuple[Field, ...]
     inspector: Inspector
     deletes: tuple[ScanFile, ...]
 
     @staticmethod
     def of(plan: ScanPlan, reader: Reader, columns: tuple[Field, ...]) -> _Lowering:
-        def open_other(file: ScanFile) -> Opened:
-            return Opened(*read_head(file.name, file.format, plan.storage, table=plan.table))
-
-        inspector = Inspector(DuckDBFiles(cursor(), plan.storage), plan, open_other)
-        return _Lowering(plan, reader, columns, inspector, delete_files(plan))
+        looks = ExecutorLooks(reader, plan, FooterImages(plan)) if isinstance(reader, Gateway) else client_looks(plan)
+        return _Lowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
 
     def arms(self) -> list[DataFrame]:
         equality = EqualityLowering(self.plan, self._keys)
         by_position = any(f.id in _BY_POSITION for f in self.columns)
         frames = []
         for arm in union_arms(self.plan, self.columns, self.inspector, self.deletes):
+            if arm.group.faults is not None:
+                assert isinstance(self.reader, Gateway)
+                frames.append(refused_arm(self.reader, arm))
+                continue
             scan = GroupScan(
                 reader=self.reader,
+                looks=self.looks,
                 plan=self.plan,
                 group=arm.group,
                 files=arm.files,
@@ -99,10 +105,13 @@ class _Lowering:
         files = [self.deletes[member] for member in members]
         frames = []
         for group in self.inspector.groups(files, key_set.keys):
+            if group.faults is not None:
+                raise group.faults[0]
             found = deleted_keys(self.plan, key_set, group, members)
             roots = {f"e{i}": root for i, root in enumerate(found.roots)}
             scan = GroupScan(
                 reader=self.reader,
+                looks=self.looks,
                 plan=self.plan,
                 group=group,
                 files=tuple(files[i] for i in group.members),

@@ -19,13 +19,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from harness.engines.shared.arrow_files import geometries, variants
 from harness.engines.shared.data_files import FileName
-from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.duckdb_instance import cursor
-from harness.engines.shared.footers import codecs
-from harness.engines.spark.arrow_heads import read_orc_traits
+from harness.files.orc import OrcTraits
 from harness.model.file_schema import walk_stored
 from harness.model.schema import (
     BinaryType,
@@ -45,14 +43,22 @@ from harness.model.schema import (
     TimeType,
 )
 from harness.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
-from harness.storage.stores import Storage
 
-_MOST_FOOTERS = 64
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 _ROW_INDEX = "_tmp_metadata_row_index"
 """Spark fills a column of this name itself."""
 _POSITIONAL = "_col"
 """Where all columns are called so, Spark takes them for the unnamed columns of old Hive, and goes by position."""
+
+
+class FileTraits(Protocol):
+    """What footers say beside the schema; raises HarnessError naming the file."""
+
+    def needs_brotli(self, files: Sequence[FileName]) -> bool:
+        """Whether the pages of one of some Parquet files are in Brotli."""
+
+    def orc_traits(self, file: FileName) -> OrcTraits:
+        """Of an ORC file."""
 
 
 def reads_natively(
@@ -63,15 +69,15 @@ def reads_natively(
     *,
     positions: bool,
     files: Sequence[FileName] = (),
-    storage: Storage | None = None,
+    traits: FileTraits | None = None,
 ) -> bool:
     """Whether Spark's own reader gives the columns that `sources` read, exactly.
 
     Args:
         schema: the physical schema that all files have.
         positions: whether the rows' positions are needed; Spark has them of Parquet files only.
-        files, storage: the files, where footers must be looked at (ORC, for text and dates; the codec of Parquet); of
-            ORC files the answer is the careful one without a storage.
+        files, traits: the files, and what their footers say beside the schema (of ORC about text and dates; the codec
+            of Parquet); of ORC files the answer is the careful one without traits.
 
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError: a footer cannot be read; naming the file.
@@ -85,9 +91,9 @@ def reads_natively(
             is_known = not any(isinstance(f.type, OpaqueType) for f in walk_stored(used))
             distinct = _has_distinct_names(schema) and _has_distinct_names(used, folded=str.casefold)
             plain = is_known and distinct and all(f.name != _ROW_INDEX for f in used)
-            return plain and _has_plain_paths(schema) and not _needs_brotli(files, storage)
+            return plain and _has_plain_paths(schema) and not (traits is not None and traits.needs_brotli(files))
         case "orc":
-            return not positions and _is_plain_orc(schema, used) and _says_nothing_else(used, files, storage)
+            return not positions and _is_plain_orc(schema, used) and _says_nothing_else(used, files, traits)
         case _:
             return False
 
@@ -101,18 +107,6 @@ def _has_plain_paths(level: Sequence[PhysicalField]) -> bool:
     dotted = [f.name for f in level if "." in f.name]
     apart = not any(name.startswith(f"{f.name}.") for name in dotted for f in level)
     return apart and all(_has_plain_paths(f.children) for f in level)
-
-
-def _needs_brotli(files: Sequence[FileName], storage: Storage | None) -> bool:
-    """Whether the pages of a Parquet file are in Brotli; of many files, only the first ones are looked at.
-
-    Tables are written with one codec as a rule. Where that is not so, Spark fails on the file, and says which codec it
-    does not have.
-    """
-    if storage is None:
-        return False
-    first = [file.physical for file in files[:_MOST_FOOTERS]]
-    return "BROTLI" in codecs(DuckDBFiles(cursor(), storage), first)
 
 
 def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], str] = str) -> bool:
@@ -151,15 +145,13 @@ def _is_exact(stored: PhysicalField) -> bool:
             return False
 
 
-def _says_nothing_else(used: Iterable[PhysicalField], files: Sequence[FileName], storage: Storage | None) -> bool:
+def _says_nothing_else(used: Iterable[PhysicalField], files: Sequence[FileName], traits: FileTraits | None) -> bool:
     """Whether the footers have none of the traits that would change the values of `used`."""
     types = [f.type for f in walk_stored(used)]
     has_text, has_dates = StringType() in types, DateType() in types
     if not (has_text or has_dates):
         return True
-    if storage is None:
+    if traits is None:
         return False
-    for traits in (read_orc_traits(file, storage) for file in files):
-        if (has_text and traits.pads_text) or (has_dates and not traits.is_proleptic):
-            return False
-    return True
+    told = map(traits.orc_traits, files)
+    return not any((has_text and one.pads_text) or (has_dates and not one.is_proleptic) for one in told)

@@ -16,23 +16,26 @@ from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.shared.column_values import ColumnValue, StoredColumn, stored_columns
+from harness.engines.shared.direct_looks import DirectLooks
 from harness.engines.shared.file_groups import FileGroup, ScanFile
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
+from harness.engines.spark.client_looks import ClientTraits
 from harness.engines.spark.columns import Translation
 from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.constants import FileConstants
-from harness.engines.spark.gateway import FileFormat, Gateway, disk_files
+from harness.engines.spark.executor_looks import ExecutorLooks
+from harness.engines.spark.gateway import FileFormat, Gateway, hadoop_opens
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.positions import encode, is_deleted
 from harness.engines.spark.types import natural
 from harness.plan.scan_plan import ScanPlan
-from harness.storage.paths import is_local
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScan:
     """A file group to be read.
 
+    looks: what looked at the files, executors where the reader is a gateway.
     files: the members of the group.
     values: everything that is read, as `expressions` gives it.
     deleted: deleted positions of each member; None: the group has none.
@@ -40,6 +43,7 @@ class GroupScan:
     """
 
     reader: Reader
+    looks: ExecutorLooks | DirectLooks
     plan: ScanPlan
     group: FileGroup
     files: tuple[ScanFile, ...]
@@ -60,7 +64,7 @@ class GroupScan:
             [column.source for column in stored],
             positions=self.positions or self.deleted is not None,
             files=[file.name for file in self.files],
-            storage=self.plan.storage,
+            traits=self.looks if isinstance(self.looks, ExecutorLooks) else ClientTraits(self.plan.storage),
         )
         object.__setattr__(self, "_stored", stored)
         object.__setattr__(self, "native", self._is_readable() and native)
@@ -87,7 +91,7 @@ class GroupScan:
         names = [file.name.physical for file in self.files]
         match self.reader:
             case Gateway():
-                return all(map(_opens, names))
+                return all(map(hadoop_opens, names))
             case PlainPaths() as reader:
                 schema = self.group.schema
                 used = [schema[column.source.place] for column in self._stored]
@@ -113,6 +117,7 @@ class GroupScan:
                 assert_never(other)
 
     def _gateway_frame(self, reader: Gateway) -> DataFrame:
+        assert isinstance(self.looks, ExecutorLooks)
         encoded = None
         if self.deleted is not None:
             masks = [encode(bits, rows) for bits, rows in zip(self.deleted, self._rows(), strict=True)]
@@ -120,7 +125,7 @@ class GroupScan:
         frame = reader.planned_frame(
             file_format=_native(self.group.format),
             read_schema=self._read_schema(),
-            files=disk_files(self.plan.storage, [file.name.physical for file in self.files]),
+            files=self.looks.disk_files([file.name.physical for file in self.files]),
             constants=self.constants.table(),
             positions=self.positions or encoded is not None,
         )
@@ -156,11 +161,6 @@ class GroupScan:
         """The stored column at a place of the file's schema; Spark's own readers give only those that are asked for."""
         index = self._places.setdefault(place, len(self._places))
         return functions.col(f"p{index if self.native else place}")
-
-
-def _opens(physical: str) -> bool:
-    """Whether Spark can open a file of that name: Hadoop takes a colon in a local one for the end of a scheme."""
-    return not is_local(physical) or ":" not in physical.rsplit("/", 1)[-1]
 
 
 def _native(file_format: str) -> FileFormat:

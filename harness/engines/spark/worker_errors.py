@@ -18,6 +18,7 @@ from harness.errors import CorruptFileError, EngineError, HarnessError, MissingF
 _MARK = re.compile(r"\[harness:([A-Za-z0-9_-]+=*)\]")
 _LACKING = re.compile(r"No module named '(harness|numpy|pyarrow|fsspec|pyroaring)\b")
 _FAILED_READ = re.compile(r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+)\.(?=\s|$)")
+_CHANGED = re.compile(r"\[harness\.FILE_CHANGED\] (\S+)")
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 _NO_DAMAGE = re.compile(
     r"java\.net\.|Timeout|Interrupt|ClosedChannel|AccessDenied|AccessControl|Permission denied|Too many open files"
@@ -35,6 +36,14 @@ def unwrap(error: BaseException) -> HarnessError | None:
         found = _MARK.search(text)
         if found is not None:
             return _decoded(found.group(1))
+        changed = _CHANGED.search(text)
+        if changed is not None:
+            return CorruptFileError(
+                "Cannot read file: it was replaced after the read was planned; plan anew",
+                cause="CorruptDataFile",
+                file=_path(changed.group(1)),
+                rule="iceberg 7.6",
+            )
         lacking = _LACKING.search(text)
         if lacking is not None:
             return EngineError(
@@ -55,7 +64,7 @@ def causes(text: str) -> list[str]:
 
 def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
     """What ails a file that Spark's own reader failed on; an EngineError where that need not be the file."""
-    file = re.sub("^file:/+", "/", unquote(location))
+    file = _path(location)
     if kind == "FILE_NOT_EXIST":
         return MissingFileError(
             "Cannot read a data file: it went missing after the read was planned; restore it, or plan anew",
@@ -72,6 +81,11 @@ def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
         file=file,
         rule="iceberg 7.6",
     )
+
+
+def _path(location: str) -> str:
+    """A file as harness calls it, by Spark's name for it."""
+    return re.sub("^file:/+", "/", unquote(location))
 
 
 def _texts(error: BaseException) -> list[str]:

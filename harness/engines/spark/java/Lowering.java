@@ -41,7 +41,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class Lowering {
     private static final int PATH = 0;
     private static final int SIZE = 1;
-    private static final int CONSTANTS = 2;
+    private static final int MODIFIED = 2;
+    private static final int CONSTANTS = 3;
     private static final String ROW_INDEX = ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME();
 
     private Lowering() {}
@@ -49,12 +50,13 @@ public final class Lowering {
     /**
      * The rows of the planned files: the fields of `schema` as p0, p1, ..., then the constants, then the row's position.
      *
-     * `files` is an Arrow IPC stream, one row per file: its location, its size in bytes, its constants.
+     * `files` is an Arrow IPC stream, one row per file: its location, its size in bytes, when it was modified (ms since
+     * 1970, 0: unknown), its constants.
      */
     public static Dataset planned(
             SparkSession session,
             SparkSession user,
-            FileFormat format,
+            String kind,
             String schema,
             byte[] files,
             java.util.Map options,
@@ -72,9 +74,20 @@ public final class Lowering {
         // per row, and no column of a file can come in its place.
         StructType read = positions ? dataSchema.add(ROW_INDEX, DataTypes.LongType, true) : dataSchema;
         HadoopFsRelation relation = new HadoopFsRelation(
-            index, constants, read, scala.Option.empty(), format, withStoreSettings(user, options), session);
+            index, constants, read, scala.Option.empty(), format(kind, statuses), withStoreSettings(user, options), session);
         LogicalRelation scan = LogicalRelation$.MODULE$.apply(relation, false);
         return project(session, scan, dataSchema.length(), described, positions);
+    }
+
+    private static FileFormat format(String kind, List statuses) {
+        if (kind.equals("refused")) {
+            return new RefusedFiles();
+        }
+        boolean local = true;
+        for (int i = 0; i < statuses.size(); i++) {
+            local = local && "file".equals(((FileStatus) statuses.get(i)).getPath().toUri().getScheme());
+        }
+        return kind.equals("orc") ? (FileFormat) new PlannedOrc(local) : new PlannedParquet(local);
     }
 
     private static Dataset project(
@@ -136,7 +149,7 @@ public final class Lowering {
                 ColumnarBatch batch = new ColumnarBatch(columns, root.getRowCount());
                 for (int row = 0; row < root.getRowCount(); row++) {
                     InternalRow values = batch.getRow(row);
-                    statuses.add(status(values.getUTF8String(PATH).toString(), values.getLong(SIZE)));
+                    statuses.add(status(values));
                     rows.add(constants(values, described));
                 }
             }
@@ -160,18 +173,23 @@ public final class Lowering {
         return new GenericInternalRow(kept);
     }
 
+    private static FileStatus status(InternalRow file) {
+        long size = file.getLong(SIZE);
+        Path path = path(file.getUTF8String(PATH).toString());
+        return new FileStatus(size, false, 1, Math.max(size, 1L), file.getLong(MODIFIED), path);
+    }
+
     /** `location` is scheme://authority/path with a path as it is on disk: nothing in it is decoded or a pattern. */
-    private static FileStatus status(String location, long size) {
+    static Path path(String location) {
         int end = location.indexOf("://");
         String rest = location.substring(end + 3);
         int slash = rest.indexOf('/');
         String authority = slash == 0 ? null : rest.substring(0, slash);
-        Path path = new Path(location.substring(0, end), authority, rest.substring(slash));
-        return new FileStatus(size, false, 1, Math.max(size, 1L), 0L, path);
+        return new Path(location.substring(0, end), authority, rest.substring(slash));
     }
 
     /** `options` with the user's settings for object stores, which a session of our own would not see. */
-    private static scala.collection.immutable.Map withStoreSettings(SparkSession user, java.util.Map options) {
+    static scala.collection.immutable.Map withStoreSettings(SparkSession user, java.util.Map options) {
         scala.collection.immutable.Map all =
             (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
         scala.collection.Iterator settings = user.sessionState().conf().getAllConfs().iterator();

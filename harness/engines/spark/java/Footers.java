@@ -1,0 +1,267 @@
+package harness.spark;
+
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
+import java.io.FileNotFoundException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.api.java.function.Function;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.util.SerializableConfiguration;
+
+/**
+ * A job that looks at the footers of Parquet files on the executors. What it gives is described in
+ * `harness.engines.spark.executor_footers`, which decodes it. A file that cannot be read is no failure of the job.
+ */
+public final class Footers implements Function {
+    private static final int AT_ONCE = 16;
+    private static final int TAIL = 1 << 16;
+    private static final int MOST = 1 << 28;
+    private static final int FRAME = 8;
+    private static final int PARSED = 0;
+    private static final int COLUMNLESS = 1;
+    private static final int WHOLE = 2;
+    private static final int FAULTY = 3;
+
+    private final SerializableConfiguration configuration;
+
+    private Footers(SerializableConfiguration configuration) {
+        this.configuration = configuration;
+    }
+
+    /** `files`: per file a number, a blank and its location, with a NUL between two. Files that differ in the number never
+     * share an image. */
+    public static byte[] look(SparkSession user, byte[] files, java.util.Map options, int perTask) throws Exception {
+        String[] all = new String(files, StandardCharsets.UTF_8).split("\0");
+        JavaSparkContext context = JavaSparkContext.fromSparkContext(user.sparkContext());
+        int tasks = Math.max(1, Math.min((all.length + perTask - 1) / perTask, 4 * context.defaultParallelism().intValue()));
+        ArrayList chunks = new ArrayList();
+        for (int i = 0; i < tasks; i++) {
+            int start = (int) ((long) all.length * i / tasks);
+            int end = (int) ((long) all.length * (i + 1) / tasks);
+            chunks.add(java.util.Arrays.copyOfRange(all, start, end));
+        }
+        Configuration known =
+            user.sessionState().newHadoopConfWithOptions(Lowering.withStoreSettings(user, options));
+        List found = context.parallelize(chunks, tasks).map(new Footers(new SerializableConfiguration(known))).collect();
+        ByteArrayOutputStream joined = new ByteArrayOutputStream();
+        for (int i = 0; i < found.size(); i++) {
+            byte[] part = (byte[]) found.get(i);
+            joined.write(part, 0, part.length);
+        }
+        return joined.toByteArray();
+    }
+
+    /** What is found of a chunk: the number of files, a record of each, the number of texts, and each of those. */
+    public Object call(Object chunk) throws Exception {
+        String[] files = (String[]) chunk;
+        Look[] looks = looked(files);
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        DataOutputStream out = new DataOutputStream(bytes);
+        ByteArrayOutputStream texts = new ByteArrayOutputStream();
+        DataOutputStream behind = new DataOutputStream(texts);
+        HashMap numbers = new HashMap();
+        int count = 0;
+        out.writeInt(files.length);
+        for (int i = 0; i < looks.length; i++) {
+            Object alike = looks[i].alike();
+            Integer number = alike == null ? null : (Integer) numbers.get(alike);
+            if (number == null && looks[i].kind != COLUMNLESS) {
+                number = Integer.valueOf(count++);
+                if (alike != null) {
+                    numbers.put(alike, number);
+                }
+                byte[] text = looks[i].text();
+                behind.writeByte(looks[i].end != null && looks[i].end.needsBrotli() ? 1 : 0);
+                behind.writeInt(text.length);
+                behind.write(text);
+            }
+            out.writeByte(looks[i].kind);
+            out.writeInt(number == null ? -1 : number.intValue());
+            out.writeLong(looks[i].size);
+            out.writeLong(looks[i].modified);
+            out.writeLong(looks[i].end == null ? 0L : looks[i].end.rows);
+        }
+        out.writeInt(count);
+        behind.flush();
+        out.write(texts.toByteArray());
+        return bytes.toByteArray();
+    }
+
+    private Look[] looked(String[] files) throws Exception {
+        Look[] looks = new Look[files.length];
+        HashMap opened = new HashMap();
+        boolean remote = false;
+        for (int i = 0; i < files.length; i++) {
+            int blank = files[i].indexOf(' ');
+            looks[i] = new Look(files[i].substring(0, blank), files[i].substring(blank + 1), configuration.value(), opened);
+            remote = remote || !files[i].startsWith("file:", blank + 1);
+        }
+        if (!remote) {
+            for (int i = 0; i < looks.length; i++) {
+                looks[i].call();
+            }
+            return looks;
+        }
+        ExecutorService pool = Executors.newFixedThreadPool(Math.min(AT_ONCE, looks.length));
+        try {
+            List waiting = pool.invokeAll(java.util.Arrays.asList((Object[]) looks));
+            for (int i = 0; i < waiting.size(); i++) {
+                ((Future) waiting.get(i)).get();
+            }
+        } finally {
+            pool.shutdownNow();
+        }
+        return looks;
+    }
+
+    /** A look at one file. */
+    private static final class Look implements Callable {
+        private final String group;
+        private final String location;
+        private final Configuration configuration;
+        private final HashMap opened;
+        private byte[] whole = null;
+        private String fault = null;
+        int kind = FAULTY;
+        long size = 0L;
+        long modified = 0L;
+        ParquetEnd end = null;
+
+        Look(String group, String location, Configuration configuration, HashMap opened) {
+            this.group = group;
+            this.location = location;
+            this.configuration = configuration;
+            this.opened = opened;
+        }
+
+        /** What files have in common that share a text; null: the text is the file's own, or it has none. */
+        Object alike() {
+            if (kind != PARSED) {
+                return null;
+            }
+            return java.util.Arrays.asList(new Object[] {
+                group, Boolean.valueOf(end.needsBrotli()), ByteBuffer.wrap(end.schema), ByteBuffer.wrap(end.kept)
+            });
+        }
+
+        byte[] text() {
+            if (kind == PARSED) {
+                return end.image();
+            }
+            return kind == WHOLE ? whole : fault.getBytes(StandardCharsets.UTF_8);
+        }
+
+        public Object call() {
+            try {
+                look();
+            } catch (FileNotFoundException error) {
+                String message = String.valueOf(error.getMessage());
+                fault = message.contains("Permission denied") ? "D" : "M";
+            } catch (org.apache.hadoop.security.AccessControlException error) {
+                fault = "D";
+            } catch (Exception error) {
+                fault = "S" + error.getClass().getName() + ": " + error.getMessage();
+            }
+            return null;
+        }
+
+        private FileSystem fileSystem(Path path) throws Exception {
+            String store = path.toUri().getScheme() + "://" + path.toUri().getAuthority();
+            synchronized (opened) {
+                FileSystem found = (FileSystem) opened.get(store);
+                if (found == null) {
+                    found = path.getFileSystem(configuration);
+                    opened.put(store, found);
+                }
+                return found;
+            }
+        }
+
+        private void look() throws Exception {
+            Path path = Lowering.path(location);
+            FileSystem fileSystem = fileSystem(path);
+            FileStatus status = fileSystem.getFileStatus(path);
+            if (!status.isFile()) {
+                fault = "R";
+                return;
+            }
+            size = status.getLen();
+            modified = status.getModificationTime();
+            if (size == 0L) {
+                fault = "M";
+                return;
+            }
+            FSDataInputStream in = fileSystem.open(path);
+            try {
+                byte[] tail = read(in, Math.min(size, (long) TAIL));
+                long needed = FRAME + (long) length(tail);
+                if (isFramed(tail) && needed > tail.length && needed <= Math.min(size, (long) MOST)) {
+                    tail = read(in, needed);
+                }
+                byte[] footer = footer(tail);
+                if (footer != null && parse(footer)) {
+                    return;
+                }
+                byte[] head = new byte[(int) Math.min(size, 4L)];
+                in.readFully(0L, head);
+                whole = java.util.Arrays.copyOf(head, 4 + tail.length);
+                System.arraycopy(tail, 0, whole, 4, tail.length);
+                kind = WHOLE;
+            } finally {
+                in.close();
+            }
+        }
+
+        private byte[] read(FSDataInputStream in, long length) throws Exception {
+            byte[] tail = new byte[(int) length];
+            in.readFully(size - length, tail);
+            return tail;
+        }
+
+        private static boolean isFramed(byte[] tail) {
+            int end = tail.length;
+            return end > FRAME && tail[end - 4] == 'P' && tail[end - 3] == 'A' && tail[end - 2] == 'R' && tail[end - 1] == '1'
+                && length(tail) >= 0;
+        }
+
+        private static int length(byte[] tail) {
+            if (tail.length < FRAME) {
+                return -1;
+            }
+            return ByteBuffer.wrap(tail).order(java.nio.ByteOrder.LITTLE_ENDIAN).getInt(tail.length - FRAME);
+        }
+
+        private static byte[] footer(byte[] tail) {
+            int start = tail.length - FRAME - length(tail);
+            return isFramed(tail) && start >= 0 ? java.util.Arrays.copyOfRange(tail, start, tail.length - FRAME) : null;
+        }
+
+        private boolean parse(byte[] footer) {
+            try {
+                end = ParquetEnd.of(footer);
+            } catch (RuntimeException unusual) {
+                return false;
+            }
+            if (!end.hasColumns && !end.addsUp()) {
+                end = null;
+                return false;
+            }
+            kind = end.hasColumns ? PARSED : COLUMNLESS;
+            return true;
+        }
+    }
+}

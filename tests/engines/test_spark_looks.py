@@ -1,0 +1,296 @@
+"""What Spark must know of files before their rows are read is found out by executors: the driver opens no data file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+import harness
+from harness.engines.registry import find_engine
+from harness.engines.shared.duckdb_files import DuckDBFiles
+from harness.engines.spark import engine
+from harness.plan.scan_plan import ScanPlan
+from harness.storage import gate
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+Rows = list[tuple[Any, ...]]
+
+
+def iceberg(folder: Path, version: int = 2) -> IcebergTable:
+    return IcebergTable.create(folder / "t", {"a": "long", "b": "string"}, format_version=version)
+
+
+ROWS = [{"a": i, "b": f"b{i}"} for i in range(4)]
+ALL: Rows = [(i, f"b{i}") for i in range(4)]
+
+
+def without_deletes(folder: Path) -> tuple[Path, Rows]:
+    table = iceberg(folder)
+    table.append(table.write_data(ROWS[:2]), table.write_data(ROWS[2:]))
+    table.rename_column("b", "c")
+    return table.store.directory, ALL
+
+
+def position_deletes(folder: Path) -> tuple[Path, Rows]:
+    table = iceberg(folder)
+    data = table.write_data(ROWS)
+    table.append(data)
+    table.commit(add=[table.write_position_deletes([(data, 1)])])
+    return table.store.directory, [ALL[0], *ALL[2:]]
+
+
+def deletion_vectors(folder: Path) -> tuple[Path, Rows]:
+    table = iceberg(folder, version=3)
+    data = table.write_data(ROWS)
+    table.append(data)
+    table.commit(add=table.write_deletion_vectors({data: [0, 3]}))
+    return table.store.directory, ALL[1:3]
+
+
+def equality_deletes(folder: Path) -> tuple[Path, Rows]:
+    table = iceberg(folder)
+    table.append(table.write_data(ROWS))
+    table.commit(add=[table.write_equality_deletes(["b"], [{"b": "b2"}])])
+    return table.store.directory, [*ALL[:2], ALL[3]]
+
+
+def migrated_names(folder: Path) -> tuple[Path, Rows]:
+    table = iceberg(folder)
+    mapping = '[{"field-id": 1, "names": ["a"]}, {"field-id": 2, "names": ["b", "old"]}]'
+    table.set_properties(**{"schema.name-mapping.default": mapping})
+    table.append(table.write_data(ROWS[:2], field_ids=False, names={"b": "old"}))
+    table.append(table.write_data(ROWS[2:], field_ids=False))
+    return table.store.directory, ALL
+
+
+def other_formats(folder: Path) -> tuple[Path, Rows]:
+    table = iceberg(folder)
+    table.append(table.write_data(ROWS[:2], format="orc"), table.write_data(ROWS[2:], format="avro"))
+    return table.store.directory, ALL
+
+
+def odd_names(folder: Path) -> tuple[Path, Rows]:
+    """Names that Hadoop does not open are looked at in Python."""
+    table = iceberg(folder)
+    table.append(table.write_data(ROWS[:2], path="data/a:b.parquet"), table.write_data(ROWS[2:]))
+    return table.store.directory, ALL
+
+
+def column_mapping(folder: Path) -> tuple[Path, Rows]:
+    table = DeltaTable.create(folder / "t", {"a": "long", "b": "string"}, column_mapping="name")
+    table.append(table.write_data(ROWS))
+    table.rename_column("b", "c")
+    return table.directory, ALL
+
+
+def delta_vectors(folder: Path) -> tuple[Path, Rows]:
+    table = DeltaTable.create(folder / "t", {"a": "long", "b": "string"}, features=["deletionVectors"])
+    data = table.write_data(ROWS)
+    table.append(data)
+    table.delete(data, [3])
+    return table.directory, ALL[:3]
+
+
+def legacy_calendar(folder: Path) -> tuple[Path, Rows]:
+    table = DeltaTable.create(folder / "t", {"d": "date"})
+    data = table.write_data([{"d": date(2000, 1, 1)}])
+    stored = pq.read_table(data.file).replace_schema_metadata({"org.apache.spark.legacyDateTime": ""})
+    pq.write_table(stored, data.file)
+    table.append(data)
+    return table.directory, [(date(2000, 1, 1),)]
+
+
+KINDS: list[Callable[[Path], tuple[Path, Rows]]] = [
+    without_deletes,
+    position_deletes,
+    deletion_vectors,
+    equality_deletes,
+    migrated_names,
+    other_formats,
+    odd_names,
+    column_mapping,
+    delta_vectors,
+    legacy_calendar,
+]
+
+
+@dataclass(frozen=True)
+class Driver:
+    """What this process opened of a table, by physical path."""
+
+    opened: list[str]
+
+    def opened_of(self, plan: ScanPlan) -> set[str]:
+        own = {*plan.files["physical"].to_pylist(), *(d.physical for d in plan.equality_deletes)}
+        return own.intersection(self.opened)
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    opened: list[str] = []
+    by_gate, by_duckdb = gate._opened, DuckDBFiles.name
+
+    def open_by_gate(path: str, follow: Any) -> Any:
+        opened.append(path)
+        return by_gate(path, follow)
+
+    def open_by_duckdb(files: DuckDBFiles, physical: str) -> str:
+        opened.append(physical)
+        return by_duckdb(files, physical)
+
+    monkeypatch.setattr(gate, "_opened", open_by_gate)
+    monkeypatch.setattr(DuckDBFiles, "name", open_by_duckdb)
+    return Driver(opened)
+
+
+def plan_of(location: Path) -> ScanPlan:
+    return harness.open_table(str(location)).snapshot().plan()
+
+
+def rows_of(frame: DataFrame) -> Rows:
+    return sorted(tuple(row) for row in frame.collect())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_driver_opens_no_data_file(
+    kind: Callable[[Path], tuple[Path, Rows]], tmp_path: Path, spark: Any, driver: Driver
+) -> None:
+    location, expected = kind(tmp_path)
+    plan = plan_of(location)
+    frame = engine.dataframe(plan, spark)
+    assert driver.opened_of(plan) == set()
+    assert rows_of(frame) == expected
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not equality_deletes])
+def test_missing_files_fail_who_reads_them(
+    kind: Callable[[Path], tuple[Path, Rows]], tmp_path: Path, spark: Any
+) -> None:
+    plan = plan_of(kind(tmp_path)[0])
+    paths = plan.files["physical"].to_pylist()
+    for path in paths:
+        Path(path).unlink()
+    frame = engine.dataframe(plan, spark)
+    assert len(frame.columns) == len(plan.columns)
+    with pytest.raises(Exception, match="MissingFile") as caught:
+        frame.count()
+    error = engine.engine_error(caught.value, None)
+    assert isinstance(error, harness.MissingFileError)
+    assert error.message.startswith("Cannot read a data file: it is missing")
+    assert any(path in str(error.file) for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("p = 1", [(1, 10), (1, 11)]),
+        ("p IS NOT NULL AND p < 2", [(1, 10), (1, 11)]),
+        ("v = 10 AND p = 1", [(1, 10)]),
+        ("v = 10", None),  # of a column that is nowhere but in the files
+        ("v IS NOT NULL", None),
+        ("p = 2", None),
+    ],
+)
+def test_a_missing_file_that_a_query_leaves_out(condition: str, kept: Rows | None, tmp_path: Path, spark: Any) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"p": "long", "v": "long"}, partition_columns=["p"])
+    table.append(*table.write_partitioned([{"p": p, "v": 10 * p + i} for p in (1, 2) for i in (0, 1)]))
+    Path(table.live_files[1].file).unlink()
+    frame = engine.dataframe(plan_of(table.directory), spark).where(condition)
+    if kept is None:
+        with pytest.raises(Exception, match="a data file: it is missing"):
+            frame.collect()
+    else:
+        assert rows_of(frame) == kept
+
+
+def test_a_missing_delete_is_told_at_once(tmp_path: Path, spark: Any) -> None:
+    """Never is a delete left out, whichever rows are asked for."""
+    plan = plan_of(equality_deletes(tmp_path)[0])
+    Path(plan.equality_deletes[0].physical).unlink()
+    with pytest.raises(harness.MissingFileError, match="it is missing"):
+        engine.dataframe(plan, spark)
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def scramble(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    length = int.from_bytes(content[-8:-4], "little")
+    content[-8 - length : -8] = b"\xff" * length
+    file.write_bytes(content)
+
+
+def encrypt(file: Path) -> None:
+    file.write_bytes(b"PARE" + file.read_bytes()[4:-4] + b"PARE")
+
+
+def become_a_directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.parametrize("damage", [cut, scramble, encrypt, become_a_directory, lambda file: file.write_bytes(b"")])
+def test_damage_is_told_as_by_duckdb(damage: Callable[[Path], Any], tmp_path: Path, spark: Any) -> None:
+    plan = plan_of(without_deletes(tmp_path)[0])
+    damage(Path(plan.files["physical"][1].as_py()))
+    with pytest.raises(harness.HarnessError) as expected:
+        find_engine("duckdb").to_arrow(plan)
+    with pytest.raises(harness.HarnessError) as caught:
+        engine.to_arrow(plan, spark)
+    assert str(caught.value) == str(expected.value)
+
+
+def test_a_file_that_is_replaced_after_it_was_looked_at(tmp_path: Path, spark: Any) -> None:
+    """By its size or its time: what is known of its columns and rows need not hold."""
+    location, expected = without_deletes(tmp_path)
+    plan = plan_of(location)
+    frame = engine.dataframe(plan, spark)
+    assert rows_of(frame) == expected
+    file = Path(plan.files["physical"][0].as_py())
+    os.utime(file, (1, 1))
+    with pytest.raises(Exception, match="FILE_CHANGED") as caught:
+        frame.count()
+    error = engine.engine_error(caught.value, plan.table)
+    assert isinstance(error, harness.CorruptFileError)
+    assert error.file == str(file)
+    assert rows_of(engine.dataframe(plan, spark)) == expected  # which looks anew
+
+
+def test_footers_that_differ(tmp_path: Path, spark: Any) -> None:
+    """Of one table: columns, types, codecs, metadata of writers, several row groups; more files than a task has."""
+    table = iceberg(tmp_path)
+    handles = []
+    for i in range(70):
+        handle = table.write_data([{"a": i, "b": "x"}])
+        file = table.file_of(handle.path)
+        rows = pq.read_table(file)
+        match i % 7:
+            case 0:
+                rows = rows.append_column("other", pa.array([i]))
+            case 1:
+                rows = rows.select([1, 0])
+            case 2:
+                rows = rows.replace_schema_metadata({"k" * 200: "v" * 100_000, "": ""})
+            case 3:
+                rows = rows.set_column(0, rows.schema.field(0).with_type(pa.int32()), rows["a"].cast(pa.int32()))
+            case _:
+                pass
+        pq.write_table(rows, file, compression="brotli" if i % 7 == 4 else "zstd", row_group_size=1)
+        handles.append(handle)
+    table.append(*handles)
+    assert rows_of(engine.dataframe(plan_of(table.store.directory), spark)) == [(i, "x") for i in range(70)]
