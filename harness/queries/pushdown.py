@@ -57,7 +57,7 @@ class Pushdown:
 
     def where(self, table: exp.Table) -> Filter | None:
         """The conditions on `table`, as a filter; None if there are none."""
-        select = _select_of(table)
+        select = select_of(table)
         if select is None or table.alias_column_names or table.args.get("sample"):
             return None
         sources = _sources(select)
@@ -115,8 +115,8 @@ class Pushdown:
         return None if schema is None or is_changed else {name.casefold() for name in schema.names()}
 
 
-def _select_of(table: exp.Table) -> exp.Select | None:
-    """The SELECT that names the table directly in FROM."""
+def select_of(table: exp.Expr) -> exp.Select | None:
+    """The SELECT that names the table, or has the subquery, directly in FROM."""
     node = table.parent
     if isinstance(node, exp.Join):
         node = node.parent

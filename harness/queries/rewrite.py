@@ -3,17 +3,16 @@
 Every reference to a bound table becomes a view of its own, so that two references to one table can skip different
 files. Beside the view goes the part of the query's conditions that concerns that reference alone
 (`harness.queries.pushdown`). The query itself keeps all its conditions, and its text: only names of tables are
-replaced in it.
+replaced in it, and those that stand before a column (`harness.queries.qualified`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
-from sqlglot import TokenType, exp
-from sqlglot.dialects.dialect import Dialect
+from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
@@ -22,7 +21,11 @@ from harness.filters.parse import reason
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
 from harness.queries.pushdown import Pushdown
+from harness.queries.qualified import shorten
 from harness.queries.rewritten import Rewritten, TableReference
+from harness.queries.statements import Reference, Statement, parse_statement, references
+
+Name = tuple[str, ...]
 
 
 def rewrite(
@@ -49,33 +52,62 @@ def rewrite(
         RequestError: not a single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, PIVOT,
             or EXPLAIN of one), or a time-travel clause on a bound table.
     """
-    explain, text = _without_explain(query)
-    statement, text = _parse(text, dialect)
-    _refuse_writes(statement)
-    found = sorted(_bound_tables(statement, tables), key=lambda item: item[0].this.meta["start"])
-    views = _view_names([name for _, name in found], statement, prefix)
-    pushdown = Pushdown(statement, {id(node): tables[name] for node, name in found})
-    references = tuple(
+    statement = parse_statement(query, dialect)
+    refuse_writes(statement)
+    names: set[Name] = {found.name for found in references(statement) if len(found.name) == 1}
+    bound = {name: table for name in names if (table := _bound_name(name[0], tables)) is not None}
+    return rewrite_statement(statement, bound, tables, into=into, prefix=prefix)
+
+
+def rewrite_statement(
+    statement: Statement,
+    bound: Mapping[Name, str],
+    tables: Mapping[str, Schema],
+    *,
+    into: Literal["duckdb", "spark"] = "duckdb",
+    prefix: str = "_harness",
+) -> Rewritten:
+    """A statement with views in place of tables, as `rewrite` says; its tree is changed.
+
+    Args:
+        statement: what to rewrite. A table that it writes must not be bound.
+        bound: which of `tables` a name stands for, by the parts of the name as the statement has it.
+        tables, into, prefix: as for `rewrite`.
+
+    Raises:
+        RequestError: a time-travel clause on a bound table.
+    """
+    tree, text = statement.tree, statement.text
+    found = [reference for reference in references(statement) if reference.name in bound]
+    keys = [bound[reference.name] for reference in found]
+    for reference, key in zip(found, keys, strict=True):
+        _refuse_other_times(reference, key)
+    renamed = [bool(reference.node.alias) for reference in found]
+    columns = shorten(statement, found)
+    views = _view_names(keys, tree, prefix)
+    pushdown = Pushdown(tree, {id(reference.node): tables[key] for reference, key in zip(found, keys, strict=True)})
+    made = tuple(
         TableReference(
             view=view,
-            table=name,
-            where=pushdown.where(node),
-            columns=_columns(statement, node, tables[name], text),
-            aliased=not _is_bare(node, text),
+            table=key,
+            where=pushdown.where(reference.node),
+            columns=_columns(tree, reference.node, tables[key], text),
+            aliased=not _is_bare(reference, text),
         )
-        for (node, name), view in zip(found, views, strict=True)
+        for reference, key, view in zip(found, keys, views, strict=True)
     )
-    nodes = [node for node, _ in found]
-    if dialect == into:
-        sql = _spliced(text, nodes, [_QUOTES[into](view) for view in views])
+    if statement.dialect == into:
+        quote = _QUOTES[into]
+        edits = [(column.start, column.end, quote(column.alias)) for column in columns]
+        for reference, view, is_renamed in zip(found, views, renamed, strict=True):
+            alias = "" if is_renamed or _is_bare(reference, text) else f" AS {_alias(reference, text, quote)}"
+            edits.append((reference.start, reference.end, quote(view) + alias))
+        sql = _spliced(text, edits)
     else:
-        sql = _generated(statement, nodes, views, into)
-    return Rewritten(sql=explain + sql, references=references)
+        sql = _generated(tree, [reference.node for reference in found], views, into)
+    return Rewritten(sql=statement.explain + sql, references=made)
 
 
-# The statement.
-
-_EXPLAIN = re.compile(r"\s*EXPLAIN(\s+ANALYZE)?(\s*\(\s*(FORMAT|ANALYZE)\b[^()]*\))?\s+", re.IGNORECASE)
 _READS = (exp.Query, exp.Values, exp.Describe, exp.Summarize, exp.Pivot)
 _WRITES = (
     exp.Insert,
@@ -91,53 +123,13 @@ _WRITES = (
 )
 
 
-def _without_explain(query: str) -> tuple[str, str]:
-    match = _EXPLAIN.match(query)
-    return (query[: match.end()], query[match.end() :]) if match is not None else ("", query)
-
-
-def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
-    """The statement, and its text without semicolons and comments at the end."""
-    try:
-        language = Dialect.get_or_raise(dialect)
-        tokens = language.tokenize(text)
-        while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
-            tokens.pop()
-        text = text[: tokens[-1].end + 1] if tokens else ""
-        parsed = language.parse(text)
-    except (SqlglotError, ValueError) as error:
-        raise RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.") from error
-    except RecursionError:
-        raise RequestError("The query is nested too deeply. Split it with WITH, or use IN for long lists.") from None
-    if len(parsed) != 1 or parsed[0] is None:
-        count = len([p for p in parsed if p is not None])
-        raise RequestError(f"Expected one query, got {count} statements. Run them one by one.")
-    return parsed[0], text
-
-
-def _refuse_writes(statement: exp.Expr) -> None:
-    writes = next(iter(statement.find_all(*_WRITES)), None)
-    if writes is None and isinstance(statement, _READS):
+def refuse_writes(statement: Statement) -> None:
+    """Raises RequestError: a statement does more than read."""
+    writes = next(iter(statement.tree.find_all(*_WRITES)), None)
+    if writes is None and isinstance(statement.tree, _READS):
         return
-    kind = (writes or statement).key.upper()
+    kind = (writes or statement.tree).key.upper()
     raise RequestError(f"A query only reads, got {kind}. Use SELECT, and write its result with the API or the shell.")
-
-
-# Which tables it reads.
-
-
-def _bound_tables(statement: exp.Expr, tables: Mapping[str, Schema]) -> Iterator[tuple[exp.Table, str]]:
-    for node in statement.find_all(exp.Table):
-        if not isinstance(node.this, exp.Identifier) or node.args.get("db") is not None:
-            continue
-        name = _bound_name(node.name, tables)
-        if name is None or _is_cte(node):
-            continue
-        if node.args.get("when") is not None or node.args.get("version") is not None:
-            raise RequestError(
-                f"Table {name} is bound to one snapshot, the query asks for another. Choose it on binding the table."
-            )
-        yield node, name
 
 
 def _bound_name(name: str, tables: Mapping[str, Schema]) -> str | None:
@@ -149,30 +141,11 @@ def _bound_name(name: str, tables: Mapping[str, Schema]) -> str | None:
     return alike[0] if alike else None
 
 
-def _is_cte(table: exp.Table) -> bool:
-    """Whether a WITH clause in reach defines the name: all of one's CTEs for its query, earlier ones for a CTE."""
-    name = table.name.casefold()
-    child: exp.Expr = table
-    parent = table.parent
-    within: exp.Expr | None = None
-    while parent is not None:
-        if isinstance(child, exp.CTE):
-            within = child
-        clause = parent.args.get("with_")
-        if isinstance(clause, exp.With) and any(
-            cte.alias.casefold() == name for cte in _visible(clause, child, within)
-        ):
-            return True
-        child, parent = parent, parent.parent
-    return False
-
-
-def _visible(clause: exp.With, child: exp.Expr, within: exp.Expr | None) -> list[exp.Expr]:
-    ctes: list[exp.Expr] = clause.expressions
-    if child is not clause or within is None:
-        return ctes
-    position = next(i for i, cte in enumerate(ctes) if cte is within)
-    return ctes[: position + 1] if clause.args.get("recursive") else ctes[:position]
+def _refuse_other_times(reference: Reference, table: str) -> None:
+    if reference.node.args.get("when") is not None or reference.node.args.get("version") is not None:
+        raise RequestError(
+            f"Table {table} is bound to one snapshot, the query asks for another. Choose it on binding the table."
+        )
 
 
 def _view_names(tables: list[str], statement: exp.Expr, prefix: str) -> list[str]:
@@ -218,30 +191,33 @@ _QUOTES: dict[str, Callable[[str], str]] = {
 }
 
 
-def _spliced(text: str, tables: list[exp.Table], views: list[str]) -> str:
-    edits = []
-    for table, view in zip(tables, views, strict=True):
-        start, end = table.this.meta["start"], table.this.meta["end"] + 1
-        written = text[start:end]
-        alias = "" if table.alias or _is_bare(table, text) else f" AS {written}"
-        edits.append((start, end, view + alias))
+def _spliced(text: str, edits: list[tuple[int, int, str]]) -> str:
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
     return text
 
 
-def _is_bare(table: exp.Table, text: str) -> bool:
+def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
+    """What a table goes by that has no alias of the user's: the last part of its name as it is written."""
+    if reference.node.alias:
+        return quote(reference.node.alias)
+    last = reference.node.parts[-1]
+    return text[int(last.meta["start"]) : int(last.meta["end"]) + 1]
+
+
+def _is_bare(reference: Reference, text: str) -> bool:
     """Whether no alias can follow: `TABLE t`, `DESCRIBE t` and `SUMMARIZE t`, where nothing can refer to one."""
-    before = text[: table.this.meta["start"]]
-    is_table = re.search(r"(?<![\w\"'.])TABLE\s*\Z", before, re.IGNORECASE) is not None
-    return is_table or isinstance(table.parent, exp.Describe | exp.Summarize)
+    is_table = re.search(r"(?<![\w\"'.])TABLE\s*\Z", text[: reference.start], re.IGNORECASE) is not None
+    return is_table or isinstance(reference.node.parent, exp.Describe | exp.Summarize)
 
 
 def _generated(statement: exp.Expr, tables: list[exp.Table], views: list[str], into: str) -> str:
     for table, view in zip(tables, views, strict=True):
         if not table.alias and not isinstance(table.parent, exp.Describe | exp.Summarize):
-            table.set("alias", exp.TableAlias(this=table.this.copy()))
+            table.set("alias", exp.TableAlias(this=table.parts[-1].copy()))
         table.set("this", exp.to_identifier(view, quoted=True))
+        table.set("db", None)
+        table.set("catalog", None)
     try:
         return str(statement.sql(into, comments=False, unsupported_level=ErrorLevel.RAISE))
     except SqlglotError as error:
