@@ -30,6 +30,7 @@ Where to look:
     catalogs/     names → where tables are: a warehouse directory, PyIceberg's catalogs, Unity Catalog
     oracle/       a second planner and a second engine in plain Python: slow, and sharing nothing with what they judge
     differ/       rows of two sides → what differs, and why
+    connections/  SQL in which the tables of a catalog are there by name, and views of them for other tools
     contained/    tables of strangers, read in a process that can do little besides
     writing/      tables written to order, right and wrong
     testing/      the pytest plug-in, models, properties, scenarios
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from harness.catalogs.resolving import open_catalog
     from harness.catalogs.unity.catalog import open_unity
     from harness.catalogs.warehouse import open_warehouse
+    from harness.connections.connection import Connection, connect
     from harness.contained.bounds import Bounds
     from harness.contained.reading import read_untrusted
     from harness.differ.compare import compare
@@ -89,6 +91,7 @@ __all__ = [
     "Catalog",
     "Changes",
     "ComparisonResult",
+    "Connection",
     "CorruptDeleteError",
     "CorruptFileError",
     "EncryptedTableError",
@@ -113,6 +116,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "compare",
+    "connect",
     "open_catalog",
     "open_table",
     "open_unity",
@@ -128,11 +132,13 @@ _LAZY = {
     "Catalog": "catalogs.catalog",
     "Changes": "snapshot",
     "ComparisonResult": "differ.result",
+    "Connection": "connections.connection",
     "Located": "catalogs.catalog",
     "Snapshot": "snapshot",
     "Table": "table",
     "compare": "differ.compare",
     "open_catalog": "catalogs.resolving",
+    "connect": "connections.connection",
     "open_table": "table",
     "open_unity": "catalogs.unity.catalog",
     "open_warehouse": "catalogs.warehouse",

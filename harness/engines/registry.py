@@ -63,6 +63,27 @@ class DuckDBEngine(Engine, Protocol):
     ) -> duckdb.DuckDBPyRelation:
         """The result of a query in DuckDB's dialect that reads plans by name, those in `aliased` under an alias."""
 
+    def filled(
+        self,
+        text: str,
+        plans: Mapping[str, ScanPlan],
+        connection: duckdb.DuckDBPyConnection,
+        *,
+        aliased: Collection[str] = (),
+    ) -> str:
+        """A statement of any kind as DuckDB runs it on the connection; the arguments are those of `query`."""
+
+    def query_text(
+        self,
+        text: str,
+        plans: Mapping[str, ScanPlan],
+        connection: duckdb.DuckDBPyConnection,
+        *,
+        aliased: Collection[str] = (),
+        parameters: object = None,
+    ) -> str:
+        """What `query` would run, as text for a connection to execute with these parameters."""
+
     def release(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take away what reads have left on a user's connection."""
 

@@ -7,6 +7,8 @@
     to_arrow(plan)               the rows, in the plan's exact Arrow types
     batches(plan)                the same as a stream
     query(text, plans)           a query over several plans
+    filled(text, plans, con)     a statement over plans, as text
+    query_text(text, plans, con) a query over plans, as text
     columns_of(text, plans)      the names of its columns, without reading
     engine_error(error, plan)    what DuckDB's failure on the plan's files means
     release(con)                 takes away what all of these have left on a user's connection
@@ -20,7 +22,7 @@ import duckdb
 
 from harness.engines.duckdb.engine import register, relation, to_arrow
 from harness.engines.duckdb.failures import engine_error
-from harness.engines.duckdb.queries import columns_of, query
+from harness.engines.duckdb.queries import columns_of, filled, query, query_text
 from harness.engines.duckdb.registrations import release
 from harness.engines.duckdb.streams import batches
 from harness.engines.shared.duckdb_instance import connect, cursor
@@ -31,8 +33,10 @@ __all__ = [
     "connect",
     "cursor",
     "engine_error",
+    "filled",
     "name",
     "query",
+    "query_text",
     "register",
     "relation",
     "release",

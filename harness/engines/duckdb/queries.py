@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import duckdb
+import pyarrow as pa
 
 from harness.engines.duckdb.engine import lowered
 from harness.engines.duckdb.lowering import Use
@@ -41,19 +42,54 @@ def query(
         duckdb.Error: DuckDB refuses the query.
     """
     own = cursor(lossless=False) if connection is None else connection
-    registrations = Registrations(own)
-    register = registrar(own) if connection is None else registrations.table
-    filled = text
-    for name, plan in plans.items():
-        rows = lowered(plan, own, register, Use.ONCE)
-        place = f"({rows})" if name in aliased else sqltext.name(registrations.view(rows))
-        filled = filled.replace(sqltext.name(name), place)
+    put = _filled(text, plans, own, registrar(own) if connection is None else None, aliased)
     try:
-        result = own.sql(filled)
+        result = own.sql(put)
     except duckdb.BinderException as error:
         raise better_told(error, text, plans, own) from None
     columns = given_out(result.columns, result.types)
     return result if columns is None else result.project(columns)
+
+
+def filled(
+    text: str, plans: Mapping[str, ScanPlan], connection: duckdb.DuckDBPyConnection, *, aliased: Collection[str] = ()
+) -> str:
+    """A statement of any kind, with what DuckDB reads in place of the names of plans; the arguments are `query`'s.
+
+    Raises:
+        HarnessError: as for `register`.
+    """
+    return _filled(text, plans, connection, None, aliased)
+
+
+def query_text(
+    text: str,
+    plans: Mapping[str, ScanPlan],
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    aliased: Collection[str] = (),
+    parameters: object = None,
+) -> str:
+    """A query as text for the connection to run, in whose result columns are cast as in that of `query`.
+
+    Args:
+        text, plans, connection, aliased: as for `query`.
+        parameters: values, as DuckDB's `execute` takes them.
+
+    Raises:
+        As `query`.
+    """
+    put = _filled(text, plans, connection, None, aliased)
+    try:
+        if parameters is None:
+            bound = connection.sql(put)
+            columns = given_out(bound.columns, bound.types)
+        else:  # a relation with parameters would run
+            rows = connection.execute(f"DESCRIBE (FROM ({put}\n))", parameters).fetchall()
+            columns = given_out([name for name, *_ in rows], [connection.type(type_) for _, type_, *_ in rows])
+    except duckdb.BinderException as error:
+        raise better_told(error, text, plans, connection) from None
+    return put if columns is None else f"SELECT {columns} FROM ({put}\n)"
 
 
 def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str], ...]:
@@ -73,3 +109,18 @@ def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str
     except duckdb.BinderException as error:
         raise better_told(error, text, plans, cursor()) from None
     return tuple(zip(result.columns, map(str, result.types), strict=True))
+
+
+def _filled(
+    text: str,
+    plans: Mapping[str, ScanPlan],
+    connection: duckdb.DuckDBPyConnection,
+    register: Callable[[pa.Table], str] | None,
+    aliased: Collection[str],
+) -> str:
+    registrations = Registrations(connection)
+    for name, plan in plans.items():
+        rows = lowered(plan, connection, register or registrations.table, Use.ONCE)
+        place = f"({rows})" if name in aliased else sqltext.name(registrations.view(rows))
+        text = text.replace(sqltext.name(name), place)
+    return text
