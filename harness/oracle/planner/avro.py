@@ -179,7 +179,10 @@ def _plain(schema: Any, names: Mapping[str, Any]) -> Any:
 
 def _field_id(field: Mapping[str, Any]) -> int | None:
     found = field.get("field-id")
-    return int(found) if found is not None else None
+    try:
+        return int(found) if found is not None else None
+    except (TypeError, ValueError):
+        raise ValueError(f"{found!r} is no field id") from None
 
 
 def _key(field: Mapping[str, Any]) -> int | str:
