@@ -19,6 +19,7 @@ Where to look:
     limits        how much a table's metadata may ask for
     printable     text of a table as harness prints it: shown, never obeyed
     storage/      bytes by location, recorded and physical paths, the roots of a table, the gate
+    cache/        what was decoded of files that never change
     model/        logical types and fields with ids, internal values, what files hold, statistics
     filters/      filters that planning understands, from SQL text
     plan/         ScanPlan, the contract between formats and engines: `scan_plan` is the first file to read

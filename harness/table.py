@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from harness.cache.kept import open_cache
 from harness.catalogs.names import may_be_name
 from harness.errors import RequestError
 from harness.limits import DEFAULT, Limits, contained
@@ -52,6 +53,7 @@ def open_table(
     outside: str = "warn",
     limits: Limits | None = None,
     untrusted: bool = False,
+    cache_dir: str | None = None,
 ) -> Table:
     """The table at a location, as its current metadata says.
 
@@ -97,6 +99,8 @@ def open_table(
             error: recorded counts that are wrong, files without a column of the table, columns that are taken by
             position, a checksum that says otherwise. It reads in this process; `harness.read_untrusted` reads in one
             that has limits and no network.
+        cache_dir: a directory where harness keeps what it decoded of large manifests and checkpoints, so that another
+            process plans sooner; None: the one that HARNESS_CACHE_DIR names, if any; empty: none. Not for `untrusted`.
 
     An option of one format is refused for a table of the other.
 
@@ -107,7 +111,7 @@ def open_table(
         AmbiguousTableError: the metadata of both formats is there.
         LimitError: a file asks for more than `limits` allow.
         StorageError: storage failed.
-        RequestError: an option has no such value, or is not for the table's format.
+        RequestError: an option has no such value, or is not for the table's format; or `cache_dir` is open to others.
         OutsideTableError: the metadata is, or leads, where the table may not be read from.
     """
     roots, own_options, name, renewal = _listed(allowed_roots), dict(storage_options or {}), None, None
@@ -132,6 +136,7 @@ def open_table(
         enforce_retention=enforce_retention,
         answer=catalog_answer(max_version, ratified, published_only=published_only),
         published_only=published_only,
+        cache=open_cache(cache_dir, untrusted=untrusted),
     )
     storage = open_storage(
         str(location),

@@ -1,4 +1,4 @@
-"""The `harness` command: `info`, `list`, `plan`, `sql`, `diff`, `run`, `build`, `demo`, `doctor` and `rule`.
+"""The `harness` command: `info`, `list`, `plan`, `sql`, `diff`, `run`, `build`, `demo`, `cache`, `doctor` and `rule`.
 
 Results go to stdout and nothing else does; messages, progress and errors go to stderr. Exit codes:
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "run:run",
     "build": "build:build",
     "demo": "demo:demo",
+    "cache": "cache:cache",
     "doctor": "doctor:doctor",
     "rule": "rule:rule",
 }

@@ -133,6 +133,14 @@ Waive: TypeAlias = Annotated[
         help="With --untrusted, run also where the system cannot enforce this limit, such as network. Repeatable.",
     ),
 ]
+CacheDir: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--cache-dir",
+        metavar="DIR",
+        help="Keep what was decoded of large metadata here, for the next time. Default: what HARNESS_CACHE_DIR says.",
+    ),
+]
 FormatHint: TypeAlias = Annotated[
     TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
 ]
@@ -185,6 +193,7 @@ class Opening:
     published_only: PublishedOnly = False
     format_hint: FormatHint = None
     limit: LimitPairs = None
+    cache_dir: CacheDir = None
 
     def open(self, location: str, trust: Trust, reading: Reading | None = None) -> Table:
         """The table at `location`; `reading` is for commands that plan.
@@ -213,6 +222,7 @@ class Opening:
             outside=self.outside.value,
             limits=parse_limits(pairs(self.limit, "--limit").items()) if self.limit else None,
             untrusted=trust.untrusted,
+            cache_dir=self.cache_dir,
         )
 
     def roots(self) -> list[str]:
@@ -301,7 +311,7 @@ _SAME = (
     *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),
     *("max_version", "ratified", "published_only"),
     *("prune", "lenient_delete_partition", "allow_duplicate_files", "enforce_retention"),
-    *("catalog", "outside", "timestamp", "ref", "columns", "where", "dialect"),
+    *("catalog", "cache_dir", "outside", "timestamp", "ref", "columns", "where", "dialect"),
 )
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | _RENAMED
 

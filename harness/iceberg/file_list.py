@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,8 @@ import pyarrow.compute as pc
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.iceberg.columns.applied import PlannedFiles, equality_deletes, with_positions
 from harness.iceberg.columns.data_files import DataFiles
-from harness.iceberg.columns.sifting import Sifted
+from harness.iceberg.columns.kept import KeptManifests
+from harness.iceberg.columns.sifting import LeftOut, Sifted
 from harness.iceberg.deletes import DeleteIndex, FileDeletes, single_targets
 from harness.iceberg.equality_bounds import may_hit
 from harness.iceberg.equality_keys import key_columns, read_schema_first
@@ -28,6 +30,7 @@ from harness.plan.pruning import Prune
 from harness.plan.scan_plan import FILES, EqualityDelete, Partition, PositionDelete, PositionLoader, SkippedFile
 from harness.plan.skipped_files import SkippedFiles
 
+_MANY = 20_000
 _BOUND_CHECKS = 200_000
 """Comparing key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
 
@@ -45,7 +48,14 @@ class FileList:
     skipped: Sequence[SkippedFile]
 
 
-def list_files(data: Sifted, deletes: tuple[ManifestEntry, ...], *, source: ScanSource, schema: Schema) -> FileList:
+def list_files(
+    data: Sifted,
+    deletes: tuple[ManifestEntry, ...],
+    *,
+    source: ScanSource,
+    schema: Schema,
+    kept: KeptManifests | None = None,
+) -> FileList:
     """The files of a scan.
 
     Args:
@@ -53,16 +63,17 @@ def list_files(data: Sifted, deletes: tuple[ManifestEntry, ...], *, source: Scan
         deletes: the live delete files, with all statistics.
         source: the table.
         schema: the scan's.
+        kept: what is known of the manifests.
 
     Raises:
         InvalidTableError, CorruptDeleteError, UnsupportedError: as for `DeleteIndex` and `key_columns`; a file is live
             twice (iceberg 2.13).
     """
     metadata, options = source.metadata, source.options
-    kept = data.files
-    paths = pa.chunked_array([*kept.table.column("path").chunks, *data.left_out.column("path").chunks], pa.string())
+    files = data.files
+    paths = cache(lambda: _all_paths(data))
     if not options.allow_duplicate_files:
-        _refuse_duplicates(data, paths)
+        _refuse_duplicates(data, paths, kept)
     partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
     index = DeleteIndex.build(
         deletes,
@@ -72,30 +83,38 @@ def list_files(data: Sifted, deletes: tuple[ManifestEntry, ...], *, source: Scan
         live_paths=_live_among(single_targets(deletes), paths),
         mismatched_partitions="apply" if options.lenient_delete_partition else "refuse",
     )
-    positions = with_positions(kept, index, partitions)
-    numbers = _partition_numbers(kept, partitions)
+    positions = with_positions(files, index, partitions)
+    numbers = _partition_numbers(files, partitions)
     scopes = _Scopes(_Keys.of(index, partitions), source, partitions)
-    delete_sets = scopes.number(kept, *equality_deletes(kept, index, partitions))
-    planned = PlannedFiles(kept, positions)
+    delete_sets = scopes.number(files, *equality_deletes(files, index, partitions))
+    planned = PlannedFiles(files, positions)
     return FileList(
-        files=_table(kept, numbers, delete_sets, positions, source),
+        files=_table(files, numbers, delete_sets, positions, source),
         equality_deletes=scopes.used(),
         delete_sets=scopes.all(),
         partitions=partitions.all(),
         position_deletes=_position_deletes(positions, source),
         load_positions=make_loader(planned, storage=source.storage, path_map=source.path_map, table=source.location),
-        skipped=SkippedFiles(data.left_out.num_rows, lambda: _described(data.left_out, source)),
+        skipped=SkippedFiles(len(data.left_out), lambda: _described(data.left_out, source)),
     )
 
 
-def _refuse_duplicates(data: Sifted, paths: pa.ChunkedArray) -> None:
+def _refuse_duplicates(data: Sifted, load: Callable[[], pa.ChunkedArray], kept: KeptManifests | None) -> None:
     """Raises InvalidTableError if a file is live twice (iceberg 2.13)."""
-    if not len(paths) or pc.count_distinct(paths).as_py() == len(paths):
+    count, manifests = len(data.files) + len(data.left_out), sorted(_manifest_paths(data))
+    # Of some thousand files it is told more quickly than it is looked up.
+    known = kept if count >= _MANY else None
+    if not count or (known is not None and known.has_distinct_paths(manifests)):
+        return
+    paths = load()
+    if pc.count_distinct(paths).as_py() == len(paths):
+        if known is not None:
+            known.note_distinct_paths(manifests)
         return
     counts = pc.value_counts(paths)
     path = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0]
     places = pc.indices_nonzero(pc.equal(paths, path)).to_pylist()
-    numbers = np.concatenate([to_numpy(t.column("manifest")) for t in (data.files.table, data.left_out)])
+    numbers = np.concatenate([to_numpy(t.column("manifest")) for t in (data.files.table, data.left_out.table)])
     first, second = (data.files.manifests[number] for number in sorted(numbers[places[:2]].tolist()))
     raise InvalidTableError(
         f"Data file is live twice, in manifests {first} and {second}, so its rows are"
@@ -106,12 +125,22 @@ def _refuse_duplicates(data: Sifted, paths: pa.ChunkedArray) -> None:
     )
 
 
-def _live_among(paths: frozenset[str], live: pa.ChunkedArray) -> frozenset[str]:
+def _manifest_paths(data: Sifted) -> set[str]:
+    """Of the manifests that any file is in."""
+    numbers = [np.unique(to_numpy(t.column("manifest"))) for t in (data.files.table, data.left_out.table)]
+    return {data.files.manifests[number] for number in np.concatenate(numbers).tolist()}
+
+
+def _all_paths(data: Sifted) -> pa.ChunkedArray:
+    return pa.chunked_array([*data.files.table.column("path").chunks, *data.left_out.paths().chunks], pa.string())
+
+
+def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
     """Those of `paths` that live data files have."""
     if not paths:
         return frozenset()
     known = array_of(sorted(paths), pa.string())
-    return frozenset(known.filter(pc.is_in(known, value_set=live.combine_chunks())).to_pylist())
+    return frozenset(known.filter(pc.is_in(known, value_set=live().combine_chunks())).to_pylist())
 
 
 def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int32]:
@@ -237,8 +266,10 @@ def _table(
         ) from error
 
 
-def _described(left_out: pa.Table, source: ScanSource) -> pa.Table:
-    return left_out.append_column("physical", physical_paths(source.path_map, left_out.column("path")))
+def _described(left_out: LeftOut, source: ScanSource) -> pa.Table:
+    paths = left_out.paths()
+    described = left_out.table.append_column("path", paths)
+    return described.append_column("physical", physical_paths(source.path_map, paths))
 
 
 def _position_deletes(positions: Mapping[int, FileDeletes], source: ScanSource) -> tuple[PositionDelete, ...]:

@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from harness.errors import HarnessError
 from harness.filters.column_binding import bind_columns
 from harness.filters.parsed import filter_for
 from harness.filters.predicate import Filter, fields_of
+from harness.iceberg.columns.kept import KeptManifests
 from harness.iceberg.columns.reading import read_data_files
 from harness.iceberg.columns.sifting import Sifted
 from harness.iceberg.columns.skipping import skip_files
@@ -54,7 +57,7 @@ def plan_scan(
     source = replace(source, storage=source.storage.for_read())
     try:
         manifests = [] if snapshot is None else _manifests(source, snapshot)
-        scan = _Scan(_with_specs_of(manifests, source), selection.schema)
+        scan = _Scan(_with_specs_of(manifests, source), selection.schema, source.kept_manifests())
         return within_roots(scan.plan(snapshot, manifests, columns, where))
     except HarnessError as error:
         error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
@@ -89,6 +92,7 @@ def _with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> Sca
 class _Scan:
     source: ScanSource
     schema: Schema
+    kept: KeptManifests | None
 
     def plan(
         self,
@@ -110,6 +114,7 @@ class _Scan:
             deletes,
             source=self.source,
             schema=self.schema,
+            kept=self.kept,
         )
         return ScanPlan(
             table=self.source.location,
@@ -203,6 +208,7 @@ class _Scan:
             statistics=statistics,
             sift=None if self.source.options.prune is Prune.OFF else sift,
             limits=self.source.storage.limits,
+            kept=self.kept,
         )
 
     def _condition(self, where: str | Filter) -> Filter:
@@ -232,14 +238,11 @@ def _contradicted(
     manifests: Sequence[ManifestFile], sifted: Sifted, filters: Mapping[int | None, ManifestFilter]
 ) -> ManifestFile | None:
     """The first manifest with a partition tuple outside of its summaries."""
-    # Each tuple is of one manifest.
-    owners = {
-        tuple_: number
-        for table in (sifted.files.table, sifted.left_out)
-        for tuple_, number in zip(*(to_numpy(table.column(c)).tolist() for c in ("tuple", "manifest")), strict=True)
-    }
+    tables = (sifted.files.table, sifted.left_out.table)
+    tuples, numbers = (np.concatenate([to_numpy(t.column(c)) for t in tables]) for c in ("tuple", "manifest"))
+    pairs = np.unique(tuples.astype(np.int64) * len(manifests) + numbers)
     tests: dict[int, Callable[[Mapping[int, Any]], bool]] = {}
-    for tuple_, number in owners.items():
+    for tuple_, number in zip(*(part.tolist() for part in np.divmod(pairs, len(manifests))), strict=True):
         manifest: ManifestFile = manifests[number]
         if manifest.spec_id not in filters:
             continue

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
-from harness.errors import MissingFileError
+from harness.cache.kept import Cache
+from harness.errors import MissingFileError, StorageError
+from harness.iceberg.columns.kept import KeptManifests
 from harness.iceberg.metadata import TableMetadata
 from harness.plan.read_options import ReadOptions
-from harness.storage.paths import PathMap
+from harness.storage.listings import FileVersion
+from harness.storage.paths import PathMap, is_local
 from harness.storage.stores import Storage
 
 
@@ -24,6 +28,21 @@ class ScanSource:
     def path_map(self) -> PathMap:
         """From recorded paths to physical ones: the caller's, then those that follow from the table's own move."""
         return self.options.path_map
+
+    def kept_manifests(self) -> KeptManifests | None:
+        """What is known of manifests from earlier reads; None: nothing may be kept."""
+        cache = self.options.cache
+        return None if cache is None else KeptManifests(cache, functools.cache(functools.partial(self._version, cache)))
+
+    def _version(self, cache: Cache, recorded: str) -> tuple[str, FileVersion | None]:
+        physical = self.path_map.physical(recorded)
+        self.storage.check(physical, recorded)
+        if cache.folder is None and not is_local(physical):  # a request to a store is no less than reading a manifest
+            return physical, FileVersion(0, cache.opened)
+        try:
+            return physical, self.storage.version(physical)
+        except (MissingFileError, StorageError):  # reading says so, or does better
+            return physical, None
 
     def read(self, recorded: str, what: str) -> bytes:
         """The bytes of a metadata file of the table, by its recorded path.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from harness.cache.kept import Cache
 from harness.plan.catalog_answer import CatalogAnswer
 from harness.plan.pruning import Prune
 from harness.storage.paths import PathMap
@@ -15,10 +16,12 @@ class ReadOptions:
 
     path_map: from recorded paths to where the files are. A format adds what it knows of the table's own move.
     answer: what the table's catalog says of its commits; None: nobody asked it.
+    cache: what was decoded of its metadata before; None: nothing is kept.
     """
 
     path_map: PathMap = field(default_factory=PathMap)
     prune: Prune = Prune.ALL
+    cache: Cache | None = None
     allow_version_guess: bool = False
     lenient_delete_partition: bool = False
     allow_duplicate_files: bool = False

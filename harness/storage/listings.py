@@ -39,6 +39,37 @@ class FileStatus:
     modified_ms: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class FileVersion:
+    """What tells one version of a file from another. token: its storage's word on it, besides the size in bytes."""
+
+    size: int
+    token: str
+
+
+_TAGS = ("ETag", "etag", "e_tag", "VersionId", "version_id", "generation", "md5Hash", "content_md5")
+"""What object stores call what changes with each version of an object."""
+_SETTLED_NS = 2_000_000_000
+"""A clock of files may stand still for so long: within it, two versions of a file can have one time."""
+
+
+def remote_version(info: Mapping[str, Any]) -> FileVersion | None:
+    """The version of a file by what a file system of fsspec says of it; None: that does not tell."""
+    tags = [f"{name}={info[name]}" for name in _TAGS if isinstance(info.get(name), str | int) and info[name] != ""]
+    size = info.get("size")
+    if not tags or not isinstance(size, int):
+        return None
+    return FileVersion(size, ";".join([*tags, f"modified={_modified_ms(info, *_MODIFIED)}"]))
+
+
+def local_version(status: os.stat_result, *, now_ns: int) -> FileVersion | None:
+    """The version of a local file; None: it was changed just now, so the next change might not show."""
+    changed = max(status.st_mtime_ns, status.st_ctime_ns)
+    if not 0 <= changed <= now_ns - _SETTLED_NS:
+        return None
+    return FileVersion(status.st_size, f"{status.st_dev}-{status.st_ino}-{status.st_mtime_ns}-{status.st_ctime_ns}")
+
+
 def remote_status(info: Mapping[str, Any]) -> FileStatus:
     """What a file system of fsspec says of a file that it was asked for."""
     return FileStatus(int(info["size"]), _modified_ms(info, *_MODIFIED))

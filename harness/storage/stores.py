@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -17,10 +18,13 @@ from harness.storage.gate import is_name, open_regular, refusal, refuse_no_name
 from harness.storage.listings import (
     Entry,
     FileStatus,
+    FileVersion,
     local_directories,
     local_entries,
+    local_version,
     remote_entry,
     remote_status,
+    remote_version,
 )
 from harness.storage.paths import SCHEME, is_local, local_path
 from harness.storage.places import place
@@ -235,6 +239,26 @@ class Storage:
             if info["size"] is None:
                 raise StorageError("Cannot read file: its storage does not tell its size", file=path)
             return remote_status(info)
+
+    def version(self, path: str) -> FileVersion | None:
+        """Which version of a file is there now, asked for afresh; None: its storage does not tell versions apart.
+
+        One request to an object store. To be asked before the file is read: if it is replaced in between, what was
+        read is remembered under a version that never comes back.
+
+        Raises:
+            As `status`.
+        """
+        local = local_path(path)
+        refuse_no_name(local)
+        if is_local(local):
+            self.check(local)
+            with _failing(path):
+                return local_version(os.stat(self._followed(local)), now_ns=time.time_ns())
+        file_system, name = self.file_system(local)
+        with _failing(path), _turn(file_system):
+            file_system.invalidate_cache(name)
+            return remote_version(file_system.info(name))
 
     def fault(self, path: str) -> str | None:
         """Why nothing can be read at `path`, as far as that shows without a request; None: it does not.

@@ -66,6 +66,7 @@ def documents(demo) -> list[dict[str, object]]:
             "sql 'SELECT 1 AS x'",
             "diff demo-tables/orders --engines duckdb",
             "run --engine duckdb --scenario iceberg/deletes/null-keys",
+            "cache info --cache-dir kept",
             "doctor",
             "rule delta L1",
         ]

@@ -1,9 +1,10 @@
-"""From noted places to the columns of live data files: inheritance, partition tuples and checks (iceberg 2.6-2.21)."""
+"""From entries as written to the columns of live data files: inheritance and partition tuples (iceberg 2.6-2.21)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,87 +12,89 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.iceberg.columns.data_files import BOUNDS, COUNTS, DataFiles, schema_of, statistic
-from harness.iceberg.columns.sifting import Sift, Sifted, left_out, of_manifest
-from harness.iceberg.columns.values import Mask, bounds, byte_strings, counts, numbers
+from harness.iceberg.columns.data_files import COLUMNS, COUNTS, DataFiles, schema_of, statistic
+from harness.iceberg.columns.raw import Paths, Raw
+from harness.iceberg.columns.sifting import LeftOut, Sift, Sifted
+from harness.iceberg.columns.values import Mask
 from harness.iceberg.columns.varints import Places, Unsure
-from harness.iceberg.columns.walk import Walk
-from harness.iceberg.manifest_entries import FILE_FORMATS, Content, Status
+from harness.iceberg.manifest_entries import Status
 from harness.iceberg.manifests import ManifestReader
-from harness.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
+from harness.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.plan.skipped_files import KEPT
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One manifest of a walk. number: its place in the list. size: its entries."""
+    """One manifest of several. number: its place in the list. size: its live entries."""
 
     number: int
     reader: ManifestReader
     size: int
 
 
-def assembled(found: Walk, parts: Sequence[Part], fields: tuple[int, ...], sift: Sift | None) -> dict[int, Sifted]:
-    """The live data files of each manifest, by its number.
+def assembled(raw: Raw, parts: Sequence[Part], sift: Sift | None) -> Sifted:
+    """The live data files of some manifests. raw: those of all, in the order of `parts`.
 
     Raises:
-        Unsure: an entry that is damaged, encrypted or not allowed.
+        Unsure: an entry that is damaged or not allowed.
     """
     owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
-    status, stated = numbers(found, "status")
-    if not stated.all() or not np.isin(status, _STATUSES).all():
-        raise Unsure
-    live = np.flatnonzero(status != Status.DELETED)
-    owner, status = owner[live], status[live]
-    _check(found, live)
-    counts_, counted = _taken(numbers(found, "record_count"), live)
-    counted &= counts_ >= 0
-    sizes, sized = _taken(numbers(found, "file_size_in_bytes"), live)
-    codes, tuples = _partitions(found, live, owner, parts)
+    codes, tuples = _partitions(raw, owner, parts)
     columns: dict[str, Any] = {
         "manifest": from_numpy(_of_parts([part.number for part in parts], owner).astype(np.int32)),
-        "status": from_numpy(status.astype(np.int8)),
-        "sequence_number": from_numpy(_sequence_numbers(found, live, owner, status, parts)),
-        "path": _texts(found, "file_path", live),
-        "format": _formats(found, live),
+        "status": raw.table.column("status"),
+        "sequence_number": from_numpy(_sequence_numbers(raw, owner, parts)),
+        "format": raw.table.column("format"),
         "spec_id": from_numpy(_of_parts([part.reader.spec.id for part in parts], owner).astype(np.int32)),
         "tuple": from_numpy(codes),
-        "record_count": from_numpy(counts_, missing=~counted),
-        "size": from_numpy(sizes, missing=~sized),
-        "first_row_id": _row_ids(found, live, owner, (counts_, counted), parts),
-        **{statistic(name, key): pa.nulls(len(live), pa.int64()) for name in COUNTS for key in fields},
-        **_bounds(found, live, fields),
+        "record_count": raw.table.column("record_count"),
+        "size": raw.table.column("size"),
+        "first_row_id": _row_ids(raw, owner, parts),
+        **{statistic(name, key): pa.nulls(len(raw), pa.int64()) for name in COUNTS for key in raw.fields},
     }
-    files = DataFiles(_table(columns, fields), (), tuples, fields)
-    together = _sifted(files, found, live, sift)
-    return {part.number: of_manifest(together, part.number) for part in parts}
+    schema = pa.schema([field for field in schema_of(raw.fields) if field.name != "path"])
+    arrays = [columns[name] if name in columns else raw.table.column(name) for name in schema.names]
+    facts = DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), tuples, raw.fields)
+    return _sifted(facts, raw, sift)
 
 
-def _table(columns: Mapping[str, Any], fields: tuple[int, ...]) -> pa.Table:
-    schema = schema_of(fields)
-    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+def _sifted(files: DataFiles, raw: Raw, sift: Sift | None) -> Sifted:
+    """The files with their counts, which cost most, and of which only those that bounds leave are looked at.
 
-
-def _sifted(files: DataFiles, found: Walk, live: Places, sift: Sift | None) -> Sifted:
-    """The files with their counts, which cost most, and of which only those that bounds leave are looked at."""
+    files: still without paths.
+    """
     verdicts = np.full(len(files), KEPT, dtype=np.int8) if sift is None else sift(files)
     kept = np.flatnonzero(verdicts == KEPT)
-    some = files.take(kept)
-    columns = _counts(found, live[kept], files.fields)
-    names = {name: columns.get(name, some.table.column(name)) for name in some.table.column_names}
-    counted = DataFiles(_table(names, files.fields), (), files.tuples, files.fields)
-    if sift is not None and columns:
+    counted = _counted(files.take(kept), raw, kept)
+    if sift is not None and files.fields:
         verdicts[kept] = again = sift(counted)
-        counted = counted.take(np.flatnonzero(again == KEPT))
+        counted, kept = counted.take(np.flatnonzero(again == KEPT)), kept[again == KEPT]
     dropped = np.flatnonzero(verdicts != KEPT)
-    return Sifted(counted, left_out(files.table.take(from_numpy(dropped)), verdicts[dropped]))
+    place = COLUMNS.get_field_index("path")
+    paths = raw.paths  # and not all of what was decoded, for as long as somebody may ask
+    table = counted.table.add_column(place, COLUMNS.field(place), _some(paths, kept))
+    return Sifted(
+        DataFiles(table, (), files.tuples, files.fields),
+        LeftOut.of(files.table, verdicts, cache(lambda: _some(paths, dropped))),
+    )
 
 
-_STATUSES = tuple(int(status) for status in Status)
+def _counted(files: DataFiles, raw: Raw, places: Places) -> DataFiles:
+    table = files.table
+    if not len(files):
+        return files
+    for name in COUNTS if files.fields else ():
+        for key, (values, known) in raw.counts(name, files.fields, places).items():
+            at = table.schema.get_field_index(statistic(name, key))
+            table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~known))
+    return DataFiles(table, (), files.tuples, files.fields)
 
 
-def _taken(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
-    return values[0][places], values[1][places]
+def _some(paths: Paths, places: Places) -> pa.ChunkedArray:
+    if not len(places):
+        return pa.chunked_array([], pa.string())
+    found = paths()
+    return found if len(places) == len(found) else found.take(from_numpy(places))
 
 
 def _of_parts(values: Sequence[int], owner: Places) -> Places:
@@ -100,39 +103,17 @@ def _of_parts(values: Sequence[int], owner: Places) -> Places:
     return found
 
 
-def _check(found: Walk, live: Places) -> None:
-    """Only data files (iceberg 2.20), and none that is encrypted (iceberg 2.19)."""
-    content, stated = _taken(numbers(found, "content"), live)
-    if (content[stated] != Content.DATA).any():
-        raise Unsure
-    starts, ends = found.starts.get("key_metadata"), found.ends.get("key_metadata")
-    if starts is not None and ends is not None and (ends[live] > starts[live]).any():
-        raise Unsure
+def _numbers(raw: Raw, name: str) -> tuple[Places, Mask]:
+    column = raw.table.column(name)
+    return to_numpy(pc.fill_null(column, scalar_of(0, pa.int64()))), to_numpy(column.is_valid())
 
 
-def _texts(found: Walk, slot: str, live: Places) -> pa.Array:
-    array = byte_strings(found, slot, live)
-    if array.null_count:
-        raise Unsure
-    try:
-        return array.cast(pa.string())
-    except pa.ArrowInvalid as error:
-        raise Unsure from error
-
-
-def _formats(found: Walk, live: Places) -> pa.Array:
-    encoded = _texts(found, "file_format", live).dictionary_encode()
-    lower = [text.lower() for text in encoded.dictionary.to_pylist()]
-    if not FILE_FORMATS.issuperset(lower) or "puffin" in lower:
-        raise Unsure
-    return array_of(lower, pa.string()).take(encoded.indices)
-
-
-def _sequence_numbers(found: Walk, live: Places, owner: Places, status: Places, parts: Sequence[Part]) -> Places:
+def _sequence_numbers(raw: Raw, owner: Places, parts: Sequence[Part]) -> Places:
     """Data sequence numbers, inherited where an entry has none (iceberg 2.9)."""
-    values, stated = _taken(numbers(found, "sequence_number"), live)
+    values, stated = _numbers(raw, "sequence_number")
     if stated.all():
         return values
+    status = to_numpy(raw.table.column("status"))
     of_manifest = _of_parts([part.reader.manifest.sequence_number for part in parts], owner)
     is_v1 = _of_parts([part.reader.is_v1 for part in parts], owner) == 1
     inherits = (of_manifest == 0) | (status == Status.ADDED)
@@ -141,17 +122,15 @@ def _sequence_numbers(found: Walk, live: Places, owner: Places, status: Places, 
     return np.where(stated, values, np.where(inherits, of_manifest, 0))
 
 
-def _row_ids(
-    found: Walk, live: Places, owner: Places, record_counts: tuple[Places, Mask], parts: Sequence[Part]
-) -> pa.Array:
+def _row_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> pa.Array:
     """Ids of first rows, where the manifest assigns them: files without one follow each other (iceberg 2.11)."""
     starts = [part.reader.manifest.first_row_id for part in parts]
     if all(start is None for start in starts):
-        return pa.nulls(len(live), pa.int64())
-    values, stated = _taken(numbers(found, "first_row_id"), live)
+        return pa.nulls(len(raw), pa.int64())
+    values, stated = _numbers(raw, "first_row_id")
     assigns = np.array([start is not None for start in starts], dtype=np.bool_)[owner]
     assigned = assigns & ~stated
-    rows, counted = record_counts
+    rows, counted = _numbers(raw, "record_count")
     if not counted[assigned].all() or float(rows[assigned].sum(dtype=np.float64)) >= 2.0**62:
         raise Unsure
     if any(start is not None and not 0 <= start < 1 << 62 for start in starts):
@@ -165,18 +144,12 @@ def _row_ids(
 
 
 def _partitions(
-    found: Walk, live: Places, owner: Places, parts: Sequence[Part]
+    raw: Raw, owner: Places, parts: Sequence[Part]
 ) -> tuple[npt.NDArray[np.int32], list[Mapping[int, Any]]]:
     """Per file the number of its partition tuple, and the tuples; equal bytes of one spec are decoded once."""
-    starts = found.starts.get("partition")
-    if starts is not None and not len(live):
+    if not len(raw):
         return np.zeros(0, dtype=np.int32), []
-    specs = _of_parts([part.reader.spec.id for part in parts], owner)
-    if starts is None:
-        readers = {part.reader.spec.id: part.reader for part in parts}
-        used, codes = np.unique(specs, return_inverse=True)
-        return codes.astype(np.int32), [readers[spec].no_partition() for spec in used.tolist()]
-    encoded = byte_strings(found, "partition", live).dictionary_encode()
+    encoded = raw.table.column("partition").combine_chunks()
     # A null tuple, too, is a tuple.
     contents = [None, *encoded.dictionary.to_pylist()]
     within = to_numpy(pc.fill_null(encoded.indices, scalar_of(-1, pa.int32()))).astype(np.int64) + 1
@@ -194,15 +167,3 @@ def _partitions(
     except (ArithmeticError, LookupError, ValueError, TypeError) as error:
         raise Unsure from error
     return codes.astype(np.int32), tuples
-
-
-def _counts(found: Walk, places: Places, fields: tuple[int, ...]) -> dict[str, pa.Array]:
-    return {
-        statistic(name, key): from_numpy(values, missing=~known)
-        for name in COUNTS
-        for key, (values, known) in counts(found, name, fields, places).items()
-    }
-
-
-def _bounds(found: Walk, live: Places, fields: tuple[int, ...]) -> dict[str, pa.Array]:
-    return {statistic(name, key): bounds(found, name, key, live) for name in BOUNDS for key in fields}

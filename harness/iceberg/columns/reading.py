@@ -7,21 +7,22 @@ that is cheaper. Either way gives the same columns, and damage always gets the e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 
-from harness.errors import HarnessError
-from harness.files.ocf import blocks
 from harness.iceberg.columns.assembly import Part, assembled
+from harness.iceberg.columns.blocks import Blocks, worth_it
 from harness.iceberg.columns.data_files import DataFiles, from_entries, schema_of
+from harness.iceberg.columns.kept import KeptManifests
 from harness.iceberg.columns.layout import Slot, entry_step
-from harness.iceberg.columns.sifting import Sift, Sifted
+from harness.iceberg.columns.raw import Raw, encoded_counts, live_entries, raw_of
+from harness.iceberg.columns.raw import joined as joined_raw
+from harness.iceberg.columns.sifting import Sift, Sifted, joined
 from harness.iceberg.columns.varints import Unsure, Varints
-from harness.iceberg.columns.walk import MOST_ITEMS, walk
+from harness.iceberg.columns.walk import MOST_ITEMS, Step, walk
 from harness.iceberg.manifest_list import ManifestFile
 from harness.iceberg.manifests import ManifestReader, open_manifest
 from harness.iceberg.specs import PartitionSpec
@@ -30,9 +31,7 @@ from harness.model.arrow_values import without_rows
 from harness.model.schema import Schema
 
 _BATCH_BYTES = 64 << 20
-_ENTRY_NS = 40_000
-_ROUND_NS = 600_000
-"""What an entry costs on its own, and what a round costs, which takes the next entry of every block: measured."""
+_BATCH_ROWS = 1 << 20
 
 
 def read_data_files(
@@ -44,6 +43,7 @@ def read_data_files(
     statistics: Iterable[int],
     sift: Sift | None = None,
     limits: Limits = DEFAULT,
+    kept: KeptManifests | None = None,
 ) -> Sifted:
     """The live data files of data manifests, in order.
 
@@ -52,32 +52,147 @@ def read_data_files(
         specs, schemas, limits: as for `harness.iceberg.manifests.parse_manifest`.
         statistics: ids of the fields whose statistics are wanted.
         sift: tells which files to leave out; None: none.
+        kept: what is known of manifests, so that these are not read. None: nothing, nor is anything kept.
 
     Raises:
         As `parse_manifest`.
     """
     fields = tuple(sorted(statistics))
-    slots = entry_slots(fields)
-    found: list[Sifted] = []
-    batch: list[_Blocks] = []
-    for number, manifest in enumerate(manifests):
-        data = read(manifest)
+
+    def opened(data: bytes, manifest: ManifestFile) -> ManifestReader:
         with contained(file=manifest.path):
-            reader = open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits)
-            blocks_ = _Blocks.of(reader, number)
-        if batch and (
-            blocks_ is None
-            or blocks_.schema != batch[0].schema
-            or sum(b.size for b in batch) + blocks_.size > _BATCH_BYTES
-        ):
-            found += _decoded(batch, slots, fields, sift)
-            batch = []
+            return open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits)
+
+    decoding = _Decoding(fields, sift, kept, lambda number: opened(read(manifests[number]), manifests[number]))
+    for number, manifest in enumerate(manifests):
+        known = None if kept is None else kept.get(manifest.path, fields)
+        if known is not None:
+            header, raw = known
+            decoding.recall(number, opened(header, manifest), raw)
+            continue
+        decoding.decode(number)
+    return _named(decoding.finish(), manifests, fields)
+
+
+def _named(found: Sequence[Sifted], manifests: Sequence[ManifestFile], fields: tuple[int, ...]) -> Sifted:
+    schema = schema_of(fields)
+    nothing = Sifted.of(DataFiles(without_rows(schema), (), (), fields), None)
+    all_ = joined([nothing, *found])
+    files = replace(all_.files, table=all_.files.table.cast(schema), manifests=[m.path for m in manifests])
+    return replace(all_, files=files)
+
+
+@dataclass(slots=True)
+class _Decoding:
+    """Manifests in batches of one schema: those to decode, and those that were known.
+
+    open: reads a manifest, by its number.
+    """
+
+    fields: tuple[int, ...]
+    sift: Sift | None
+    kept: KeptManifests | None
+    open: Callable[[int], ManifestReader]
+    found: list[Sifted] = field(default_factory=list)
+    blocks: list[Blocks] = field(default_factory=list)
+    known: list[tuple[Part, Raw]] = field(default_factory=list)
+
+    def decode(self, number: int) -> None:
+        reader = self.open(number)
+        with contained(file=reader.manifest.path):
+            blocks_ = Blocks.of(reader, number)
         if blocks_ is None:
-            found.append(_by_entry(reader, fields, number, sift))
-        else:
-            batch.append(blocks_)
-    found += _decoded(batch, slots, fields, sift)
-    return _joined(found, [manifest.path for manifest in manifests], fields)
+            self.found.append(_by_entry(reader, self.fields, number, self.sift))
+            return
+        batch = self.blocks
+        if batch and (blocks_.schema != batch[0].schema or sum(b.size for b in batch) + blocks_.size > _BATCH_BYTES):
+            self._decode()
+        batch.append(blocks_)
+
+    def recall(self, number: int, reader: ManifestReader, raw: Raw) -> None:
+        part, batch = Part(number, reader, len(raw)), self.known
+        schema = reader.container.header.metadata["avro.schema"]
+        if batch and (
+            schema != batch[0][0].reader.container.header.metadata["avro.schema"]
+            or sum(len(known) for _, known in batch) + len(raw) > _BATCH_ROWS
+        ):
+            self._recall()
+        batch.append((part, raw))
+
+    def finish(self) -> list[Sifted]:
+        self._decode()
+        self._recall()
+        return self.found
+
+    def _decode(self) -> None:
+        self.found += decoded(self.blocks, self.fields, self.sift, self.kept)
+        self.blocks.clear()
+
+    def _recall(self) -> None:
+        if not self.known:
+            return
+        parts = [part for part, _ in self.known]
+        try:
+            self.found.append(assembled(joined_raw([raw for _, raw in self.known]), parts, self.sift))
+        except Unsure:
+            self.found += [_by_entry(self.open(p.number), self.fields, p.number, self.sift) for p in parts]
+        self.known.clear()
+
+
+def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int, sift: Sift | None) -> Sifted:
+    with contained(file=reader.manifest.path):
+        files = from_entries(reader.entries(frozenset(fields)), fields, manifest=number)
+    return Sifted.of(files, None if sift is None else sift(files))
+
+
+def decoded(
+    batch: Sequence[Blocks], fields: tuple[int, ...], sift: Sift | None, kept: KeptManifests | None
+) -> list[Sifted]:
+    """The files of a batch of manifests with the same schema."""
+    if not batch:
+        return []
+    container = batch[0].reader.container
+    step = entry_step(container.header.schema, entry_slots(fields)) if container.limits.items >= MOST_ITEMS else None
+    in_step = worth_it(batch) if step is not None else frozenset()
+    together = [blocks_ for blocks_ in batch if blocks_.number in in_step]
+    try:
+        found = [] if step is None or not together else [_in_step(together, step, fields, sift, kept)]
+    except Unsure:
+        found = []
+    rest = (blocks_ for blocks_ in batch if not found or blocks_.number not in in_step)
+    return [*found, *(_by_entry(blocks_.reader, fields, blocks_.number, sift) for blocks_ in rest)]
+
+
+def _in_step(
+    batch: Sequence[Blocks], step: Step, fields: tuple[int, ...], sift: Sift | None, kept: KeptManifests | None
+) -> Sifted:
+    data = [block for blocks_ in batch for block in blocks_.data]
+    sizes = np.array([len(block) for block in data], dtype=np.int64)
+    counts = np.array([count for blocks_ in batch for count in blocks_.counts], dtype=np.int64)
+    ends = np.cumsum(sizes)
+    if (counts < 0).any() or (counts > sizes).any() or (len(ends) and int(ends[-1]) >= 1 << 31):
+        raise Unsure
+    found = walk(Varints.of(data), step, ends - sizes, counts, ends)
+    live = live_entries(found)
+    raw = raw_of(found, live, fields)
+    entries = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in batch)])
+    starts = np.searchsorted(live, entries).tolist()
+    parts = [
+        Part(blocks_.number, blocks_.reader, end - start)
+        for blocks_, (start, end) in zip(batch, pairwise(starts), strict=True)
+    ]
+    sifted = assembled(raw, parts, sift)
+    if kept is not None:
+        maps = encoded_counts(found, live)
+        for part, start in zip(parts, starts, strict=False):
+            container = part.reader.container
+            kept.put(
+                part.reader.manifest.path,
+                container.data[: container.header.end],
+                raw.slice(start, part.size),
+                {name: values.slice(start, part.size) for name, values in maps.items()},
+            )
+    return sifted
 
 
 def entry_slots(fields: tuple[int, ...]) -> tuple[Slot, ...]:
@@ -104,108 +219,3 @@ def entry_slots(fields: tuple[int, ...]) -> tuple[Slot, ...]:
         Slot(3, "sequence_number", "number"),
         Slot(2, "data_file", "record", fields=(*file, *(maps if fields else ()))),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Blocks:
-    """The plain blocks of a manifest: how many entries each has, and its bytes."""
-
-    number: int
-    reader: ManifestReader
-    counts: tuple[int, ...]
-    data: tuple[bytes, ...]
-
-    @staticmethod
-    def of(reader: ManifestReader, number: int) -> _Blocks | None:
-        """None: a block is damaged, or they are too many or too long to be held at once."""
-        container, limits = reader.container, reader.container.limits
-        plain = blocks(container.data, container.header, file=container.file, cause="CorruptManifest", limits=limits)
-        found: list[tuple[int, bytes]] = []
-        entries = size = 0
-        try:
-            for count, data in plain:
-                found.append((count, data))
-                entries, size = entries + count, size + len(data)
-                if entries > len(container.data) + limits.spare_records or size > limits.block_bytes:
-                    return None
-        except HarnessError:
-            return None
-        return _Blocks(number, reader, tuple(count for count, _ in found), tuple(data for _, data in found))
-
-    @property
-    def schema(self) -> bytes:
-        return self.reader.container.header.metadata["avro.schema"]
-
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.data))
-
-    @property
-    def longest(self) -> int:
-        return max(self.counts, default=0)
-
-    def by_entry(self, fields: tuple[int, ...], sift: Sift | None) -> Sifted:
-        return _by_entry(self.reader, fields, self.number, sift)
-
-
-def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int, sift: Sift | None) -> Sifted:
-    with contained(file=reader.manifest.path):
-        files = from_entries(reader.entries(frozenset(fields)), fields, manifest=number)
-    return Sifted.of(files, None if sift is None else sift(files))
-
-
-def _decoded(
-    batch: list[_Blocks], slots: tuple[Slot, ...], fields: tuple[int, ...], sift: Sift | None
-) -> Iterator[Sifted]:
-    """The files of a batch of manifests with the same schema."""
-    if not batch:
-        return
-    container = batch[0].reader.container
-    step = entry_step(container.header.schema, slots) if container.limits.items >= MOST_ITEMS else None
-    in_step = _worth_it(batch) if step is not None else frozenset()
-    together = [blocks_ for blocks_ in batch if blocks_.number in in_step]
-    try:
-        parts = {} if step is None or not together else _in_step(together, step, fields, sift)
-    except Unsure:
-        parts = {}
-    for blocks_ in batch:
-        yield parts[blocks_.number] if blocks_.number in parts else blocks_.by_entry(fields, sift)
-
-
-def _worth_it(batch: Sequence[_Blocks]) -> frozenset[int]:
-    """The manifests to decode in step, so that the whole costs least."""
-    ordered = sorted(batch, key=lambda blocks_: blocks_.longest)
-    total = sum(sum(blocks_.counts) for blocks_ in batch)
-    best, chosen, done = total * _ENTRY_NS, 0, 0
-    for place, blocks_ in enumerate(ordered, start=1):
-        done += sum(blocks_.counts)
-        cost = blocks_.longest * _ROUND_NS + (total - done) * _ENTRY_NS
-        if cost <= best:
-            best, chosen = cost, place
-    return frozenset(blocks_.number for blocks_ in ordered[:chosen])
-
-
-def _in_step(batch: Sequence[_Blocks], step: Any, fields: tuple[int, ...], sift: Sift | None) -> dict[int, Sifted]:
-    """The files of each manifest, by its number."""
-    data = [block for blocks_ in batch for block in blocks_.data]
-    sizes = np.array([len(block) for block in data], dtype=np.int64)
-    counts = np.array([count for blocks_ in batch for count in blocks_.counts], dtype=np.int64)
-    ends = np.cumsum(sizes)
-    if (counts < 0).any() or (counts > sizes).any() or (len(ends) and int(ends[-1]) >= 1 << 31):
-        raise Unsure
-    varints = Varints.of(data)
-    found = walk(varints, step, ends - sizes, counts, ends)
-    parts = [Part(blocks_.number, blocks_.reader, sum(blocks_.counts)) for blocks_ in batch]
-    return assembled(found, parts, fields, sift)
-
-
-def _joined(found: Sequence[Sifted], manifests: Sequence[str], fields: tuple[int, ...]) -> Sifted:
-    """All files, with the partition tuples of all manifests in one list."""
-    tuples: list[Mapping[int, Any]] = []
-    parts = [Sifted.of(DataFiles(without_rows(schema_of(fields)), (), (), fields), None)]
-    for part in found:
-        if part.files.tuples:
-            parts.append(part.shifted(len(tuples)))
-            tuples += part.files.tuples
-    files = pa.concat_tables([part.files.table for part in parts]).cast(schema_of(fields))
-    return Sifted(DataFiles(files, manifests, tuples, fields), pa.concat_tables([part.left_out for part in parts]))

@@ -210,13 +210,16 @@ def _check_each(found: Walk, at: Places, count: Places) -> None:
 
 
 def number_pairs(slot: str | None = None) -> Step:
-    """An array of records of two ints or longs: a map of counts. Noted are the first item's place and the count."""
+    """An array of records of two ints or longs: a map of counts. Noted are the items' places, and how many they are."""
 
     def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
         if slot is not None:
             found.note(found.starts, slot, entries, at)
             found.note(found.counts, slot, entries, count)
-        return found.varints.skip_many(at, 2 * count)
+        after = found.varints.skip_many(at, 2 * count)
+        if slot is not None:
+            found.note(found.ends, slot, entries, after)
+        return after
 
     return _array(items)
 

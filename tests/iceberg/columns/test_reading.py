@@ -12,10 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.cache.kept import Cache
+from harness.cache.memory import SHARED
 from harness.errors import HarnessError
 from harness.filters.predicate import Comparison, Filter, IsNull, Op
+from harness.iceberg.columns import blocks as batches
 from harness.iceberg.columns import reading
 from harness.iceberg.columns.data_files import from_entries
+from harness.iceberg.columns.kept import KeptManifests
 from harness.iceberg.columns.reading import read_data_files
 from harness.iceberg.columns.sifting import Sifted
 from harness.iceberg.columns.skipping import skip_files
@@ -24,6 +28,7 @@ from harness.iceberg.manifests import parse_manifest
 from harness.iceberg.specs import PartitionField, PartitionSpec
 from harness.iceberg.transforms import Identity
 from harness.model.schema import Field, IntegerType, Schema, StringType
+from harness.storage.listings import FileVersion
 
 SPEC = PartitionSpec(
     3,
@@ -162,9 +167,10 @@ def columns_or_error(make, manifests, contents, sift=None):
         found = make(manifests, contents, sift)
     except HarnessError as error:
         return type(error), str(error)
+    left_out = found.left_out.table.append_column("path", found.left_out.paths())
     return [
         (table.drop_columns(["tuple"]).to_pylist(), [found.files.tuples[i] for i in table.column("tuple").to_pylist()])
-        for table in (found.files.table, found.left_out)
+        for table in (found.files.table, left_out)
     ]
 
 
@@ -176,12 +182,18 @@ def one_by_one(manifests, contents, sift=None):
         )
         files = from_entries(entries, FIELDS, manifest=number)
         parts.append(Sifted.of(files, None if sift is None else sift(files)))
-    return reading._joined(parts, [m.path for m in manifests], FIELDS)
+    return reading._named(parts, manifests, FIELDS)
 
 
-def read(manifests, contents, sift=None):
+def read(manifests, contents, sift=None, kept=None):
     return read_data_files(
-        manifests, read=lambda m: contents[m.path], specs={3: SPEC}, schemas=SCHEMAS, statistics=FIELDS, sift=sift
+        manifests,
+        read=lambda m: contents[m.path],
+        specs={3: SPEC},
+        schemas=SCHEMAS,
+        statistics=FIELDS,
+        sift=sift,
+        kept=kept,
     )
 
 
@@ -191,12 +203,13 @@ def in_step(monkeypatch):
     decoded = []
     real = reading._in_step
 
-    def counted(batch, step, fields, sift):
-        parts = real(batch, step, fields, sift)
-        decoded.extend(part.files.table.num_rows for part in parts.values())
+    def counted(batch, step, fields, sift, kept):
+        parts = real(batch, step, fields, sift, kept)
+        numbers = parts.files.table.column("manifest").to_pylist()
+        decoded.extend(numbers.count(part.number) for part in batch)
         return parts
 
-    monkeypatch.setattr(reading, "_worth_it", lambda batch: frozenset(b.number for b in batch))
+    monkeypatch.setattr(reading, "worth_it", lambda batch: frozenset(b.number for b in batch))
     monkeypatch.setattr(reading, "_in_step", counted)
     return decoded
 
@@ -214,6 +227,7 @@ DRAWN = st.lists(
 )
 
 
+KEPT = KeptManifests(Cache(), lambda recorded: (recorded, FileVersion(1, "the only one")))
 Q = SCHEMAS[0].fields[1]
 FILTERS = (IsNull(Q), IsNull(Q, True), *(Comparison(Q, op, "b") for op in Op))
 SIFTS = st.sampled_from(
@@ -232,7 +246,7 @@ SIFTS = st.sampled_from(
 @given(DRAWN, st.integers(0, 5), SIFTS)
 def test_files_are_those_of_the_entries(drawn, order, sift):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_worth_it", lambda batch: frozenset(b.number for b in batch))
+        patch.setattr(reading, "worth_it", lambda batch: frozenset(b.number for b in batch))
         manifests = [listed(i, **more) for i, (*_, more) in enumerate(drawn)]
         contents = {
             m.path: write(schema_of(order), entries, codec=codec, interval=interval, version=version)
@@ -240,6 +254,9 @@ def test_files_are_those_of_the_entries(drawn, order, sift):
         }
         expected = columns_or_error(one_by_one, manifests, contents, sift)
         assert columns_or_error(read, manifests, contents, sift) == expected
+        for _ in range(2):  # into the cache, and out of it
+            assert columns_or_error(partial(read, kept=KEPT), manifests, contents, sift) == expected
+        SHARED.clear()
 
 
 ENTRY = {
@@ -355,8 +372,8 @@ def test_a_few_long_blocks_go_entry_by_entry_and_many_short_ones_in_step():
         return replace(PLAIN, number=number, counts=tuple(counts))
 
     many, one = blocks(0, [10] * 100), blocks(1, [5000])
-    assert reading._worth_it([many, one]) == {0}
-    assert reading._worth_it([one]) == frozenset()
+    assert batches.worth_it([many, one]) == {0}
+    assert batches.worth_it([one]) == frozenset()
 
 
-PLAIN = reading._Blocks(0, None, (), ())
+PLAIN = batches.Blocks(0, None, (), ())

@@ -1,0 +1,42 @@
+"""`harness cache`: what is kept on disk of metadata that was decoded, and how it goes."""
+
+from __future__ import annotations
+
+import enum
+import os
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from harness.cache.kept import DIRECTORY, open_folder
+from harness.cli import options, results
+from harness.cli.document import json_document, text_document
+from harness.errors import RequestError
+
+
+class Action(enum.Enum):
+    """What is done with the cache."""
+
+    INFO = "info"
+    CLEAR = "clear"
+
+
+def cache(
+    action: Annotated[Action, typer.Argument(metavar="info|clear", help="Say what there is, or remove it all.")],
+    *,
+    cache_dir: options.CacheDir = None,
+    format_: options.Format = options.Document.TEXT,
+) -> None:
+    """Show or empty the cache of decoded metadata. `clear` prints what there was."""
+    directory = os.environ.get(DIRECTORY, "") if cache_dir is None else cache_dir
+    if not directory:
+        raise RequestError(f"Cannot tell which cache is meant: say --cache-dir, or set {DIRECTORY}")
+    folder = open_folder(directory)
+    usage = folder.usage() if action is Action.INFO else folder.clear()
+    content = asdict(usage)
+    match format_:
+        case options.Document.TEXT:
+            results.print_result(*text_document(content))
+        case options.Document.JSON:
+            results.print_result(json_document("cache", content))

@@ -1,0 +1,196 @@
+"""Live entries as their manifest has them, before anything is inherited: what depends on the manifest's bytes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.iceberg.columns.data_files import BOUNDS, COUNTS, statistic
+from harness.iceberg.columns.values import Mask, bounds, byte_strings, counts, numbers
+from harness.iceberg.columns.varints import Places, Unsure, Varints
+from harness.iceberg.columns.walk import NOWHERE, Walk
+from harness.iceberg.manifest_entries import FILE_FORMATS, Content, Status
+from harness.model.arrow_values import array_of, from_numpy, to_numpy
+
+TUPLE = pa.dictionary(pa.int32(), pa.binary())
+FACTS = pa.schema(
+    [
+        pa.field("status", pa.int8(), nullable=False),
+        pa.field("sequence_number", pa.int64()),  # null: inherited
+        pa.field("format", pa.string(), nullable=False),  # lower-case
+        pa.field("partition", TUPLE),  # as encoded; null: the entry has none
+        pa.field("record_count", pa.int64()),  # null: unknown, or negative
+        pa.field("size", pa.int64()),
+        pa.field("first_row_id", pa.int64()),  # null: assigned by the manifest, or none
+    ]
+)
+"""Columns of `Raw.table`, before encoded bounds."""
+PATH = pa.schema([pa.field("path", pa.string(), nullable=False)])
+
+Counts: TypeAlias = Callable[[str, Sequence[int], Places], Mapping[int, tuple[Places, Mask]]]
+"""One of `COUNTS`, field ids and places: per field its values there, and where there is exactly one."""
+Paths: TypeAlias = Callable[[], pa.ChunkedArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Live data files of one or more manifests, in order.
+
+    table: `FACTS`, then the encoded bounds of `fields`. paths, counts: what most plans need of few files only.
+    """
+
+    table: pa.Table
+    fields: tuple[int, ...]
+    paths: Paths
+    counts: Counts
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def slice(self, start: int, size: int) -> Raw:
+        """The files of one manifest."""
+        return Raw(
+            self.table.slice(start, size),
+            self.fields,
+            lambda: self.paths().slice(start, size),
+            lambda name, keys, places: self.counts(name, keys, places + start),
+        )
+
+
+def facts_schema(fields: Sequence[int]) -> pa.Schema:
+    """The schema of `Raw.table`."""
+    return pa.schema([*FACTS, *bounds_schema(fields)])
+
+
+def bounds_schema(fields: Sequence[int]) -> pa.Schema:
+    """The columns of encoded bounds."""
+    return pa.schema([pa.field(statistic(name, i), pa.binary()) for i in fields for name in BOUNDS])
+
+
+def raw_of(found: Walk, live: Places, fields: tuple[int, ...]) -> Raw:
+    """The entries `live` of a walk, which are not deleted.
+
+    Raises:
+        Unsure: an entry that is damaged, encrypted or not allowed.
+    """
+    _check(found, live)
+    status, _ = numbers(found, "status")
+    record_count, counted = _taken(numbers(found, "record_count"), live)
+    columns = {
+        "status": from_numpy(status[live].astype(np.int8)),
+        "sequence_number": _optional(found, "sequence_number", live),
+        "format": _formats(found, live),
+        "partition": byte_strings(found, "partition", live).dictionary_encode(),
+        "record_count": from_numpy(record_count, missing=~(counted & (record_count >= 0))),
+        "size": _optional(found, "file_size_in_bytes", live),
+        "first_row_id": _optional(found, "first_row_id", live),
+        **{statistic(name, key): bounds(found, name, key, live) for name in BOUNDS for key in fields},
+    }
+    path = pa.chunked_array([_texts(found, "file_path", live)])
+    schema = facts_schema(fields)
+    return Raw(
+        pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema),
+        fields,
+        lambda: path,
+        lambda name, keys, places: counts(found, name, keys, live[places]),
+    )
+
+
+def joined(raws: Sequence[Raw]) -> Raw:
+    """The files of all of them, one after the other; all have the same fields."""
+    if len(raws) == 1:
+        return raws[0]
+    table = pa.concat_tables([raw.table for raw in raws]).unify_dictionaries().combine_chunks()
+    starts = np.cumsum([0, *map(len, raws)])
+    paths = [raw.paths for raw in raws]
+
+    def found_counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
+        owner = np.searchsorted(starts, places, side="right") - 1
+        parts = [raws[i].counts(name, keys, places[owner == i] - starts[i]) for i in np.unique(owner).tolist()]
+        return {
+            key: (np.concatenate([part[key][0] for part in parts]), np.concatenate([part[key][1] for part in parts]))
+            for key in keys
+        }
+
+    return Raw(
+        table,
+        raws[0].fields,
+        lambda: pa.chunked_array([chunk for each in paths for chunk in each().chunks], pa.string()),
+        found_counts,
+    )
+
+
+def encoded_counts(found: Walk, live: Places) -> dict[str, pa.Array]:
+    """The maps of counts as they are encoded, without how many items they have."""
+    return {name: byte_strings(found, name, live) for name in COUNTS}
+
+
+def counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Places, Mask]]:
+    """The counts of some fields, from maps that `encoded_counts` gave.
+
+    Raises:
+        Unsure: they are damaged.
+    """
+    offsets = np.frombuffer(encoded.buffers()[1], np.int32)[encoded.offset :][: len(encoded) + 1].astype(np.int64)
+    data = encoded.buffers()[2]
+    varints = Varints.of([b"" if data is None else data[int(offsets[0]) : int(offsets[-1])].to_pybytes()])
+    offsets = offsets - offsets[0]
+    # A number ends with a byte that says so, and an item is two numbers.
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(varints.data[: varints.size] < 0x80)])
+    items = (before[offsets[1:]] - before[offsets[:-1]]) // 2
+    starts = np.where(to_numpy(encoded.is_valid()), offsets[:-1], NOWHERE)
+    maps = Walk(varints, {"": starts}, {}, {"": items}, {}, len(encoded))
+    return counts(maps, "", keys, np.arange(len(encoded)))
+
+
+def _check(found: Walk, live: Places) -> None:
+    """Only data files (iceberg 2.20), and none that is encrypted (iceberg 2.19)."""
+    content, stated = _taken(numbers(found, "content"), live)
+    if (content[stated] != Content.DATA).any():
+        raise Unsure
+    starts, ends = found.starts.get("key_metadata"), found.ends.get("key_metadata")
+    if starts is not None and ends is not None and (ends[live] > starts[live]).any():
+        raise Unsure
+
+
+def live_entries(found: Walk) -> Places:
+    """The entries that are not deleted. Raises Unsure for a status that there is not."""
+    status, stated = numbers(found, "status")
+    if not stated.all() or not np.isin(status, _STATUSES).all():
+        raise Unsure
+    return np.flatnonzero(status != Status.DELETED)
+
+
+_STATUSES = tuple(int(status) for status in Status)
+
+
+def _taken(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
+    return values[0][places], values[1][places]
+
+
+def _optional(found: Walk, slot: str, live: Places) -> pa.Array:
+    values, stated = _taken(numbers(found, slot), live)
+    return from_numpy(values, missing=~stated)
+
+
+def _texts(found: Walk, slot: str, live: Places) -> pa.Array:
+    array = byte_strings(found, slot, live)
+    if array.null_count:
+        raise Unsure
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise Unsure from error
+
+
+def _formats(found: Walk, live: Places) -> pa.Array:
+    encoded = _texts(found, "file_format", live).dictionary_encode()
+    lower = [text.lower() for text in encoded.dictionary.to_pylist()]
+    if not FILE_FORMATS.issuperset(lower) or "puffin" in lower:
+        raise Unsure
+    return pc.take(array_of(lower, pa.string()), encoded.indices)

@@ -1,0 +1,107 @@
+"""Entries on disk: private, whole or not there, and no more than is allowed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from harness.cache.folder import Folder
+from harness.cache.memory import Memory
+from harness.errors import RequestError
+
+NAMES = [f"{n:040x}" for n in range(8)]
+
+
+def files(directory: Path) -> list[str]:
+    return sorted(path.name for path in (directory / "harness-1").iterdir())
+
+
+def test_what_is_put_is_there_for_another_process_and_gone_once_it_is_cleared(tmp_path):
+    first, second = Folder(str(tmp_path)), Folder(str(tmp_path))
+    first.put(NAMES[0], b"entry")
+    assert (second.get(NAMES[0]), second.get(NAMES[1])) == (b"entry", None)
+    usage = second.usage()
+    assert (usage.path, usage.entries, usage.size) == (str(tmp_path / "harness-1"), 1, 5)
+    (tmp_path / "harness-1" / "note.txt").write_text("not ours")
+    (tmp_path / "harness-1" / f"{NAMES[2]}.{'0' * 16}").write_text("half of an entry")
+    assert first.clear() == usage
+    assert (files(tmp_path), first.get(NAMES[0])) == (["note.txt"], None)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are others on Windows")
+def test_nobody_else_may_look_at_it(tmp_path):
+    (tmp_path / "shared").mkdir(mode=0o755)
+    Folder(str(tmp_path / "shared")).put(NAMES[0], b"entry")
+    place = tmp_path / "shared" / "harness-1"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (place, place / NAMES[0])] == [0o700, 0o600]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are others on Windows")
+@pytest.mark.parametrize("spoil", ["open", "file", "link", "foreign"])
+def test_a_directory_that_is_not_private_is_refused(tmp_path, spoil, monkeypatch):
+    place = tmp_path / "harness-1"
+    match spoil:
+        case "open":
+            place.mkdir()
+            place.chmod(0o770)
+        case "file":
+            place.write_text("")
+        case "link":
+            (tmp_path / "elsewhere").mkdir(mode=0o700)
+            place.symlink_to(tmp_path / "elsewhere")
+        case "foreign":
+            place.mkdir(mode=0o700)
+            monkeypatch.setattr(os, "geteuid", lambda: place.stat().st_uid + 1)
+    with pytest.raises(RequestError, match="Cannot keep a cache there"):
+        Folder(str(tmp_path))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_an_entry_that_is_a_link_or_a_pipe_is_not_read(tmp_path):
+    folder = Folder(str(tmp_path))
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "harness-1" / NAMES[0]).symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "harness-1" / NAMES[1])
+    assert [folder.get(name) for name in NAMES[:2]] == [None, None]
+
+
+def test_what_was_not_used_for_longest_is_removed_first(tmp_path):
+    folder = Folder(str(tmp_path), most=1000)
+    for age, name in enumerate(NAMES[:4]):
+        folder.put(name, bytes(200))
+        os.utime(tmp_path / "harness-1" / name, (1000 + age, 1000 + age))
+    assert folder.get(NAMES[0]) is not None
+    folder.put(NAMES[4], bytes(200))
+    folder.put(NAMES[5], bytes(200))
+    # 1200 bytes are there, 900 may stay; the first was used just now.
+    assert files(tmp_path) == [NAMES[0], *NAMES[3:6]]
+    folder.put(NAMES[6], bytes(2000))
+    assert folder.get(NAMES[6]) is None
+
+
+def test_a_full_disk_costs_the_entry_and_nothing_else(tmp_path, monkeypatch):
+    folder = Folder(str(tmp_path))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    folder.put(NAMES[0], b"entry")
+    assert (files(tmp_path), folder.get(NAMES[0])) == ([], None)
+
+
+def test_memory_forgets_what_was_not_used_for_longest():
+    class Sized:
+        size = 40
+
+    memory = Memory(100)
+    for name in NAMES[:2]:
+        memory.put(name, Sized())
+    memory.get(NAMES[0])
+    memory.put(NAMES[2], Sized())
+    assert [memory.get(name) is not None for name in NAMES[:3]] == [True, False, True]
+    memory.drop(NAMES[0])
+    assert memory.size == 40
