@@ -83,7 +83,7 @@ def catalog(records: dict[str, dict[str, Any]]) -> PyIcebergCatalog:
 def test_a_table_of_glue_is_what_its_parameters_say(parameters, path, expected):
     found = catalog({"t": record(parameters, path=path)}).locate(("db", "t"))
     assert (found.format, found.location, found.metadata_location) == expected
-    assert found.storage_options == {"s3.region": "eu-west-1"}
+    assert found.storage_options == {"client_kwargs": {"region_name": "eu-west-1"}}
     assert found.qualified == "glue.db.t"
 
 

@@ -1,31 +1,45 @@
 """Properties of a catalog and of its answers, as storage options of the stores that a table is in.
 
-The names stay PyIceberg's (`s3.endpoint`, `gcs.oauth2.token`). What is not about reaching a store is left out, such as
-a class to load or the time at which a token ends.
+PyIceberg's names (`s3.endpoint`, `gcs.oauth2.token`) become those of fsspec's file systems. What is not about reaching
+a store is left out, such as a class to load or the time at which a token ends.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from harness.storage.paths import is_local, local_path
 from harness.storage.places import place
 
 _KNOWN = {
-    "s3": (
-        *("endpoint", "access-key-id", "secret-access-key", "session-token", "region", "anonymous", "profile-name"),
-        *("role-arn", "role-session-name", "force-virtual-addressing", "proxy-uri"),
-        *("connect-timeout", "request-timeout"),
-    ),
-    "gcs": ("oauth2.token", "project-id", "service.host"),
-    "adls": (
-        *("connection-string", "account-name", "account-key", "sas-token", "tenant-id", "client-id", "client-secret"),
-        *("account-host", "token", "anon"),
-    ),
+    "s3": {
+        "endpoint": "endpoint_url",
+        "access-key-id": "key",
+        "secret-access-key": "secret",
+        "session-token": "token",
+        "anonymous": "anon",
+        "profile-name": "profile",
+        "region": "client_kwargs.region_name",
+        "force-virtual-addressing": "config_kwargs.s3.addressing_style",
+    },
+    "gcs": {"oauth2.token": "token", "project-id": "project", "service.host": "endpoint_url"},
+    "adls": {
+        "connection-string": "connection_string",
+        "account-name": "account_name",
+        "account-key": "account_key",
+        "account-host": "account_host",
+        "sas-token": "sas_token",
+        "tenant-id": "tenant_id",
+        "client-id": "client_id",
+        "client-secret": "client_secret",
+        "token": "token",
+        "anon": "anon",
+    },
 }
-_OF_CLIENT = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name", "role-arn")
+"""PyIceberg's names behind the kind of store, and those of fsspec's file systems; dots lead into a mapping."""
+_OF_CLIENT = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name")
 _PATH_STYLE = "s3.path-style-access"
 """What Java's client calls the opposite of `s3.force-virtual-addressing`."""
 _SAS = "adls.sas-token"
@@ -63,14 +77,37 @@ def options_of(properties: Mapping[str, Any], location: str) -> dict[str, Any]:
             if f"client.{name}" in given:
                 given.setdefault(f"s3.{name}", given[f"client.{name}"])
         if _PATH_STYLE in given:
-            given.setdefault("s3.force-virtual-addressing", str(str(given[_PATH_STYLE]).lower() != "true").lower())
+            given.setdefault("s3.force-virtual-addressing", not _is_true(given[_PATH_STYLE]))
     if family == "adls":
         account = store.rpartition("@")[2].partition(".")[0]
-        own = (value for key, value in given.items() if key.startswith(f"{_SAS}.{account}"))
-        given.setdefault(_SAS, next(own, None))
+        tokens = (value for key, value in given.items() if key.startswith(f"{_SAS}.{account}"))
+        given.setdefault(_SAS, next(tokens, None))
         given.setdefault("adls.account-name", account if "@" in store else None)
-    wanted = (f"{family}.{name}" for name in _KNOWN[family])
-    return {key: given[key] for key in wanted if given.get(key) is not None}
+    options: dict[str, Any] = {}
+    for name, own in _KNOWN[family].items():
+        value = given.get(f"{family}.{name}")
+        if value is not None:
+            _put(options, own, _VALUES.get(f"{family}.{name}", str)(value))
+    return options
+
+
+def _put(options: dict[str, Any], path: str, value: Any) -> None:
+    *outer, last = path.split(".")
+    for part in outer:
+        options = options.setdefault(part, {})
+    options[last] = value
+
+
+def _is_true(value: Any) -> bool:
+    return str(value).lower() == "true"
+
+
+_VALUES: dict[str, Callable[[Any], Any]] = {
+    "s3.anonymous": _is_true,
+    "adls.anon": _is_true,
+    "s3.force-virtual-addressing": lambda value: "virtual" if _is_true(value) else "path",
+}
+"""What turns a value into that of fsspec, by PyIceberg's name; all others are text."""
 
 
 def expires_ms(properties: Mapping[str, Any]) -> int | None:
