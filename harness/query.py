@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
 
+from harness.catalogs.objects import is_table
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError
 from harness.filters.predicate import is_decided
@@ -182,6 +183,8 @@ def _snapshot(name: str, value: Table | Snapshot | str) -> Snapshot:
         case Table():
             return value.snapshot()
         case str():
+            return open_table(value).snapshot()
+        case _ if is_table(value):
             return open_table(value).snapshot()
         case _:
             raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")

@@ -11,6 +11,7 @@ gives the same rows for ever.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -30,11 +31,11 @@ from harness.snapshot import Changes, Snapshot, column_names, point_shown
 from harness.storage.paths import PathMap
 
 if TYPE_CHECKING:
-    from harness.catalogs.catalog import Catalog
+    from harness.catalogs.catalog import Catalog, Located
 
 
 def open_table(
-    location: str,
+    location: object,
     *,
     catalog: Catalog | str | None = None,
     path_map: Mapping[str, str] | None = None,
@@ -61,7 +62,8 @@ def open_table(
         location: a table's directory or, for Iceberg, a metadata file; a local path, or a URI that fsspec can open.
             A relative path is that of the process's directory now, wherever it is when rows are read. Or a table's
             name: `sales.orders` in `catalog`, and without one `prod.sales.orders`, with that of a catalog of PyIceberg
-            before it. A path that exists wins.
+            before it. A path that exists wins. Or a table that another library opened: PyIceberg's `Table`, deltalake's
+            `DeltaTable`; it is read at the version that it is at.
         catalog: finds the table by its name: that of a catalog which is configured for PyIceberg, the location of a
             warehouse directory, or a catalog, such as `harness.open_warehouse("warehouse")`. What it says of the
             table's store goes below what you say here.
@@ -115,10 +117,8 @@ def open_table(
         OutsideTableError: the metadata is, or leads, where the table may not be read from.
     """
     roots, own_options, name, renewal = _listed(allowed_roots), dict(storage_options or {}), None, None
-    if catalog is not None or may_be_name(str(location)):
-        from harness.catalogs.resolving import find
-
-        located = find(str(location), catalog)
+    located = _located(location, catalog)
+    if located is not None:
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
         roots += (located.location, *located.allowed_roots)
@@ -134,6 +134,7 @@ def open_table(
         allow_duplicate_files=allow_duplicate_files,
         allow_checkpoint_only=allow_checkpoint_only,
         enforce_retention=enforce_retention,
+        pinned_version=None if located is None else located.version,
         answer=catalog_answer(max_version, ratified, published_only=published_only),
         published_only=published_only,
         cache=open_cache(cache_dir, untrusted=untrusted),
@@ -150,6 +151,19 @@ def open_table(
     )
     with contained(table=str(location)):
         return Table(load_table(str(location), storage, options, format_hint=format_hint), name)
+
+
+def _located(location: object, catalog: Catalog | str | None) -> Located | None:
+    """Where the table is, if it is no location that says so."""
+    if not isinstance(location, str | os.PathLike):
+        from harness.catalogs.objects import located
+
+        return located(location)
+    if catalog is None and not may_be_name(str(location)):
+        return None
+    from harness.catalogs.resolving import find
+
+    return find(str(location), catalog)
 
 
 @dataclass(frozen=True, slots=True)

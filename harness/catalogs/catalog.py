@@ -19,6 +19,7 @@ class Located:
     name: the table's, in the catalog.
     location: the table's directory, a local path or a URI.
     metadata_location: the metadata file that is the current one, of an Iceberg table; None: `location` tells.
+    version: what its current one is taken to be, of a Delta table; None: the latest.
     format: `iceberg` or `delta`; None: `location` tells.
     storage_options: how its store is reached, as for `harness.open_table`; credentials that the catalog vends are here.
     expires_ms: when those end, milliseconds since 1970-01-01 UTC; None: they do not, or nobody says.
@@ -31,6 +32,7 @@ class Located:
     name: Name
     location: str
     metadata_location: str | None = None
+    version: int | None = None
     format: str | None = None
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     expires_ms: int | None = None

@@ -271,7 +271,8 @@ def _known(listing: LogListing, source: DeltaSource) -> LogListing:
 
 
 def _at_latest(source: DeltaSource, listing: LogListing) -> DeltaTable:
-    segment = choose_segment(listing, allow_checkpoint_only=source.options.allow_checkpoint_only)
+    options = source.options
+    segment = choose_segment(listing, options.pinned_version, allow_checkpoint_only=options.allow_checkpoint_only)
     return DeltaTable(source.location, source, listing, read_snapshot(source, segment))
 
 

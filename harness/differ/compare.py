@@ -22,7 +22,7 @@ from harness.differ.canonical import SignedZeros
 from harness.differ.duckdb_side import DuckDBSide
 from harness.differ.exact import Difference, keyed_difference, multiset_difference
 from harness.differ.forms import INCOMPARABLE, form
-from harness.differ.opening import Opening
+from harness.differ.opening import Opening, opened
 from harness.differ.origins import columns_of, with_origins
 from harness.differ.printing import show
 from harness.differ.result import ComparisonResult, RowDifference, SideInfo
@@ -54,9 +54,9 @@ def compare(
 ) -> ComparisonResult:
     """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
 
-    A side is a `Table`, `Snapshot` or `Changes`, read by the engine named in `engines`; a pair of one of these and an
-    engine's name, `(table, "spark")`; a DuckDB relation; a Spark DataFrame; or anything that exports an Arrow stream,
-    which is read once. No setting of a user's connection or session is changed, and none has a say in the result.
+    A side is a `Table`, `Snapshot` or `Changes`, read by the engine named in `engines`, or a table of PyIceberg or of
+    deltalake; one of these with an engine's name, `(table, "spark")`; a DuckDB relation; a Spark DataFrame; or what has
+    an Arrow stream, read once. No setting of a user's connection or session is changed, none has a say in the result.
 
     Rows are equal where all values are: null equals null and NaN equals NaN, instants are compared in UTC and to the
     nanosecond, decimals by value, text by bytes, maps without order, struct fields by name. Values of columns whose
@@ -295,9 +295,9 @@ def _openings(
 def _with_engine(side: object, engine: str) -> tuple[object, str]:
     match side:
         case (data, str(own)):
-            return data, own
+            return opened(data), own
         case _:
-            return side, engine
+            return opened(side), engine
 
 
 def _strings(values: Sequence[str], what: str) -> Sequence[str]:

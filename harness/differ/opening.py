@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import duckdb
 import pyarrow as pa
 
+from harness.catalogs.objects import is_table
 from harness.differ.arrow_side import open_arrow
 from harness.differ.duckdb_side import DuckDBSide
 from harness.differ.duckdb_side import failing as failing_duckdb
@@ -30,7 +31,7 @@ from harness.errors import EngineError, HarnessError, RequestError
 from harness.model.schema import arrow_field
 from harness.plan.scan_plan import ScanPlan
 from harness.snapshot import Changes, Snapshot
-from harness.table import Table
+from harness.table import Table, open_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -176,6 +177,11 @@ class Opening:
             chosen = numbered_frame.select(*[numbered_frame[f"c{i}"].alias(f"c{n}") for n, i in enumerate(places)])
             schema = pa.schema([spark_logical(frame.schema.fields[i]) for i in places])
         return SparkSide(info=info, frame=chosen, schema=schema)
+
+
+def opened(data: object) -> object:
+    """A table that another library opened, as one of ours, at the version that it is at; all else as it is."""
+    return open_table(data) if is_table(data) else data
 
 
 def is_relation(data: object) -> TypeGuard[duckdb.DuckDBPyRelation]:

@@ -15,6 +15,7 @@ class ReadOptions:
     """The options of both formats; `harness.table.open_table` says what each is for.
 
     path_map: from recorded paths to where the files are. A format adds what it knows of the table's own move.
+    pinned_version: the version of a Delta table that is taken for its latest one; None: the latest is.
     answer: what the table's catalog says of its commits; None: nobody asked it.
     cache: what was decoded of its metadata before; None: nothing is kept.
     """
@@ -27,6 +28,7 @@ class ReadOptions:
     allow_duplicate_files: bool = False
     allow_checkpoint_only: bool = False
     enforce_retention: bool = False
+    pinned_version: int | None = None
     answer: CatalogAnswer | None = None
     published_only: bool = False
 

@@ -1,0 +1,82 @@
+"""Tables that other libraries opened, of which there is only the shape here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+
+def shaped(module: str, kind: str, /, **members: Any) -> Any:
+    """An object of a class that is called so."""
+    return type(kind, (SimpleNamespace,), {"__module__": module})(**members)
+
+
+@pytest.fixture
+def of_deltalake(tmp_path) -> Any:
+    """A table of three versions, after the first; the second has a row, the third another one."""
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    for number in (1, 2):
+        table.append(table.write_data([{"id": number}]))
+    return shaped(
+        "deltalake.table", "DeltaTable", table_uri=f"file://{tmp_path}/t/", version=lambda: 1, _storage_options=None
+    )
+
+
+@pytest.fixture
+def of_pyiceberg(tmp_path) -> Any:
+    """A table at the metadata of its first snapshot, of two."""
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    first = max(
+        (tmp_path / "t" / "metadata").glob("v*.metadata.json"), key=lambda path: int(path.name[1:].split(".")[0])
+    )
+    table.append(table.write_data([{"id": 2}]))
+    return shaped(
+        "pyiceberg.table",
+        "Table",
+        name=lambda: ("sales", "orders"),
+        catalog=SimpleNamespace(name="prod", properties={}),
+        metadata=SimpleNamespace(location=str(tmp_path / "t"), properties={}),
+        metadata_location=str(first),
+        io=SimpleNamespace(properties={}),
+    )
+
+
+@pytest.mark.parametrize(("given", "name"), [("of_deltalake", "deltalake.t"), ("of_pyiceberg", "prod.sales.orders")])
+def test_a_table_is_read_at_the_version_that_it_is_at(request, given, name):
+    given = request.getfixturevalue(given)
+    table = harness.open_table(given)
+    assert table.name == name
+    assert table.snapshot().to_arrow()["id"].to_pylist() == [1]
+    assert harness.sql("SELECT sum(id) FROM t", t=given).fetchall() == [(1,)]
+    assert harness.compare(given, pa.table({"id": pa.array([1], pa.int64())})).equal
+    assert not harness.compare(pa.table({"id": pa.array([2], pa.int64())}), (given, "oracle")).equal
+
+
+def test_later_versions_can_be_asked_for(of_deltalake):
+    table = harness.open_table(of_deltalake)
+    assert sorted(table.snapshot(version=2).to_arrow()["id"].to_pylist()) == [1, 2]
+
+
+def test_a_version_that_is_gone_is_an_error(of_deltalake, tmp_path):
+    of_deltalake.version = lambda: 7
+    with pytest.raises(harness.SnapshotNotFoundError):
+        harness.open_table(of_deltalake)
+
+
+def test_what_is_no_table_is_refused():
+    with pytest.raises(harness.RequestError, match=r"object of type int: expected a location, a name, or a table of P"):
+        harness.open_table(3)
+
+
+def test_a_path_object_is_a_location(tmp_path):
+    DeltaTable.create(tmp_path / "t", {"id": "long"})
+    assert harness.open_table(Path(tmp_path / "t")).name is None
