@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from harness.catalogs.catalog import Catalog, Located
+from harness.catalogs.configuration import Configured, configured
 from harness.catalogs.names import Name, nearest, parse_name, written
 from harness.catalogs.warehouse import open_warehouse
 from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError
@@ -35,30 +36,28 @@ def find(location: str, catalog: Catalog | str | None) -> Located:
         return open_catalog(catalog).locate(parse_name(location))
     name = parse_name(location)
     tried = f"Cannot find a table: there is no path {location!r} here, and"
+    known = configured()
+    if name[0].lower() in known:
+        return known[name[0].lower()].open().locate(name[1:])
     from harness.catalogs.pyiceberg import configured as of
 
-    if not of.is_installed():
+    if not (known or of.is_installed()):
         raise TableNotFoundError(
             f"{tried} as a name it wants a catalog {name[0]}, for which PyIceberg is missing: {of.ADVICE}",
             table=location,
         )
-    known = of.configured()
-    if name[0].lower() in known:
-        return of.open_configured(name[0].lower(), known[name[0].lower()]).locate(name[1:])
-    default = of.default_name()
+    default = of.default_name() if of.is_installed() else None
     return _held(
         {default: known[default]} if default in known else known, name, f"{tried} no catalog {name[0]!r} is configured"
     )
 
 
-def _held(catalogs: Mapping[str, Mapping[str, Any]], name: Name, tried: str) -> Located:
+def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located:
     """A table by a name that says no catalog: the one that has it."""
-    from harness.catalogs.pyiceberg.configured import open_configured
-
     found: dict[str, Located] = {}
-    for key, properties in catalogs.items():
+    for key, each in catalogs.items():
         with suppress(TableNotFoundError):
-            found[key] = open_configured(key, properties).locate(name)
+            found[key] = each.open().locate(name)
     if len(found) > 1:
         whole = " or ".join(written((key, *name)) for key in found)
         raise AmbiguousTableError(
@@ -73,15 +72,18 @@ def _held(catalogs: Mapping[str, Mapping[str, Any]], name: Name, tried: str) -> 
     raise TableNotFoundError(f"{tried}: {has}", cause="NoSuchTable", table=written(name))
 
 
-_NONE = "no catalog is configured: see .pyiceberg.yaml and PYICEBERG_CATALOG__NAME__URI"
+_NONE = (
+    "no catalog is configured: see .pyiceberg.yaml, PYICEBERG_CATALOG__NAME__URI and [tool.harness.catalogs.NAME] of "
+    "pyproject.toml"
+)
 
 
 def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] | None = None) -> Catalog:
     """A catalog, by whatever a user calls it.
 
     Args:
-        catalog: the name of one that is configured for PyIceberg; the location of a warehouse directory; a catalog, of
-            harness or of PyIceberg.
+        catalog: the name of one that is configured, for harness or for PyIceberg; the location of a warehouse
+            directory; a catalog, of harness or of PyIceberg.
         storage_options: for a warehouse directory.
 
     Raises:
@@ -114,12 +116,14 @@ def is_pyiceberg(given: object, kind: str) -> bool:
 
 
 def _configured(name: str) -> Catalog:
-    from harness.catalogs.pyiceberg import configured as of
-
-    known = of.configured()
+    known = configured()
     if name.lower() not in known:
+        from harness.catalogs.pyiceberg import configured as of
+
+        if not (known or of.is_installed()):
+            of.configured()  # says what is missing
         _refuse_unknown(name, tuple((each,) for each in known))
-    return of.open_configured(name.lower(), known[name.lower()])
+    return known[name.lower()].open()
 
 
 def _refuse_unknown(name: str, known: tuple[Name, ...]) -> NoReturn:

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from harness.catalogs.catalog import Catalog, absent_namespace, walk
+from harness.catalogs.configuration import configured
 from harness.catalogs.names import Name, parse_name, written
-from harness.catalogs.pyiceberg import configured
+from harness.catalogs.pyiceberg.configured import ADVICE, is_installed
 from harness.catalogs.resolving import open_catalog
 from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
@@ -47,11 +48,8 @@ def list_(
 
 def _catalogs() -> list[dict[str, Any]]:
     """Name, type and warehouse of each catalog that is configured; nothing that may be secret."""
-    if not configured.is_installed():
-        return []
     return [
-        {"name": name, "type": properties.get("type"), "warehouse": properties.get("warehouse")}
-        for name, properties in sorted(configured.configured().items())
+        {"name": name, "type": each.kind, "warehouse": each.warehouse} for name, each in sorted(configured().items())
     ]
 
 
@@ -94,7 +92,7 @@ def _lines(content: dict[str, Any]) -> Iterator[str]:
     """A name on each line, a namespace with a dot at its end; catalogs as a table."""
     if "catalogs" in content:
         if not content["catalogs"]:
-            hint = "see .pyiceberg.yaml" if configured.is_installed() else f"they need PyIceberg: {configured.ADVICE}"
+            hint = "see .pyiceberg.yaml" if is_installed() else f"they need PyIceberg: {ADVICE}"
             terminal.message(f"no catalogs are configured; {hint}")
             return
         yield from text_document(content)

@@ -26,10 +26,13 @@ def refresh() -> None:
         for page in pages.marked():
             text = page.read_text("utf-8")
             namespace: dict[str, object] = {}
-            for example in pages.examples(text):
+            answers: dict[str, str] = {}
+            for example in pages.examples(text):  # in the order in which a reader runs them
                 if example.kind == "python":
                     exec(compile(example.text, str(page), "exec"), namespace)
-            page.write_text(pages.rewritten(text, lambda command: pages.answer(command)[0]), "utf-8")
+                for command, _ in pages.commands(example.text) if example.kind == "console" else ():
+                    answers[command] = pages.answer(command)[0]
+            page.write_text(pages.rewritten(text, answers.__getitem__), "utf-8")
         os.chdir(pages.ROOT)
 
 

@@ -1,0 +1,149 @@
+"""Catalogs by the names that a user gave them: in harness's own configuration, and in PyIceberg's.
+
+    [tool.harness.catalogs.prod]
+    type = "unity"
+    uri = "https://host:8080"
+    prefix = "main"
+
+stands in the `pyproject.toml` of the working directory or one above it, or in `~/.config/harness/config.toml`, where it
+holds for all projects and a project's own goes before it. The token is never in them: `HARNESS_CATALOG__PROD__TOKEN`
+holds it. A variable of another name is for the user's own file alone to say, because a project that somebody else wrote
+would send with it whatever the environment holds, to wherever it likes.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from harness.catalogs.catalog import Catalog
+from harness.errors import RequestError
+from harness.storage.paths import is_local, local_path
+
+_KEYS: Mapping[str, Mapping[str, type]] = {
+    "unity": {"uri": str, "prefix": str, "timeout": int, "storage-options": dict, "token-variable": str},
+    "warehouse": {"location": str, "storage-options": dict},
+}
+_NEEDED = {"unity": "uri", "warehouse": "location"}
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A catalog that has a name.
+
+    kind: such as unity, rest or sql; None: PyIceberg tells it by the address. warehouse: where its tables are, if said.
+    open: makes it.
+    """
+
+    name: str
+    kind: str | None
+    warehouse: str | None
+    open: Callable[[], Catalog] = field(repr=False)
+
+
+def configured() -> dict[str, Configured]:
+    """The catalogs that are configured now, by their names in lower case.
+
+    Raises:
+        RequestError: a configuration cannot be read, or two give a name to a catalog.
+    """
+    found = _of_user() | _of_project()
+    from harness.catalogs.pyiceberg import configured as of
+
+    if of.is_installed():
+        for name, properties in of.configured().items():
+            if name in found:
+                raise RequestError(
+                    f"Cannot tell which catalog is {name}: harness's configuration and PyIceberg's have it; rename one",
+                    cause="CatalogMisconfigured",
+                )
+            kind, warehouse = properties.get("type"), properties.get("warehouse")
+            found[name] = Configured(name, kind, warehouse, partial(of.open_configured, name, properties))
+    return found
+
+
+def _of_project() -> dict[str, Configured]:
+    directory = Path.cwd()
+    for place in (directory, *directory.parents):
+        file = place / "pyproject.toml"
+        if file.is_file():
+            return _read(file, is_own=False)
+    return {}
+
+
+def _of_user() -> dict[str, Configured]:
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    file = Path(home) / "harness" / "config.toml"
+    return _read(file, is_own=True) if file.is_file() else {}
+
+
+def _read(file: Path, *, is_own: bool) -> dict[str, Configured]:
+    try:
+        document: Any = tomllib.loads(file.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise RequestError(
+            f"Cannot read the configuration: {said}", cause="CatalogMisconfigured", file=str(file)
+        ) from error
+    for key in ("tool", "harness", "catalogs"):
+        document = document.get(key, {}) if isinstance(document, dict) else {}
+    if not isinstance(document, dict):
+        raise _invalid(file, "tool.harness.catalogs", "expected a table for each catalog")
+    return {name.lower(): _catalog(name.lower(), said, file, is_own=is_own) for name, said in document.items()}
+
+
+def _catalog(name: str, said: Any, file: Path, *, is_own: bool) -> Configured:
+    where = f"tool.harness.catalogs.{name}"
+    kind = said.get("type") if isinstance(said, dict) else None
+    if not isinstance(kind, str) or kind not in _KEYS:
+        raise _invalid(file, where, f"expected a table with type = {' or '.join(map(repr, _KEYS))}")
+    known = _KEYS[kind]
+    for key, value in said.items():
+        if key == "token":
+            raise _invalid(file, f"{where}.token", f"a token is no text for a file; set {_variable(name)}")
+        if key != "type" and type(value) is not known.get(key):
+            raise _invalid(file, f"{where}.{key}", f"expected {_expected(known, key)}")
+    if _NEEDED[kind] not in said:
+        raise _invalid(file, where, f"{_NEEDED[kind]} is missing")
+    if "token-variable" in said and not is_own:
+        raise _invalid(
+            file,
+            f"{where}.token-variable",
+            f"only ~/.config/harness/config.toml may, since a project may be a stranger's; set {_variable(name)}",
+        )
+    location = said.get("location")
+    if location is not None and is_local(local_path(location)):  # relative to the file that says it
+        said = {**said, "location": str(file.parent / Path(local_path(location)).expanduser())}
+    return Configured(name, kind, location, partial(_open, name, kind, said))
+
+
+def _open(name: str, kind: str, said: Mapping[str, Any]) -> Catalog:
+    storage = said.get("storage-options")
+    if kind == "warehouse":
+        from harness.catalogs.warehouse import open_warehouse
+
+        return open_warehouse(said["location"], name=name, storage_options=storage)
+    from harness.catalogs.unity.catalog import open_unity
+
+    token = os.environ.get(_variable(name)) or os.environ.get(said.get("token-variable", ""), "")
+    more = {"timeout": float(said["timeout"])} if "timeout" in said else {}
+    return open_unity(said["uri"], name=name, token=token, prefix=said.get("prefix"), storage_options=storage, **more)
+
+
+def _variable(name: str) -> str:
+    return f"HARNESS_CATALOG__{name.upper().replace('-', '_')}__TOKEN"
+
+
+def _expected(known: Mapping[str, type], key: str) -> str:
+    words = {str: "text", int: "a whole number", dict: "a table"}
+    return words[known[key]] if key in known else f"one of {', '.join(('type', *known))}"
+
+
+def _invalid(file: Path, field_: str, reason: str) -> RequestError:
+    message = f"Invalid configuration: {reason}"
+    return RequestError(message, cause="CatalogMisconfigured", file=str(file), field=field_)
