@@ -172,18 +172,19 @@ class _Arm:
     def by_position(self, run: slice) -> str:
         """Some of the arm's files joined by position with a column of flags, one per physical row.
 
-        Flags are an Arrow table and never a DuckDB table: a table's row order is not promised.
+        Flags are an Arrow table and never a DuckDB table: a table's row order is not promised. They are bytes, which
+        Arrow and DuckDB pass on as they are; Booleans cost to pack and to unpack.
         """
         arm, rows = self.arm.part(run), self.scan.rows[run]
         flag = "deleted"
         while flag in {shown.name.lower() for shown in self.scan.shown}:
             flag += "_"
         masks = [deleted_mask(positions, count) for positions, count in zip(arm.deleted or (), rows, strict=True)]
-        flags = self.scanner.register(pa.table({flag: np.concatenate(masks).view(np.bool_)}))
+        flags = self.scanner.register(pa.table({flag: pa.chunked_array(masks, pa.int8())}))
         files = self.scanner.read_parquet([file.name.physical for file in arm.files])
         data = f"(SELECT *, file_index, file_row_number FROM {files})"
         relation = f"(SELECT * FROM {data} POSITIONAL JOIN (SELECT {flag} FROM {flags}))"
-        return self._query(arm, relation, Translation(self.scan.shown, FileTable(len(rows))), deleted=f"f.{flag}")
+        return self._query(arm, relation, Translation(self.scan.shown, FileTable(len(rows))), deleted=f"f.{flag} = 1")
 
     def _listed(self, deleted: Sequence[BitMap64]) -> str:
         """Whether a row is deleted, looked up among the listed positions of all files."""
