@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from harness.catalogs.resolving import open_catalog
     from harness.catalogs.unity.catalog import open_unity
     from harness.catalogs.warehouse import open_warehouse
+    from harness.connections.attaching import attach
     from harness.connections.connection import Connection, connect
     from harness.contained.bounds import Bounds
     from harness.contained.reading import read_untrusted
@@ -116,6 +117,7 @@ __all__ = [
     "UnknownColumnError",
     "UnsupportedError",
     "__version__",
+    "attach",
     "compare",
     "connect",
     "open_catalog",
@@ -137,6 +139,7 @@ _LAZY = {
     "Located": "catalogs.catalog",
     "Snapshot": "snapshot",
     "Table": "table",
+    "attach": "connections.attaching",
     "compare": "differ.compare",
     "open_catalog": "catalogs.resolving",
     "connect": "connections.connection",

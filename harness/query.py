@@ -135,7 +135,7 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
 
     Reads leave such things because a relation is lazy: it, and whatever you derive from it, looks them up each time
     that it runs. So release when you have the rows; relations that were made before can then not be run any more. Views
-    that you named, or made of such relations, stay with all that they need.
+    that you named, or made of such relations, stay with all that they need; those of `harness.attach` go.
     """
     duckdb_engine().release(connection)
 

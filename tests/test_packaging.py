@@ -33,8 +33,8 @@ def test_every_error_is_a_public_name():
     assert errors <= set(harness.__all__)
 
 
-WORKERS = ("_reader", ".plugin_worker")
-"""Endings of scripts that are run in interpreters of other engines."""
+WORKERS = ("_reader", ".plugin_worker", "harness.dbt")
+"""Endings of scripts that are run in interpreters of other engines, or by other tools."""
 
 
 def test_public_names_survive_the_import_of_every_module():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from harness.engines.batches import Batches, Context
+    from harness.engines.duckdb.attached import Attached
     from harness.model.schema import Field
     from harness.plan.scan_plan import ScanPlan
 
@@ -83,6 +84,11 @@ class DuckDBEngine(Engine, Protocol):
         parameters: object = None,
     ) -> str:
         """What `query` would run, as text for a connection to execute with these parameters."""
+
+    def attach(
+        self, plans: Mapping[tuple[str | None, str], ScanPlan], connection: duckdb.DuckDBPyConnection
+    ) -> Attached:
+        """Make plans views of a connection's database, by schema and name; what its cursors need to use them."""
 
     def release(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take away what reads have left on a user's connection."""
