@@ -11,6 +11,7 @@ import typer
 
 import harness
 from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
+from harness.cli.name_lists import names
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
@@ -79,8 +80,8 @@ def diff(
         raise typer.BadParameter("--sql excludes --columns and --where: say it in the query")
     request = Request(
         engines=pair_of_engines(engines),
-        keys=options.names(keys, "--keys"),
-        columns=options.names(columns, "--columns"),
+        keys=names(keys, "--keys"),
+        columns=names(columns, "--columns"),
         where=where,
         max_rows=max_rows,
     )

@@ -202,28 +202,30 @@ class Opening:
             typer.BadParameter: a pair is not of the form OLD=NEW, or the file of a commit cannot be read.
             HarnessError: see `harness.open_table`.
         """
+        return harness.open_table(location, catalog=self.catalog, **self.arguments(trust, reading))
+
+    def arguments(self, trust: Trust, reading: Reading | None = None) -> dict[str, Any]:
+        """What tables are opened with, but the catalog. Raises as `open`."""
         reading = reading or Reading()
-        return harness.open_table(
-            location,
-            catalog=self.catalog,
-            path_map=pairs(self.path_map, "--path-map") or None,
-            storage_options=storage_options(self.storage_option) or None,
-            allow_version_guess=self.allow_version_guess,
-            lenient_delete_partition=reading.lenient_delete_partition,
-            allow_duplicate_files=reading.allow_duplicate_files,
-            allow_checkpoint_only=self.allow_checkpoint_only,
-            enforce_retention=reading.enforce_retention,
-            max_version=self.max_version,
-            ratified=None if self.ratified is None else [ratified_commit(text) for text in self.ratified],
-            published_only=self.published_only,
-            prune=(reading.prune or Prune.ALL).value,
-            format_hint=None if self.format_hint is None else self.format_hint.value,
-            allowed_roots=self.allowed_roots or (),
-            outside=self.outside.value,
-            limits=parse_limits(pairs(self.limit, "--limit").items()) if self.limit else None,
-            untrusted=trust.untrusted,
-            cache_dir=self.cache_dir,
-        )
+        return {
+            "path_map": pairs(self.path_map, "--path-map") or None,
+            "storage_options": storage_options(self.storage_option) or None,
+            "allow_version_guess": self.allow_version_guess,
+            "lenient_delete_partition": reading.lenient_delete_partition,
+            "allow_duplicate_files": reading.allow_duplicate_files,
+            "allow_checkpoint_only": self.allow_checkpoint_only,
+            "enforce_retention": reading.enforce_retention,
+            "max_version": self.max_version,
+            "ratified": None if self.ratified is None else [ratified_commit(text) for text in self.ratified],
+            "published_only": self.published_only,
+            "prune": (reading.prune or Prune.ALL).value,
+            "format_hint": None if self.format_hint is None else self.format_hint.value,
+            "allowed_roots": self.allowed_roots or (),
+            "outside": self.outside.value,
+            "limits": parse_limits(pairs(self.limit, "--limit").items()) if self.limit else None,
+            "untrusted": trust.untrusted,
+            "cache_dir": self.cache_dir,
+        }
 
     def roots(self) -> list[str]:
         """What tables may be read from besides their own locations.
@@ -373,42 +375,3 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
 def point_in_time(text: str) -> int | str:
     """Digits as milliseconds since 1970 (UTC), any other text as it is: `Table.snapshot` reads it as ISO 8601."""
     return int(text) if text.removeprefix("-").isdecimal() else text
-
-
-def names(text: str | None, option: str) -> list[str] | None:
-    """Column names separated by commas, None if the option was not given.
-
-    A name in double quotes may hold commas, and `""` for a double quote.
-
-    Raises:
-        typer.BadParameter: an empty name, or a quote that is not closed.
-    """
-    if text is None:
-        return None
-    found: list[str] = []
-    rest = text
-    while True:
-        name, rest, more = _quoted(rest.lstrip(), option) if rest.lstrip().startswith('"') else _bare(rest)
-        if not name:
-            raise typer.BadParameter(f"{option} {text!r} holds an empty name")
-        found.append(name)
-        if not more:
-            return found
-
-
-def _bare(text: str) -> tuple[str, str, bool]:
-    name, separator, rest = text.partition(",")
-    return name.strip(), rest, separator == ","
-
-
-def _quoted(text: str, option: str) -> tuple[str, str, bool]:
-    name, position = "", 1
-    while (end := text.find('"', position)) >= 0:
-        name += text[position:end]
-        if text[end + 1 : end + 2] != '"':
-            junk, separator, rest = text[end + 1 :].partition(",")
-            if junk.strip():
-                raise typer.BadParameter(f"{option}: {junk.strip()!r} follows a quoted name")
-            return name, rest, separator == ","
-        name, position = name + '"', end + 2
-    raise typer.BadParameter(f"{option}: the quote in {text!r} is not closed")

@@ -6,6 +6,7 @@ import typer
 
 from harness.cli import options, results, terminal, untrusted
 from harness.cli.document import json_document
+from harness.cli.name_lists import names
 from harness.printable import visible_lines
 
 
@@ -28,7 +29,7 @@ def plan(
         return
     with terminal.progress("planning"):
         chosen = selector.select(opening.open(location, trust, reading))
-        scan = chosen.plan(columns=options.names(columns, "--columns"), where=where)
+        scan = chosen.plan(columns=names(columns, "--columns"), where=where)
         match format_:
             case options.Document.TEXT:
                 text = explained(scan.explain())

@@ -67,7 +67,13 @@ def sql(
     with terminal.progress("reading metadata"):
         tables = {name: _chosen(opening.open(place, trust, reading), selector) for name, place in locations.items()}
     with terminal.progress("planning"):
-        rows = run(text, tables, dialect)
+        if opening.catalog is None:
+            rows = run(text, tables, dialect)
+        else:
+            from harness.cli.catalog_query import run_by_names
+
+            arguments = opening.arguments(trust, reading)
+            rows = run_by_names(text, opening.catalog, tables, selector, arguments, dialect)
     with (
         results.destination(output_file) as destination,
         terminal.progress_until_written("running the query", destination) as stream,

@@ -11,10 +11,11 @@ from harness.writing.delta.builder import DeltaTable
 
 @pytest.fixture(autouse=True)
 def lake(tmp_path, monkeypatch) -> Path:
-    for folder in ("lake/top", "lake/sales/orders", "lake/sales/eu/returns"):
+    for folder, rows in (("lake/top", 1), ("lake/sales/orders", 2), ("lake/sales/eu/returns", 1)):
         (tmp_path / folder).parent.mkdir(parents=True, exist_ok=True)
         table = DeltaTable.create(tmp_path / folder, {"id": "long"})
-        table.append(table.write_data([{"id": 1}]))
+        for number in range(rows):
+            table.append(table.write_data([{"id": number}]))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "lake"
 
@@ -69,4 +70,35 @@ def test_commands_take_names(capfd, command):
 
 def test_a_query_takes_names(capfd):
     assert main(["sql", "SELECT count(*) AS n FROM o", "--table", "o=sales.orders", "--catalog", "lake"]) == 0
-    assert capfd.readouterr().out.split() == ["n", "-", "1"]
+    assert capfd.readouterr().out.split() == ["n", "-", "2"]
+
+
+@pytest.mark.parametrize(
+    ("query", "more", "printed"),
+    [
+        ("SELECT count(*) AS n FROM sales.orders", [], "n\n2\n"),
+        ("SELECT count(*) AS n FROM lake.sales.orders JOIN top USING (id)", [], "n\n1\n"),
+        ("SELECT count(*) AS n FROM sales.orders", ["--snapshot", "1"], "n\n1\n"),
+        ("SELECT count(*) AS n FROM Lake.Sales.Orders AS o", ["--snapshot", "1"], "n\n1\n"),
+        ("WITH top AS (SELECT 7 AS id) SELECT id FROM top", ["--snapshot", "1"], "id\n7\n"),
+        ("SELECT count(*) AS n FROM o", ["--table", "o=sales.orders"], "n\n2\n"),
+    ],
+)
+def test_a_query_names_tables_of_the_catalog(capfd, query, more, printed):
+    assert main(["sql", query, "--catalog", "lake", "--format", "csv", *more]) == 0
+    assert capfd.readouterr().out == printed
+
+
+@pytest.mark.parametrize(
+    ("query", "more", "said"),
+    [
+        ("SELECT * FROM sales.orderz", [], "There is no table sales.orderz; the nearest are sales.orders"),
+        ("SELECT * FROM sales.orders", ["--snapshot", "9"], "version 9"),
+        ("CREATE TABLE x AS FROM top", [], "A query only reads"),
+        ("SELECT nothing FROM top", [], "nothing"),
+        ("SELECT 1", ["--dialect", "spark"], "--table NAME=TABLE"),
+    ],
+)
+def test_a_query_by_names_that_cannot_be_is_an_error_of_one_line(capfd, query, more, said):
+    assert main(["sql", query, "--catalog", "lake", *more]) == 2
+    assert said in capfd.readouterr().err

@@ -97,6 +97,7 @@ DEFAULT_OPEN = {
     "outside": "warn",
     "limits": None,
     "untrusted": False,
+    "cache_dir": None,
 }
 
 

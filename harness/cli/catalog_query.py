@@ -1,0 +1,71 @@
+"""A query whose tables are named as a catalog names them: `harness sql --catalog prod "SELECT … FROM sales.orders"`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+
+from harness.catalogs.names import written
+from harness.cli.options import Selector
+from harness.cli.rows import Rows, engine_error
+from harness.connections.connection import Connection
+from harness.connections.tables import Tables
+from harness.engines.shared.duckdb_instance import cursor
+from harness.errors import RequestError, TableNotFoundError
+from harness.queries.rewrite import refuse_writes
+from harness.queries.statements import parse_statement, references
+from harness.snapshot import Snapshot
+from harness.table import Table
+
+
+def run_by_names(
+    query: str,
+    catalog: str,
+    given: Mapping[str, Table | Snapshot],
+    selector: Selector,
+    arguments: Mapping[str, Any],
+    dialect: str = "duckdb",
+) -> Rows:
+    """The rows of the query, which is planned now and run when they are asked for.
+
+    Args:
+        given: tables by names of the query, which go before those of the catalog.
+        selector: which snapshot of the catalog's tables is read.
+        arguments: keyword arguments of `harness.open_table` for these.
+
+    Raises:
+        RequestError: it cannot be parsed, or writes; or it is in another dialect.
+        TableNotFoundError: a name stands for nothing.
+        EngineError: DuckDB refuses the query.
+        HarnessError: see `harness.connect`.
+    """
+    if dialect != "duckdb":
+        raise RequestError(
+            f"Cannot find tables of a query in dialect {dialect} by name: say --table NAME=TABLE for each",
+            options=("dialect",),
+        )
+    statement = parse_statement(query)
+    refuse_writes(statement)
+    connection = Connection(Tables.of(catalog, arguments), cursor())
+    for name, table in given.items():
+        connection.register(name, table)
+    if not selector.is_current():
+        for found in {written(reference.name) for reference in references(statement)} - given.keys():
+            _pin(connection, found, selector)
+    try:
+        relation = connection.sql(query)
+    except duckdb.Error as error:
+        raise engine_error(error) from error
+    assert relation is not None, "a query has a result"
+    return Rows(relation)
+
+
+def _pin(connection: Connection, name: str, selector: Selector) -> None:
+    """Lets a name stand for the chosen snapshot of the table; names of no table are DuckDB's to judge."""
+    try:
+        table = connection.table(name)
+    except TableNotFoundError:
+        return
+    connection.register(name, selector.select(table) if isinstance(table, Table) else table)
