@@ -165,7 +165,7 @@ def require_readable(physical: pa.Array, root: TableRoot, storage: Storage) -> N
 
 def _is_served(prefix: str, example: str, storage: Storage) -> bool:
     try:
-        storage.file_system(example)
+        storage.client(example)
     except (RequestError, OSError):  # OSError: pyarrow's Hadoop client does not find Java
         return False
     return prefix.endswith("://")  # without, `storage` would take it for a local path

@@ -81,7 +81,8 @@ def _with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> Sca
     specs = source.metadata.specs
     unsure = [m for m in manifests if m.spec_id not in specs]
     limits = source.storage.limits
-    found = {m.path: spec_of(source.read(m.path, "manifest"), m, specs=specs, limits=limits) for m in unsure}
+    with source.reading(unsure) as read:
+        found = {m.path: spec_of(read(m), m, specs=specs, limits=limits) for m in unsure}
     if not found:
         return source
     added = {spec.id: spec for spec in found.values()}
@@ -141,12 +142,12 @@ class _Scan:
             trusted=opened.trusted,
         )
 
-    def _delete_entries(self, manifests: Iterable[ManifestFile]) -> tuple[ManifestEntry, ...]:
+    def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:
         """Every live delete file of the snapshot, with all its statistics."""
-        return tuple(entry for m in manifests for entry in self._entries(m))
+        with self.source.reading(manifests) as read:
+            return tuple(entry for m in manifests for entry in self._entries(m, read(m)))
 
-    def _entries(self, manifest: ManifestFile) -> Iterator[ManifestEntry]:
-        data = self.source.read(manifest.path, "manifest")
+    def _entries(self, manifest: ManifestFile, data: bytes) -> Iterator[ManifestEntry]:
         with contained(file=manifest.path):
             yield from parse_manifest(
                 data,
@@ -200,16 +201,22 @@ class _Scan:
     ) -> Sifted:
         specs = self.source.metadata.specs
         sift = None if condition is None else partial(skip_files, specs=specs, schema=self.schema, condition=condition)
-        return read_data_files(
-            manifests,
-            read=lambda manifest: self.source.read(manifest.path, "manifest"),
-            specs=specs,
-            schemas=read_schema_first(self.source.metadata.schemas, self.schema),
-            statistics=statistics,
-            sift=None if self.source.options.prune is Prune.OFF else sift,
-            limits=self.source.storage.limits,
-            kept=self.kept,
-        )
+        kept = self.kept
+
+        def known(manifest: ManifestFile) -> bool:
+            return kept is not None and kept.get(manifest.path, tuple(sorted(statistics))) is not None
+
+        with self.source.reading(manifests, unless=known) as read:
+            return read_data_files(
+                manifests,
+                read=read,
+                specs=specs,
+                schemas=read_schema_first(self.source.metadata.schemas, self.schema),
+                statistics=statistics,
+                sift=None if self.source.options.prune is Prune.OFF else sift,
+                limits=self.source.storage.limits,
+                kept=kept,
+            )
 
     def _condition(self, where: str | Filter) -> Filter:
         parsed = filter_for(where, self.schema)

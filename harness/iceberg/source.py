@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from harness.cache.kept import Cache
 from harness.errors import MissingFileError, StorageError
 from harness.iceberg.columns.kept import KeptManifests
+from harness.iceberg.manifest_list import ManifestFile
 from harness.iceberg.metadata import TableMetadata
 from harness.plan.read_options import ReadOptions
 from harness.storage.listings import FileVersion
 from harness.storage.paths import PathMap, is_local
+from harness.storage.read_ahead import read_ahead
 from harness.storage.stores import Storage
 
 
@@ -43,6 +47,19 @@ class ScanSource:
             return physical, self.storage.version(physical)
         except (MissingFileError, StorageError):  # reading says so, or does better
             return physical, None
+
+    @contextmanager
+    def reading(
+        self, manifests: Sequence[ManifestFile], *, unless: Callable[[ManifestFile], bool] = lambda _: False
+    ) -> Iterator[Callable[[ManifestFile], bytes]]:
+        """A function that gives the bytes of manifests, to be asked in their order; a store's are read ahead.
+
+        unless: whether what one holds is known, so that it is not asked for.
+        """
+        waits = any(not is_local(self.path_map.physical(manifest.path)) for manifest in manifests[:1])
+        wanted = [manifest for manifest in manifests if not unless(manifest)] if waits else ()
+        with read_ahead(lambda manifest: self.read(manifest.path, "manifest"), wanted) as read:
+            yield read
 
     def read(self, recorded: str, what: str) -> bytes:
         """The bytes of a metadata file of the table, by its recorded path.

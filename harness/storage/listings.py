@@ -33,10 +33,12 @@ class FileStatus:
 
     size: in bytes.
     modified_ms: last modification, milliseconds since 1970-01-01 UTC, rounded down; None where the storage has none.
+    etag: of these bytes, as the store spells it; None where it has none.
     """
 
     size: int
     modified_ms: int | None
+    etag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,10 @@ def _modified_ms(info: Mapping[str, Any], *keys: str) -> int | None:
             value = datetime.fromisoformat(value)
         except ValueError:
             return None
-    if isinstance(value, datetime):
-        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return (aware - _EPOCH) // timedelta(milliseconds=1)
-    return None
+    return milliseconds(value) if isinstance(value, datetime) else None
+
+
+def milliseconds(time: datetime) -> int:
+    """Since 1970-01-01 UTC, rounded down; a time without a zone is in UTC."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)

@@ -25,6 +25,7 @@ from harness.engines.shared import duckdb_texts
 from harness.engines.shared.data_files import look_at
 from harness.engines.shared.duckdb_instance import connect
 from harness.engines.shared.store_files import PlannedFile, planned_files
+from harness.storage.listings import FileStatus
 from harness.storage.stores import Storage
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -168,7 +169,7 @@ def test_a_look_at_many_files_asks_such_a_store_one_at_a_time(tmp_path: Path) ->
 def test_each_thread_reads_on_from_where_it_sought(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(bytes(range(200)))
-    file = PlannedFile(str(path), Storage(), 200)
+    file = PlannedFile(str(path), Storage(), FileStatus(200, None))
     file.seek(10)
     other = threading.Thread(target=file.seek, args=[100])
     other.start()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -70,9 +70,10 @@ class _Planned:
 class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     """Reads files that harness planned, under `<protocol>://<number of the store>/<physical path>`; writes none.
 
-    It has just the methods that DuckDB calls (1.5.5, 2.0.0), which gives them such names. A file is asked for its size
-    and last modification each time that it is opened, so that one that was replaced is noticed. DuckDB keeps no bytes
-    of a file that was modified a moment ago, which is what is said of files without a time.
+    It has just the methods that DuckDB calls (1.5.5, 2.0.0), which gives them such names. A file of which no end was
+    read is asked for its size and last modification each time that it is opened, so that one that was replaced is
+    noticed; of the others, each read notices that. DuckDB keeps no bytes of a file that was modified a moment ago,
+    which is what is said of files without a time.
     """
 
     cachable = False
@@ -80,7 +81,7 @@ class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.protocol = f"harness-{secrets.token_hex(16)}"
-        self._stores: dict[fsspec.AbstractFileSystem, int] = {}
+        self._stores: dict[Hashable, int] = {}
         self._files: dict[str, _Planned] = {}
         self._held: WeakKeyDictionary[duckdb.DuckDBPyConnection, set[str]] = WeakKeyDictionary()
         self._lock = threading.Lock()
@@ -92,9 +93,9 @@ class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         Raises:
             RequestError: no installed file system serves its scheme.
         """
-        file_system, _ = storage.file_system(physical)
-        with self._lock:  # equal file systems, of one class and one set of options, are one store
-            number = self._stores.setdefault(file_system, len(self._stores))
+        store = storage.client(physical).identity
+        with self._lock:
+            number = self._stores.setdefault(store, len(self._stores))
             name = f"{self.protocol}://{number}/{physical}"
             planned = self._files.setdefault(name, _Planned(physical, storage))
             held = self._held.setdefault(connection, set())
@@ -142,8 +143,8 @@ class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         planned = self._files.get(path)
         if planned is None or mode != "rb":
             raise PermissionError(f"Cannot open {physical(path)} in this way: it is not for other use than harness's")
-        planned.status = planned.storage.status(planned.physical)
-        return PlannedFile(planned.physical, planned.storage, planned.status.size)
+        planned.status = planned.storage.known_status(planned.physical)
+        return PlannedFile(planned.physical, planned.storage, planned.status)
 
     def size(self, path: str) -> int:
         """The size in bytes."""
@@ -157,15 +158,15 @@ class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def _status(self, path: str) -> FileStatus:
         planned = self._files[path]
         if planned.status is None:
-            planned.status = planned.storage.status(planned.physical)
+            planned.status = planned.storage.known_status(planned.physical)
         return planned.status
 
 
 class PlannedFile:
     """A handle for many threads: each has its own offset, and each read asks the storage for just its bytes."""
 
-    def __init__(self, physical: str, storage: Storage, size: int) -> None:
-        self._physical, self._storage, self._size = physical, storage, size
+    def __init__(self, physical: str, storage: Storage, status: FileStatus) -> None:
+        self._physical, self._storage, self._status = physical, storage, status
         # By thread. Not a `threading.local`, which forgets a thread of DuckDB between two calls.
         self._offsets: dict[int, int] = {}
 
@@ -185,14 +186,17 @@ class PlannedFile:
             StorageError: the storage gives more or fewer.
         """
         offset = self.tell()
-        data = self._storage.read(self._physical, offset=offset, length=length) if length else b""
+        data = self._part(offset, length) if length else b""
         if len(data) != length:
             raise StorageError(
                 f"Cannot read {self._physical}: its storage gives {len(data)} bytes for {length} from {offset} on, of "
-                f"{self._size}; it was replaced while it was read, or is not given in parts"
+                f"{self._status.size}; it was replaced while it was read, or is not given in parts"
             )
         self.seek(offset + length)
         return data
+
+    def _part(self, offset: int, length: int) -> bytes:
+        return self._storage.read(self._physical, offset=offset, length=length, expected=self._status)
 
     def close(self) -> None:
         """Nothing is open between two reads."""

@@ -52,7 +52,7 @@ def check_readable(path: str, storage: Storage) -> None:
     if path.startswith("/"):
         return
     try:
-        storage.file_system(path)
+        storage.client(path)
     except (RequestError, OSError) as error:
         raise UnsupportedError("Cannot open files of this scheme", file=path, rule="delta L41") from error
     if "://" not in path:

@@ -1,0 +1,185 @@
+"""What a client of one store can be asked, and the client over a file system of fsspec.
+
+Every method takes a whole physical path and may raise whatever its library does; `harness.storage.stores` turns that
+into an error that names the file. FileNotFoundError and PermissionError mean what they say.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from harness.errors import StorageError
+from harness.storage.listings import Entry, FileStatus, FileVersion, remote_entry, remote_status, remote_version
+from harness.storage.paths import SCHEME
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    import fsspec
+
+# File systems of fsspec that several threads may ask at once, beside its asynchronous ones. It promises this of no
+# other: one of them may read all its files through one handle, such as that of an archive.
+_FOR_THREADS = {"LocalFileSystem", "ArrowFSWrapper", "MemoryFileSystem"}
+
+
+OBJECT_STORES = frozenset({"s3", "s3a", "s3n", "abfs", "abfss", "az", "azure", "adl", "wasb", "wasbs", "gs", "gcs"})
+"""Schemes that `harness.storage.object_client` serves; all others are fsspec's."""
+
+
+class Client(Protocol):
+    """Reads the files of one store; threads may ask it at once."""
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for clients that see the same files."""
+
+    @property
+    def reads_ends(self) -> bool:
+        """Whether `end` is one request, which tells the file's status too."""
+
+    def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
+        """Bytes of a file, fewer at its end, in one request; and what it was then, if that is told with them."""
+
+    def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
+        """The last bytes of a file, all of a shorter one; and what it was then."""
+
+    def status(self, path: str) -> FileStatus:
+        """What is said of a file now; raises IsADirectoryError of a directory."""
+
+    def version(self, path: str) -> FileVersion | None:
+        """Which version of a file is there now; None: that cannot be told."""
+
+    def is_file(self, path: str) -> bool:
+        """Whether a file is there."""
+
+    def is_directory(self, path: str) -> bool:
+        """Whether some file is below the path."""
+
+    def entries(self, directory: str) -> list[Entry]:
+        """The files directly in a directory, listed afresh; raises FileNotFoundError where there is none."""
+
+    def directories(self, directory: str) -> set[str]:
+        """Names of the directories directly in a directory. Raises as `entries`."""
+
+
+def check_scheme(scheme: str) -> None:
+    """Returns if something installed serves a scheme, as far as that can be told without options.
+
+    Raises:
+        ValueError, ImportError: nothing does.
+    """
+    if scheme.lower() not in OBJECT_STORES:
+        import fsspec
+
+        fsspec.get_filesystem_class(scheme.lower())
+
+
+def opened(base: str, options: Mapping[str, Any]) -> Client:
+    """The client of a store, by its scheme and bucket or host. Raises what its library does."""
+    scheme = base.partition("://")[0].lower()
+    if scheme in OBJECT_STORES:
+        from harness.storage import object_client
+
+        return object_client.client(base, options)
+    import fsspec
+
+    return FsspecClient(fsspec.filesystem(scheme, **options), scheme)
+
+
+def of_local_files() -> FsspecClient:
+    """Local files, as fsspec sees them."""
+    import fsspec
+
+    return FsspecClient(fsspec.filesystem("file"), "file")
+
+
+@dataclass(frozen=True, slots=True)
+class FsspecClient:
+    """A file system of fsspec. protocol: by which it knows its paths, in place of a scheme that is its alias."""
+
+    file_system: fsspec.AbstractFileSystem
+    protocol: str
+    reads_ends: bool = False
+
+    @property
+    def identity(self) -> Hashable:
+        """As `Client` says."""
+        file_system: Hashable = self.file_system  # equal ones are of one class and one set of options
+        return file_system
+
+    def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
+        """As `Client` says."""
+        end = None if length is None else offset + length
+        with _turn(self.file_system):
+            return bytes(self.file_system.cat_file(self._name(path), start=offset, end=end)), None
+
+    def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
+        """As `Client` says."""
+        status = self.status(path)
+        return self.read(path, max(0, status.size - length), length)[0], status
+
+    def status(self, path: str) -> FileStatus:
+        """As `Client` says."""
+        info = self._info(path)
+        if info["type"] == "directory":
+            raise IsADirectoryError(path)
+        if info["size"] is None:
+            raise StorageError("Cannot read file: its storage does not tell its size", file=path)
+        return remote_status(info)
+
+    def version(self, path: str) -> FileVersion | None:
+        """As `Client` says."""
+        return remote_version(self._info(path))
+
+    def is_file(self, path: str) -> bool:
+        """As `Client` says."""
+        try:
+            with _turn(self.file_system):
+                return bool(self.file_system.info(self._name(path))["type"] == "file")
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return False  # S3 denies what is not there to who may not list
+
+    def is_directory(self, path: str) -> bool:
+        """As `Client` says."""
+        with _turn(self.file_system):
+            return bool(self.file_system.isdir(self._name(path)))
+
+    def entries(self, directory: str) -> list[Entry]:
+        """As `Client` says."""
+        return [remote_entry(info) for info in self._listed(directory) if info["type"] == "file"]
+
+    def directories(self, directory: str) -> set[str]:
+        """As `Client` says."""
+        listed = self._listed(directory)
+        return {info["name"].rstrip("/").rpartition("/")[2] for info in listed if info["type"] == "directory"}
+
+    def _info(self, path: str) -> dict[str, Any]:
+        name = self._name(path)
+        with _turn(self.file_system):
+            self.file_system.invalidate_cache(name)
+            info: dict[str, Any] = self.file_system.info(name)
+            return info
+
+    def _listed(self, directory: str) -> list[dict[str, Any]]:
+        name = self._name(directory)
+        with _turn(self.file_system):
+            self.file_system.invalidate_cache(name)
+            listed: list[dict[str, Any]] = self.file_system.ls(name, detail=True)
+            return listed
+
+    def _name(self, path: str) -> str:
+        match = SCHEME.match(path)
+        return path if match is None else self.protocol + path[match.end() :]
+
+
+def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:
+    """To be entered around each call of a file system: by one thread at a time, unless it is made for several."""
+    names = {kind.__name__ for kind in type(file_system).__mro__}
+    if getattr(file_system, "async_impl", False) or not names.isdisjoint(_FOR_THREADS):
+        return nullcontext()
+    # Kept on the file system, so that whatever has it has the lock; what pickles a file system leaves it behind.
+    lock: threading.RLock = vars(file_system).setdefault("_harness_lock", threading.RLock())
+    return lock

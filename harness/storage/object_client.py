@@ -1,0 +1,199 @@
+"""Buckets of S3, Azure and Google Cloud, through obstore: the `object_store` of Rust.
+
+A read is one GET of just its bytes, which also tells the file's size, etag and time; so no HEAD is asked for, but of an
+empty file. Threads share the connections of a client, and all clients of one bucket with the same options are one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from harness.errors import RequestError, StorageError
+from harness.storage import object_failures
+from harness.storage.listings import Entry, FileStatus, FileVersion, milliseconds
+from harness.storage.object_options import StoreOptions, translated
+from harness.storage.option_names import Kind
+from harness.storage.paths import SCHEME
+
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), Kind.S3),
+    **dict.fromkeys(("abfs", "abfss", "az", "azure", "adl", "wasb", "wasbs"), Kind.AZURE),
+    **dict.fromkeys(("gs", "gcs"), Kind.GCS),
+}
+"""By scheme, in lower case."""
+_EXTRAS = {Kind.S3: "s3", Kind.AZURE: "azure", Kind.GCS: "gcs"}
+_CLIENTS = 64
+_UNSATISFIABLE = 416
+_NO_NAME = re.compile(r"(?:^|/)(?:\.{1,2})?(?=/|$)")
+
+
+def client(base: str, options: Mapping[str, Any]) -> ObjectClient:
+    """The client of a bucket.
+
+    Args:
+        base: scheme and bucket; of Azure, also `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`.
+        options: under any names of `harness.storage.object_options`.
+
+    Raises:
+        RequestError: obstore is not installed, or an option is not known or wrong.
+    """
+    scheme, _, authority = base.partition("://")
+    kind = KINDS[scheme.lower()]
+    return _client(kind, authority, translated(kind, authority, options))
+
+
+@lru_cache(_CLIENTS)
+def _client(kind: Kind, authority: str, options: StoreOptions) -> ObjectClient:
+    try:
+        from obstore import store as stores
+    except ImportError as error:
+        raise RequestError(
+            f"Cannot open {kind.value}: obstore is not installed; pip install 'lakeharness[{_EXTRAS[kind]}]'"
+        ) from error
+    made = {Kind.S3: stores.S3Store, Kind.AZURE: stores.AzureStore, Kind.GCS: stores.GCSStore}[kind]
+    bucket = authority.partition("@")[0]
+    return ObjectClient(
+        made(
+            bucket,
+            config=dict(options.config),
+            client_options=dict(options.client),
+            retry_config=options.retries,
+            **({} if options.provider is None else {"credential_provider": options.provider}),
+        ),
+        kind,
+        (kind, authority, options),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectClient:
+    """The client of one bucket."""
+
+    store: Any
+    kind: Kind
+    identity: Hashable
+
+    @property
+    def reads_ends(self) -> bool:
+        """As `Client` says."""
+        return self.kind is not Kind.AZURE  # which gives no bytes from the end
+
+    def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
+        """As `Client` says."""
+        if length is None:
+            span: Any = {"offset": offset} if offset else None
+        else:
+            span = (offset, offset + length)
+        if length == 0:
+            return b"", None
+        try:
+            found = self._get(path, span)
+            return bytes(found.bytes()), _status(found.meta)
+        except Exception as error:
+            if object_failures.status_of(error) == _UNSATISFIABLE:
+                return b"", None
+            raise self._told(error, path) from error
+
+    def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
+        """As `Client` says."""
+        if not self.reads_ends:
+            status = self.status(path)
+            return self.read(path, max(0, status.size - length), length)[0], status
+        try:
+            found = self._get(path, {"suffix": length})
+            return bytes(found.bytes()), _status(found.meta)
+        except Exception as error:
+            if object_failures.status_of(error) == _UNSATISFIABLE:
+                return b"", self._head(path)
+            raise self._told(error, path) from error
+
+    def status(self, path: str) -> FileStatus:
+        """As `Client` says."""
+        status = self.read(path, 0, 1)[1]
+        return self._head(path) if status is None else status
+
+    def version(self, path: str) -> FileVersion | None:
+        """As `Client` says."""
+        status = self.status(path)
+        return None if status.etag is None else FileVersion(status.size, f"{status.etag};modified={status.modified_ms}")
+
+    def is_file(self, path: str) -> bool:
+        """As `Client` says."""
+        try:
+            self.read(path, 0, 1)
+        except FileNotFoundError:
+            return False
+        except StorageError as error:
+            if error.cause != object_failures.DENIED:
+                raise
+            return False
+        return True
+
+    def is_directory(self, path: str) -> bool:
+        """As `Client` says."""
+        from obstore import list as listed
+
+        try:
+            return any(listed(self.store, f"{_key(path)}/".lstrip("/"), chunk_size=1))
+        except Exception as error:
+            raise self._told(error, path, listing=True) from error
+
+    def entries(self, directory: str) -> list[Entry]:
+        """As `Client` says."""
+        return [
+            Entry(meta["path"].rpartition("/")[2], meta["size"], milliseconds(meta["last_modified"]))
+            for meta in self._listed(directory)["objects"]
+        ]
+
+    def directories(self, directory: str) -> set[str]:
+        """As `Client` says."""
+        return {prefix.rstrip("/").rpartition("/")[2] for prefix in self._listed(directory)["common_prefixes"]}
+
+    def _listed(self, directory: str) -> Any:
+        from obstore import list_with_delimiter
+
+        try:
+            return list_with_delimiter(self.store, _key(directory) or None)
+        except Exception as error:
+            raise self._told(error, directory, listing=True) from error
+
+    def _get(self, path: str, span: Any) -> Any:
+        from obstore import get
+
+        return get(self.store, _key(path), options=None if span is None else {"range": span})
+
+    def _head(self, path: str) -> FileStatus:
+        from obstore import head
+
+        try:
+            return _status(head(self.store, _key(path)))
+        except Exception as error:
+            raise self._told(error, path) from error
+
+    def _told(self, error: Exception, path: str, *, listing: bool = False) -> Exception:
+        return object_failures.told(error, path, self.kind, listing=listing)
+
+
+def _key(path: str) -> str:
+    """The name of an object in its bucket.
+
+    Raises:
+        RequestError: `object_store` cannot ask for it.
+    """
+    match = SCHEME.match(path)
+    key = path[match.end() + len("://") :].partition("/")[2].rstrip("/") if match else path
+    if key and _NO_NAME.search(key):
+        raise RequestError(
+            "Cannot read file: its name has an empty part, or one of dots, which clients of object stores take for "
+            "another name",
+            file=path,
+        )
+    return key
+
+
+def _status(meta: Mapping[str, Any]) -> FileStatus:
+    return FileStatus(meta["size"], milliseconds(meta["last_modified"]), meta["e_tag"])

@@ -1,0 +1,96 @@
+"""What went wrong at an object store, out of what obstore says: one line, and what to set.
+
+obstore has few classes of errors, and tells the answer of the server in its message, beside much else that may be
+secret. So nothing of a message is passed on but the server's status, its code and the kind of a broken connection.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.errors import StorageError
+from harness.storage.option_names import Kind
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_HOST = re.compile(r"Error performing [A-Z]+ (https?://[^/\s?]+)")
+_BROKEN = re.compile(r"dns error|Connection refused|TimedOut|timed out|certificate|Connection reset|IncompleteMessage")
+_MISSING = ("NoSuchKey", "BlobNotFound", "ResourceNotFound")
+_KEYS = {
+    Kind.S3: "access_key_id and secret_access_key, profile, or anonymous=true",
+    Kind.AZURE: "account_key, sas_token or connection_string, or anonymous=true",
+    Kind.GCS: "service_account_path or token, or anonymous=true",
+}
+_NO_BUCKET = ("NoSuchBucket", "there is no such bucket; check its name, or set endpoint for another store")
+_ELSEWHERE = ("OtherRegion", "the bucket is in another region or at another endpoint; set region or endpoint")
+_BY_CODE = {
+    "NoSuchBucket": _NO_BUCKET,
+    "ContainerNotFound": _NO_BUCKET,
+    "RequestTimeTooSkewed": ("ClockSkew", "the clock of this machine differs from the store's; set the clock"),
+    "ExpiredToken": ("ExpiredCredentials", "the credentials have expired; get new ones, and set session_token"),
+    "InvalidAccessKeyId": (
+        "Forbidden",
+        "the store does not know the access key; set access_key_id, or endpoint if it is for another store",
+    ),
+    "SignatureDoesNotMatch": ("Forbidden", "the secret does not fit the access key; set secret_access_key"),
+    "AuthorizationHeaderMalformed": _ELSEWHERE,
+    "PermanentRedirect": _ELSEWHERE,
+}
+_THROTTLED = (429, 503)
+DENIED = "Denied"
+"""The cause of the error where a store does not say whether a file is there, as S3 does to who may not list."""
+
+
+def status_of(error: Exception) -> int | None:
+    """The status that a server answered with; None: it did not answer."""
+    found = _STATUS.search(str(error))
+    return int(found[1]) if found else None
+
+
+def told(error: Exception, path: str, kind: Kind, *, listing: bool = False) -> Exception:
+    """The error to raise in place of obstore's: a FileNotFoundError, or a StorageError that says what to set."""
+    text, status = str(error), status_of(error)
+    found = _CODE.search(text)
+    answer = found[1] if found else f"{status or ''}"
+    if answer in _BY_CODE:
+        return _failure(*_BY_CODE[answer], path, answer)
+    if status == 404 and listing:
+        return _failure(*_NO_BUCKET, path, answer)
+    if status == 404 or answer in _MISSING or isinstance(error, FileNotFoundError):
+        return FileNotFoundError(path)
+    if status in (301, 307):
+        return _failure(*_ELSEWHERE, path, answer)
+    if status in (401, 403):
+        is_sure = listing or answer not in ("403", "AccessDenied", "AuthorizationPermissionMismatch")
+        reason = "it is forbidden" if is_sure else "it is forbidden, or not there"
+        return _failure(
+            "Forbidden" if is_sure else DENIED, f"{reason}, with these credentials; set {_KEYS[kind]}", path, answer
+        )
+    if status in _THROTTLED:
+        return _failure("Throttled", "it is throttled or busy, also when asked again; try later", path, answer)
+    if status is not None:
+        return _failure("Storage", "it answers with an error", path, answer)
+    return _unanswered(text, path, kind)
+
+
+def no_credentials(path: str, kind: Kind) -> StorageError:
+    """The error for a store that there are no credentials for."""
+    reason = "there are no credentials in options, environment, profiles or a role of this machine"
+    return _failure("NoCredentials", f"{reason}; set {_KEYS[kind]}", path, "")
+
+
+def _unanswered(text: str, path: str, kind: Kind) -> StorageError:
+    host = _HOST.search(text)
+    asked = host[1] if host else ""
+    if "//169.254." in asked or "//metadata." in asked:
+        return no_credentials(path, kind)
+    broken = _BROKEN.search(text)
+    if broken is None and not host:
+        return _failure("Storage", f"its client failed; check credentials and options, such as {_KEYS[kind]}", path, "")
+    reason = broken[0].lower() if broken else "connection failed"
+    return _failure("Unreachable", f"{asked or 'it'} does not answer ({reason}); set endpoint, or try again", path, "")
+
+
+def _failure(cause: str, reason: str, path: str, answer: str) -> StorageError:
+    behind = f" ({answer})" if answer else ""
+    return StorageError(f"Cannot read from the store: {reason}{behind}", cause=cause, file=path)

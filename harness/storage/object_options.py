@@ -1,0 +1,215 @@
+"""Options of object stores under the names that people have, as what a client of obstore is made of.
+
+The names are in `harness.storage.option_names`: PyIceberg's, object_store's, fsspec's, DuckDB's and Hadoop's, each of
+which means one option here. What is nested, such as `client_kwargs` of s3fs, is named `client_kwargs.endpoint_url`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from harness.errors import RequestError
+from harness.storage.aws_profiles import ProfileCredentials, profile_settings
+from harness.storage.option_names import CLIENT, IGNORED, NAMES, NEGATED, Kind
+
+_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+_SECONDS = re.compile(r"\d+(?:\.\d+)?")
+_HADOOP_ACCOUNT = re.compile(r"fs\.azure\.(?:account\.key|sas\.fixed\.token)\.([^.]+)\.[\w.]+")
+_ANONYMOUS = "anonymousawscredentialsprovider"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """What a client of obstore is made of: pairs by obstore's names.
+
+    most_retries: how often a request is repeated at most; only what may succeed then is.
+    provider: gives credentials when it is asked; None: they are in `config`, or obstore finds them.
+    """
+
+    config: tuple[tuple[str, Any], ...] = field(repr=False)
+    client: tuple[tuple[str, Any], ...] = ()
+    most_retries: int = 5
+    provider: Callable[[], Any] | None = field(default=None, repr=False)
+
+    @property
+    def retries(self) -> dict[str, Any]:
+        """As obstore wants it."""
+        return {"max_retries": self.most_retries, "retry_timeout": timedelta(seconds=60)}
+
+
+def translated(kind: Kind, authority: str, options: Mapping[str, Any]) -> StoreOptions:
+    """Options under any names, as those of one client.
+
+    Args:
+        kind: of the store.
+        authority: what stands behind `://` in its locations.
+        options: by name; nested ones as mappings.
+
+    Raises:
+        RequestError: a name is not known, two names of one option have different values, or a value is not of its type.
+            No value is in the message: it may be a secret.
+    """
+    found = canonical(kind, options)
+    match kind:
+        case Kind.S3:
+            return _of_s3(found)
+        case Kind.AZURE:
+            return _of_azure(found, authority)
+        case Kind.GCS:
+            return _of_gcs(found)
+
+
+def canonical(kind: Kind, options: Mapping[str, Any]) -> dict[str, str]:
+    """Options by the one name that each has here, as text, without those that are None. Raises as `translated`."""
+    names = {alias: name for name, aliases in NAMES[kind].items() for alias in (name, *aliases)}
+    found: dict[str, str] = {}
+    given: dict[str, str] = {}
+    for key, value in _flat(options):
+        spelled = key.lower()
+        account = _HADOOP_ACCOUNT.fullmatch(spelled) if kind is Kind.AZURE else None
+        name = ("sas_token" if "sas" in spelled else "account_key") if account else names.get(spelled)
+        if spelled in IGNORED or (value is None and name is not None):
+            continue
+        if name is None:
+            raise _unknown(key, kind, names)
+        text = _text(key, name, value)
+        if found.setdefault(name, text) != text:
+            raise RequestError(
+                f"Invalid storage_options: {given[name]} and {key} are one option, and have different values; give one",
+                options=("storage_options",),
+            )
+        given.setdefault(name, key)
+        if account:
+            found.setdefault("account_name", account[1])
+    return found
+
+
+def _flat(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+def _unknown(key: str, kind: Kind, names: Mapping[str, str]) -> RequestError:
+    near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(NAMES[kind])}"
+    return RequestError(
+        f"Invalid storage_options: {kind.value} has no option {key}; {hint}", options=("storage_options",)
+    )
+
+
+def _text(key: str, name: str, value: Any) -> str:
+    if name in NEGATED or name in ("anonymous", "allow_http", "path_style", "requester_pays"):
+        return _flag(key, name, value)
+    if isinstance(value, bool | int | float | str | os.PathLike):
+        return str(value)
+    raise RequestError(f"Invalid storage_options: {key} is no text, number or Boolean", options=("storage_options",))
+
+
+def _flag(key: str, name: str, value: Any) -> str:
+    """`true` or `false`, turned round where the name that was given means the opposite of the option's."""
+    text = str(value).lower()
+    if name == "path_style" and text in ("path", "vhost", "virtual", "auto"):  # DuckDB's url_style, botocore's
+        return str(text == "path").lower()
+    if key.lower().endswith("credentials.provider"):  # Hadoop's class
+        return str(text.endswith(_ANONYMOUS)).lower()
+    if text not in (*_TRUE, *_FALSE):
+        raise RequestError(f"Invalid storage_options: {key} must be true or false", options=("storage_options",))
+    return str((text in _TRUE) != (key.lower() in NEGATED.get(name, ()))).lower()
+
+
+def _client(found: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
+    """Options of the connection; plain HTTP is for endpoints that are given so."""
+    client: dict[str, Any] = {
+        name: f"{found[name]}s" if _SECONDS.fullmatch(found[name]) else found[name] for name in CLIENT if name in found
+    }
+    client.setdefault("connect_timeout", "5s")
+    if found.get("allow_http") == "true" or (endpoint or "").startswith("http://"):
+        client["allow_http"] = True
+    if found.get("verify") == "false":
+        client["allow_invalid_certificates"] = True
+    return client
+
+
+def _made(
+    config: Mapping[str, Any], client: Mapping[str, Any], found: Mapping[str, str], provider: Any = None
+) -> StoreOptions:
+    retries = found.get("max_retries", "5")
+    if not retries.isdecimal():
+        raise RequestError("Invalid storage_options: max_retries is no number", options=("storage_options",))
+    return StoreOptions(tuple(sorted(config.items())), tuple(sorted(client.items())), int(retries), provider)
+
+
+def _of_s3(found: Mapping[str, str]) -> StoreOptions:
+    own = ("access_key_id", "secret_access_key", "session_token", "region", "role_arn", "web_identity_token_file")
+    profile = profile_settings(found.get("profile"))
+    config: dict[str, Any] = {name: found[name] for name in own if name in found}
+    endpoint = _url(found) or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    endpoint = endpoint or profile.get("endpoint_url")
+    region = found.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    config["region"] = region or profile.get("region") or "us-east-1"
+    if endpoint is not None:
+        config["endpoint"] = endpoint
+    if found.get("path_style") == "false":
+        config["virtual_hosted_style_request"] = True
+    if found.get("anonymous") == "true":
+        config["skip_signature"] = True
+    if found.get("requester_pays") == "true":
+        config["request_payer"] = True
+    provider = None
+    if not {"access_key_id", "anonymous", "role_arn"} & found.keys() and (
+        "profile" in found or not os.environ.get("AWS_ACCESS_KEY_ID")
+    ):
+        provider = ProfileCredentials.of(profile, named=found.get("profile"))
+    return _made(config, _client(found, endpoint), found, provider)
+
+
+def _url(found: Mapping[str, str]) -> str | None:
+    """The endpoint, which may be given without a scheme, as DuckDB and Hadoop do."""
+    endpoint = found.get("endpoint")
+    if endpoint is None or "://" in endpoint:
+        return endpoint
+    return f"{'http' if found.get('allow_http') == 'true' else 'https'}://{endpoint}"
+
+
+def _of_azure(found: Mapping[str, str], authority: str) -> StoreOptions:
+    parts = dict(part.partition("=")[::2] for part in found.get("connection_string", "").split(";") if part)
+    host = authority.partition("@")[2]
+    config: dict[str, Any] = {
+        "account_name": found.get("account_name") or parts.get("AccountName") or host.partition(".")[0] or None,
+        "account_key": found.get("account_key") or parts.get("AccountKey"),
+        "sas_key": found.get("sas_token") or parts.get("SharedAccessSignature"),
+        "client_id": found.get("client_id"),
+        "client_secret": found.get("client_secret"),
+        "tenant_id": found.get("tenant_id"),
+        "token": found.get("token"),
+        "endpoint": _url(found) or parts.get("BlobEndpoint"),
+    }
+    if found.get("anonymous") == "true":
+        config["skip_signature"] = True
+    given = {name: value for name, value in config.items() if value is not None}
+    return _made(given, _client(found, given.get("endpoint")), found)
+
+
+def _of_gcs(found: Mapping[str, str]) -> StoreOptions:
+    config: dict[str, Any] = {}
+    if "service_account_path" in found:
+        config["service_account"] = found["service_account_path"]
+    if "service_account_key" in found:
+        config["service_account_key"] = found["service_account_key"]
+    if "token" in found:
+        config["bearer_token"] = found["token"]
+    endpoint = _url(found)
+    if endpoint is not None:
+        config |= {"base_url": endpoint}
+    if found.get("anonymous") == "true":
+        config["skip_signature"] = True
+    return _made(config, _client(found, endpoint), found)
