@@ -86,7 +86,8 @@ def share_type(operand: Operand, literals: Sequence[Literal]) -> bool:
     if Kind.STRING in kinds and len(kinds) == 2:
         # A string takes the type of the other literals; of the same type as the column, that changes nothing.
         return not isinstance(operand, DayOf) and kinds - {Kind.STRING} <= _own_kinds(operand.type)
-    return len(kinds) <= 1 or kinds == {Kind.INTEGER, Kind.DECIMAL}
+    # A day among wall-clock times is its first moment, beside either type of column.
+    return len(kinds) <= 1 or kinds in ({Kind.INTEGER, Kind.DECIMAL}, {Kind.DATE, Kind.TIMESTAMP})
 
 
 def _own_kinds(type_: Type) -> set[Kind]:

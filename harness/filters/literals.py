@@ -19,6 +19,7 @@ from sqlglot import exp
 from harness.filters.sql_nodes import general_form
 from harness.filters.value_texts import (
     DAY_NS,
+    later,
     parse_bytes,
     parse_date,
     parse_decimal,
@@ -77,8 +78,77 @@ def literal_of(node: exp.Expr) -> Literal | None:
         case exp.Cast():  # and TRY_CAST: `_cast` takes none that could fail
             inner = literal_of(node.this)
             return None if inner is None or node.args.get("format") is not None else _cast(inner, node.to)
+        case exp.Add() | exp.Sub() | exp.Mul():
+            return _combined(node)
         case _:
             return None
+
+
+def _combined(node: exp.Binary) -> Literal | None:
+    """Arithmetic of literals, where no engine could fail on it: whole numbers of 32 bits, days, and intervals."""
+    left, right = _bare(node.this), _bare(node.expression)
+    if isinstance(node, exp.Add) and (isinstance(left, exp.Interval) or _is_small(left)):
+        left, right = right, left  # a date is on the left from here on, if there is one
+    base = literal_of(left)
+    if base is None:
+        return None
+    if isinstance(right, exp.Interval):
+        return None if isinstance(node, exp.Mul) else _moved(base, right, -1 if isinstance(node, exp.Sub) else 1)
+    if not _is_small(right):
+        return None
+    step = literal_of(right)
+    assert step is not None
+    if base.kind is Kind.DATE and not isinstance(node, exp.Mul):
+        return _date(base.value + step.value if isinstance(node, exp.Add) else base.value - step.value)
+    return _product(node, base.value, step.value) if _is_small(left) else None
+
+
+def _product(node: exp.Binary, left: int, right: int) -> Literal | None:
+    match node:
+        case exp.Add():
+            value = left + right
+        case exp.Sub():
+            value = left - right
+        case _:
+            value = left * right
+    return Literal(Kind.INTEGER, value) if -(2**31) <= value < 2**31 else None
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _is_small(node: exp.Expr) -> bool:
+    """Whether it is an INTEGER of SQL, which no cast made narrower."""
+    match _bare(node):
+        case exp.Literal() | exp.Neg() | exp.Add() | exp.Sub() | exp.Mul() as number:
+            literal = None if number.find(exp.Cast, exp.Interval) else literal_of(number)
+            return literal is not None and literal.kind is Kind.INTEGER and -(2**31) <= literal.value < 2**31
+        case _:
+            return False
+
+
+def _moved(literal: Literal, interval: exp.Interval, sign: int) -> Literal | None:
+    """A day or a wall-clock time, moved by an interval of one unit; SQL makes a TIMESTAMP of either."""
+    unit = interval.args.get("unit")
+    amount = literal_of(interval.this) if interval.this is not None else None
+    count = parse_integer(str(amount.value)) if amount is not None and amount.kind in _COUNTS else None
+    if count is None or not isinstance(unit, exp.Var) or literal.kind not in (Kind.DATE, Kind.TIMESTAMP):
+        return None
+    start = literal.value * DAY_NS if literal.kind is Kind.DATE else literal.value
+    if start % 1000:  # TIMESTAMP_NS, of which engines differ
+        return None
+    moved = later(start, sign * count, unit.name)
+    return None if moved is None else Literal(Kind.TIMESTAMP, moved)
+
+
+_COUNTS = (Kind.INTEGER, Kind.STRING)
+
+
+def _date(days: int) -> Literal | None:
+    return Literal(Kind.DATE, days) if later(days * DAY_NS, 0, "DAY") is not None else None
 
 
 def _number(text: str) -> Literal | None:

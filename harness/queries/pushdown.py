@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from harness.errors import UnknownColumnError
+from harness.filters.literals import literal_of
 from harness.filters.parse import filter_of
 from harness.filters.parsed import all_of
 from harness.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided
@@ -75,7 +76,7 @@ class Pushdown:
 
     def _filter(self, condition: exp.Expr, select: exp.Select, sources: list[_Source], position: int) -> Filter | None:
         """The condition as a filter, if it concerns that source alone and tells planning something."""
-        if not all(_is_plain(node) for node in condition.walk()):
+        if not all(_is_plain(node) for node in condition.walk(prune=_is_literal)):
             return None
         schema = self._schemas[id(sources[position].node)]
         condition = condition.copy()
@@ -226,7 +227,12 @@ _PLAIN = {
 
 def _is_plain(node: exp.Expr) -> bool:
     """Whether the node means the same however often, and wherever, it is evaluated, and is generated as it was read."""
-    return type(node) in _PLAIN
+    return type(node) in _PLAIN or _is_literal(node)
+
+
+def _is_literal(node: exp.Expr) -> bool:
+    """Whether it is arithmetic of literals that cannot fail, such as a day and an interval."""
+    return isinstance(node, exp.Binary) and literal_of(node) is not None
 
 
 def _says_something(predicate: Predicate) -> bool:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from harness.errors import RequestError, UnknownColumnError
 from harness.filters.parse import parse_filter
-from harness.filters.predicate import Predicate, evaluate, is_decided, may_match
+from harness.filters.predicate import Comparison, Op, Predicate, evaluate, is_decided, may_match
 from harness.model.column_stats import ColumnStats
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import (
@@ -136,6 +136,7 @@ SCHEMA = Schema(
         Field(id=103, name="l", type=ListType(Field(id=104, name="element", type=IntegerType(32)))),
     )
 )
+TS = next(f for f in SCHEMA.fields if f.name == "ts")
 ROWS = 1 + max(len(values) for _, _, values in COLUMNS.values())
 
 LITERAL_TEXT = """
@@ -152,7 +153,12 @@ LITERAL_TEXT = """
     timestamptz_'2020-01-01' '2020-01-01'::date '2020-01-01'::date::timestamp '10:00:00' '10:00' '24:00:00'
     time_'10:00:00' time_'10:00:00.000001' '00000000-0000-0000-0000-000000000001'
     'FFFFFFFF-0000-0000-0000-000000000001'::uuid '00000000000000000000000000000001' 'a'::blob '\\xFF'::blob true false
-    null (1) (-(1))
+    null (1) (-(1)) 1+1 (3-2) (2*(64-1)) -(127+1) 16777216+1 2147483647+1 2147483648-1 1::tinyint+1 1.5+1 '1'+1
+    (date_'2019-12-18'+interval_14_day) date_'2020-01-31'-interval_'30_days' (date_'2019-12-31'+1) (1+date_'2019-12-31')
+    date_'2020-01-02'-1 timestamp_'2019-12-31_23:00:00'+interval_11_hours (date_'2019-11-30'+interval_2_months)
+    interval_(1)_year+date_'2019-01-01' date_'2019-12-31'+interval_1.5_day date_'2020-01-01'+interval_'1'_microsecond
+    timestamptz_'2020-01-01'+interval_1_day date_'2020-01-01'-date_'2019-12-31' date_'9999-12-31'+1
+    date_'0001-01-01'-interval_1_day 2*interval_1_day+date_'2019-12-30'
 """
 LITERALS = [literal.replace("_", " ") for literal in LITERAL_TEXT.split()]
 EQUALITIES, ORDERS = ("=", "<>"), ("<", "<=", ">", ">=")
@@ -246,6 +252,24 @@ def test_every_comparison_means_what_duckdb_says(judge: duckdb.DuckDBPyConnectio
         assert not ordered or equal
         decided += sum(map(is_decided, [*equal[:2], *ordered[:4]]))
     assert decided >= 10
+
+
+@given(
+    st.datetimes().map(lambda at: at.isoformat(" ")),
+    st.integers(-40_000, 40_000),
+    st.sampled_from(["SECOND", "minutes", "HOUR", "day", "Weeks", "MONTH", "quarters", "YEAR"]),
+    st.booleans(),
+)
+def test_moments_are_moved_as_duckdb_moves_them(
+    judge: duckdb.DuckDBPyConnection, start: str, count: int, unit: str, adds: bool
+) -> None:
+    text = f"TIMESTAMP '{start}' {'+' if adds else '-'} INTERVAL '{count}' {unit}"
+    predicate = parse_filter(f"ts = {text}", SCHEMA).predicate
+    ((moved,),) = judge.execute(f"SELECT epoch_us({text})").fetchall()
+    if judge.execute(f"SELECT year({text}) BETWEEN 1 AND 9999").fetchall() == [(True,)]:
+        assert predicate == Comparison(TS, Op.EQ, moved)
+    else:
+        assert not is_decided(predicate)
 
 
 @pytest.mark.parametrize("column", ["ts", "tz", "tn", "da", "id", "small", "big", "s", "d"])

@@ -196,6 +196,7 @@ QUERIES = {
     "subquery": "SELECT id FROM (SELECT id, k * 2 AS k2 FROM t WHERE id > 0) AS x WHERE k2 > 20",
     "column-aliases": "SELECT a, b FROM (SELECT id, k FROM t) AS x(a, b) WHERE a > 1",
     "scalar-subquery": "SELECT id, (SELECT max(v) FROM u WHERE u.k = t.k) AS most FROM t",
+    "arithmetic-of-literals": "SELECT 2 * 3 - 1, DATE '2024-01-31' + INTERVAL 1 MONTH, DATE '2024-01-31' - 31 FROM t",
     "in-subquery": "SELECT id FROM t WHERE k IN (SELECT k FROM u)",
     "not-in-with-null": "SELECT id FROM t WHERE k NOT IN (SELECT k FROM u)",
     "not-in-without-null": "SELECT id FROM t WHERE k NOT IN (SELECT k FROM u WHERE k IS NOT NULL)",

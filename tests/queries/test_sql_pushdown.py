@@ -93,6 +93,13 @@ def test_references_tell_table_filter_and_columns() -> None:
         pytest.param("FROM t WHERE random() < 0.5 AND id = 1", ['("id" = 1)'], id="volatile"),
         pytest.param("FROM t WHERE id = 1 AND (x = 1 OR random() < 0.5)", ['("id" = 1)'], id="volatile-inside"),
         pytest.param("FROM t WHERE id = x", [None], id="nothing-to-say"),
+        pytest.param(
+            "FROM t WHERE id BETWEEN 1200 AND 1200+11 AND x IN (1, 1+1)",
+            ['("id" BETWEEN 1200 AND 1200 + 11) AND ("x" IN (1, 1 + 1))'],
+            id="arithmetic-of-literals",
+        ),
+        pytest.param("FROM t WHERE id = 2147483647 + 1", [None], id="arithmetic-that-overflows"),
+        pytest.param("FROM t WHERE id + 1 = 2 OR id = 3 - x", [None], id="arithmetic-of-columns"),
         pytest.param("FROM t, u WHERE id = 1 AND x = 2 AND y = 3", ['("x" = 2)', '("y" = 3)'], id="unqualified"),
         pytest.param("FROM t, other WHERE x = 1 AND t.x = 2", ['("x" = 2)'], id="unqualified-beside-unknown"),
         pytest.param("SELECT id AS x FROM t WHERE x = 1", [None], id="name-of-an-output"),
