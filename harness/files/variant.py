@@ -44,7 +44,7 @@ def variant_to_json(array: pa.StructArray) -> pa.StringArray:
         array = array.storage
     parts = _parts(array)
     present = array.is_valid().to_pylist()
-    metadata = parts["metadata"].to_pylist() if "metadata" in parts else [None] * len(array)
+    metadata = _bytes(parts, "metadata", len(array))
     if any(there and m is None for there, m in zip(present, metadata, strict=True)):
         raise malformed("it has no metadata")
     texts = _group(parts, metadata)
@@ -57,9 +57,20 @@ def _parts(group: pa.StructArray) -> dict[str, pa.Array]:
     return dict(zip((f.name for f in group.type), group.flatten(), strict=True))
 
 
+def _bytes(parts: dict[str, pa.Array], name: str, rows: int) -> list[bytes | None]:
+    """The values of one part, row by row; null where the group has no such part."""
+    if name not in parts:
+        return [None] * rows
+    type_ = parts[name].type
+    if not any(is_kind(type_) for is_kind in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_null)):
+        raise malformed(f"its {name} is {type_}, expected binary")
+    values: list[bytes | None] = parts[name].to_pylist()
+    return values
+
+
 def _group(parts: dict[str, pa.Array], metadata: Sequence[bytes | None]) -> list[str | None]:
     """JSON text per row of a `value` and `typed_value` pair; None where both are null: missing."""
-    values = parts["value"].to_pylist() if "value" in parts else [None] * len(metadata)
+    values = _bytes(parts, "value", len(metadata))
     typed = parts.get("typed_value")
     if typed is None or pa.types.is_null(typed.type):
         return [None if v is None else _whole(m, v) for m, v in zip(metadata, values, strict=True)]

@@ -339,8 +339,10 @@ def test_nested_objects_in_arrays_without_value_columns():
         (group(pa.list_(part(pa.int64()))), row(ONE, [])),
         (group(pa.struct([pa.field("a", part(pa.int64()))])), row(ONE, {"a": None})),
         (pa.struct([("metadata", pa.binary()), ("value", pa.binary())]), row(ONE, metadata=None)),
+        (pa.struct([("metadata", pa.binary()), ("value", pa.string())]), {"metadata": AB, "value": "x"}),
+        (pa.struct([("metadata", pa.list_(pa.int8())), ("value", pa.binary())]), {"metadata": [1], "value": ONE}),
     ],
-    ids=["primitive", "array", "object", "no-metadata"],
+    ids=["primitive", "array", "object", "no-metadata", "text", "list-as-metadata"],
 )
 def test_contradicting_columns_are_refused(type_, bad):
     with pytest.raises(CorruptFileError):
