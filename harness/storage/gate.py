@@ -20,6 +20,8 @@ Follow: TypeAlias = Callable[[str], str]
 """From a link to the file that it leads to; raises HarnessError if that may not be read."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_LINKS = (errno.ELOOP, errno.EMLINK)
+"""What opening a link says where none is followed; EMLINK on FreeBSD."""
 _QUERY = re.compile(r"\?[^\s'\"<>]*|(?<=://)[^\s/@]*@")  # of a URL, and the user before its host
 _SHOWN = 300  # characters
 ABSENT = "it does not exist"
@@ -115,7 +117,8 @@ def read_end(path: str, length: int, *, follow: Follow | None = None) -> bytes:
     """
     opened, size = _opened(path, follow)
     try:
-        os.lseek(opened, max(0, size - length), os.SEEK_SET)
+        if size > length:
+            os.lseek(opened, size - length, os.SEEK_SET)
         return os.read(opened, length)
     except OSError as error:
         raise refusal(error, path) from error
@@ -127,10 +130,7 @@ def _opened(path: str, follow: Follow | None) -> tuple[int, int]:
     """The descriptor of a regular file that was opened for reading, and the file's size."""
     refuse_no_name(path)
     try:
-        if follow is None:
-            opened = os.open(path, _FLAGS)
-        else:
-            opened = os.open(follow(path) if os.path.islink(path) else path, _FLAGS | _NO_LINK)
+        opened = os.open(path, _FLAGS) if follow is None else _descriptor(path, follow)
     except OSError as error:
         raise refusal(error, path) from error
     status = os.fstat(opened)
@@ -138,6 +138,18 @@ def _opened(path: str, follow: Follow | None) -> tuple[int, int]:
         os.close(opened)
         raise _missing(_irregular(status.st_mode), path)
     return opened, status.st_size
+
+
+def _descriptor(path: str, follow: Follow) -> int:
+    """Of a file that was opened by its own path or, where that is a link, by that of the file it leads to."""
+    if not _NO_LINK and os.path.islink(path):
+        path = follow(path)
+    try:
+        return os.open(path, _FLAGS | _NO_LINK)
+    except OSError as error:
+        if error.errno not in _LINKS:
+            raise
+    return os.open(follow(path), _FLAGS | _NO_LINK)
 
 
 def refusal(error: Exception, path: str) -> HarnessError:

@@ -7,11 +7,13 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from harness.engines.shared import footers
 from harness.engines.shared.data_files import FileName
 from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.shared.footers import Footer, read_footers
+from harness.errors import MissingFileError
 from harness.storage.stores import Storage
 
 
@@ -43,3 +45,14 @@ def test_of_local_files_of_one_schema_duckdb_parses_one_footer(tmp_path: Path, m
     again = read_footers(access, files[:2], table="t")
     assert [(f.schema[0].name, f.rows) for f in again.values()] == [("id", 0), ("other", 7)]
     assert isinstance(again[str(paths[0])], Footer)
+
+
+def test_a_local_file_whose_end_was_read_is_not_looked_at_once_more(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "[a]*.parquet"
+    pq.write_table(pa.table({"id": [1, 2]}), path)
+    access = DuckDBFiles(duckdb.connect(), Storage())
+    monkeypatch.setattr(Storage, "fault", lambda self, path: "it was looked at")
+    assert read_footers(access, [FileName(str(path), str(path))], table="t")[str(path)].rows == 2
+    assert access.listed([str(path)]) == f"['{tmp_path}/[[]a][*].parquet']"
+    with pytest.raises(MissingFileError, match="it was looked at"):
+        access.listed([str(tmp_path / "other.parquet")])

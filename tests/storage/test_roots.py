@@ -155,11 +155,20 @@ def test_a_link_between_the_files_gives_one_warning_once_the_plan_gave_its_own(l
     ]
 
 
-def test_what_becomes_a_link_once_it_was_looked_at_is_not_opened(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_becomes_a_link_once_it_was_judged_is_not_opened(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
-    monkeypatch.setattr(os.path, "islink", lambda path: False)  # as it was a moment before
+    monkeypatch.setattr(os.path, "realpath", lambda path, **_: str(path))  # as it was a moment before
     with pytest.raises(Exception, match="became a link while it was opened"):
         storage.read(f"{lake}/t/file-out")
+
+
+def test_a_link_is_judged_when_it_is_opened_not_before(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
+    monkeypatch.setattr(os.path, "islink", lambda path: False)  # as it was a moment before
+    with pytest.raises(OutsideTableError):
+        storage.read(f"{lake}/t/file-out")
+    with pytest.raises(OutsideTableError):
+        storage.end(f"{lake}/t/file-out", 8)
 
 
 def test_a_metadata_file_that_is_a_link_is_the_users_own(lake: Path) -> None:

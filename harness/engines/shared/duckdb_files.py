@@ -41,6 +41,15 @@ class DuckDBFiles:
                 literals[path] = sqltext.text(sqltext.glob_free(self.name(path)))
         return f"[{', '.join([literals[path] for path in physical])}]"
 
+    def end(self, physical: str, length: int) -> bytes:
+        """The last bytes of a local file, see `Storage.end`; SQL may then read it, as `name` says.
+
+        Who opened a file needs not look once more whether it can be opened, which takes as long as to read its end.
+        """
+        found = self.storage.end(physical, length)
+        self._names[physical] = local_path(physical)
+        return found
+
     def _admitted(self, physical: str) -> str:
         fault = self.storage.fault(physical)
         if fault is not None:
