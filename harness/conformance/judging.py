@@ -82,7 +82,16 @@ def described(expectation: ResolvedExpectation) -> str:
     if expectation.at.changes is not None:
         at = [" of the changes {} to {}".format(*expectation.at.changes)]
     where = "" if expectation.where is None else f" where {expectation.where}"
-    return f"{columns}{''.join(at)}{where}"
+    return f"{columns}{''.join(at)}{where}{_catalog(expectation)}"
+
+
+def _catalog(expectation: ResolvedExpectation) -> str:
+    opening = expectation.opening
+    if not opening:
+        return ""
+    if "max_version" not in opening:
+        return ", of what is published"
+    return f", as the catalog says: {len(opening['ratified'])} ratified up to version {opening['max_version']}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,8 +39,15 @@ class OwnReader:
         """None: what harness does not read, it refuses."""
         return None
 
-    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
-        """The rows.
+    def read(
+        self,
+        table: TableAt,
+        *,
+        columns: tuple[str, ...] | None,
+        where: str | None,
+        opening: Mapping[str, Any] | None = None,
+    ) -> pa.Table:
+        """The rows. opening: further arguments of `harness.open_table`, such as a catalog's answer.
 
         Raises:
             HarnessError: whatever opening, planning and reading raise.
@@ -47,20 +55,32 @@ class OwnReader:
         location = table.metadata_path or table.location
         if self.name == ORACLE:
             plan = plan_unpruned(
-                location, **_arguments(table.at), columns=columns, where=where, **self._roots(Outside.REFUSE)
+                location,
+                **_arguments(table.at),
+                columns=columns,
+                where=where,
+                **self._roots(Outside.REFUSE),
+                **(opening or {}),
             )
         else:
-            opened = open_table(location, format_hint=table.format, **self._roots("refuse"))
+            opened = open_table(location, format_hint=table.format, **self._roots("refuse"), **(opening or {}))
             plan = snapshot_of(opened, table.at).plan(columns, where)
         return find_engine(self.name).to_arrow(plan)
 
-    def read_changes(self, location: str, versions: tuple[int, int], columns: tuple[str, ...] | None) -> pa.Table:
+    def read_changes(
+        self,
+        location: str,
+        versions: tuple[int, int],
+        columns: tuple[str, ...] | None,
+        opening: Mapping[str, Any] | None = None,
+    ) -> pa.Table:
         """The change data of these versions, both included.
 
         Raises:
             HarnessError: as `harness.Table.changes`.
         """
-        plan = open_table(location, **self._roots("refuse")).changes(*versions, columns=columns).plan
+        opened = open_table(location, **self._roots("refuse"), **(opening or {}))
+        plan = opened.changes(*versions, columns=columns).plan
         return find_engine(self.name).to_arrow(plan)
 
     def _roots(self, refuse: Outside | str) -> dict[str, Any]:

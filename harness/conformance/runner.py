@@ -212,12 +212,20 @@ def _rows(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectatio
         # Where the directory tells the current metadata file, harness has to find it.
         path = None if built.address == str(built.location) else built.address
         if versions is not None:
-            changes: ArrowStream = reader.read_changes(built.address, versions, expectation.columns)
+            changes: ArrowStream = reader.read_changes(
+                built.address, versions, expectation.columns, expectation.opening
+            )
             return changes
-    elif versions is not None:
+        table = table_at(built, expectation, path)
+        own: ArrowStream = reader.read(
+            table, columns=expectation.columns, where=expectation.where, opening=expectation.opening
+        )
+        return own
+    if expectation.opening:
+        raise UnsupportedError("reads by a catalog's answer are asked of harness's own engines only")
+    if versions is not None:
         raise UnsupportedError("reads of change data are asked of harness's own engines only")
-    else:
-        path = None if built.metadata_path is None else str(built.metadata_path)
+    path = None if built.metadata_path is None else str(built.metadata_path)
     table = table_at(built, expectation, path)
     return reader.read(table, columns=expectation.columns, where=expectation.where)
 

@@ -297,6 +297,25 @@ FAULTS = (
         "times.append(CommitTime(version, max(least, file.modified_ms)))",
         "times.append(CommitTime(version, file.modified_ms))",
     ),
+    # Commits that only a catalog knows.
+    Fault(
+        "a published commit is read in place of the catalog's",
+        "delta/ratified.py",
+        "{**listing.commits, **ratified}",
+        "{**ratified, **listing.commits}",
+    ),
+    Fault(
+        "commits above the catalog's version are read",
+        "delta/ratified.py",
+        "ceiling=version,",
+        "ceiling=max(version, listing.latest),",
+    ),
+    Fault(
+        "staged commits are found by their version alone",
+        "delta/ratified.py",
+        "    entry = staged.get(commit.name)\n",
+        "    entry = next((e for name, e in staged.items() if name[:20] == commit.name[:20]), None)\n",
+    ),
     # Nodes of SQL that are taken for others.
     Fault(
         "a special form of an SQL node is the general one",

@@ -22,7 +22,6 @@ EXCEPTIONS = {
     "iceberg 8.2": "incremental reads, which harness does not offer for Iceberg",
     "iceberg 8.3": "incremental reads, which harness does not offer for Iceberg",
     "iceberg 8.4": "incremental reads, which harness does not offer for Iceberg",
-    "delta L31": "which commits a catalog has ratified; needs a catalog",
     "delta L44": "a log that others write to while it is listed",
     "delta T15": "how engines are asked for columns by id; the results are those of T10 to T12",
     "delta F14": "what Spark's file index shows besides rows",

@@ -10,12 +10,13 @@ its modules are those of the pages in `docs/rules`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from harness.errors import AmbiguousTableError, HarnessError, RequestError
 from harness.oracle.planner.delta import plan_delta
 from harness.oracle.planner.iceberg import plan_iceberg
 from harness.oracle.planner.request import Request
+from harness.plan.catalog_answer import Ratified, catalog_answer
 from harness.plan.containment import within_roots
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import join
@@ -35,6 +36,9 @@ def plan_unpruned(
     columns: Sequence[str] | None = None,
     where: str | None = None,
     path_map: Mapping[str, str] | None = None,
+    max_version: int | None = None,
+    ratified: Iterable[Ratified] | None = None,
+    published_only: bool = False,
     allowed_roots: Sequence[str] = (),
     outside: Outside = Outside.WARN,
 ) -> ScanPlan:
@@ -48,7 +52,7 @@ def plan_unpruned(
         columns: names in the order wanted; None: all of the schema.
         where: a boolean SQL expression; it skips no file.
         path_map: prefixes of recorded paths and where they are now.
-        allowed_roots, outside: as for `harness.open_table`.
+        max_version, ratified, published_only, allowed_roots, outside: as for `harness.open_table`.
 
     Raises:
         RequestError: a selector, a column or the filter is wrong; SnapshotNotFoundError is one.
@@ -64,6 +68,8 @@ def plan_unpruned(
         columns=None if columns is None else tuple(columns),
         where=where,
         path_map=path_map or {},
+        answer=catalog_answer(max_version, ratified, published_only=published_only),
+        published_only=published_only,
     )
     try:
         roots = Roots.of(location, (*request.path_map.values(), *allowed_roots), outside=outside)

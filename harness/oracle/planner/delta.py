@@ -13,9 +13,10 @@ from harness.filters.column_binding import bind_columns
 from harness.filters.parse import parse_filter
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, StructType, UnknownType
+from harness.oracle.planner.delta_catalog import check_known, known
 from harness.oracle.planner.delta_log import Log, State, list_log, load
 from harness.oracle.planner.delta_paths import check_readable, table_root
-from harness.oracle.planner.delta_schema import Columns, columns_of, is_true
+from harness.oracle.planner.delta_schema import Columns, columns_of, is_catalog_managed, is_true
 from harness.oracle.planner.delta_times import version_at
 from harness.oracle.planner.delta_values import partition_value
 from harness.oracle.planner.delta_vectors import Target, Vectors, vector_path
@@ -88,8 +89,13 @@ def _state(request: Request, log: Log, storage: Storage) -> State:
     selectors = [s for s in (request.snapshot_id, request.version, request.timestamp_ms) if s is not None]
     if len(selectors) > 1:
         raise RequestError("Cannot select by several of version, snapshot_id and timestamp_ms")
+    published, log = log, known(log, request, storage)
     latest = load(log, None, storage)
     columns_of(latest, table=request.location)
+    if request.published_only and not is_catalog_managed(latest):
+        log = published
+        latest = load(log, None, storage)
+    check_known(latest, request)
     version = request.version if request.snapshot_id is None else request.snapshot_id
     if request.timestamp_ms is not None:
         version = version_at(request.timestamp_ms, log, latest, storage)

@@ -35,16 +35,26 @@ _COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The files of a log: commits by version, and complete checkpoints as (version, names of files), ascending."""
+    """The files of a log: commits by version, and complete checkpoints as (version, names of files), ascending.
+
+    held: content of commits that only a catalog holds, by version.
+    """
 
     root: str
     commits: Mapping[int, Entry]
     checkpoints: tuple[tuple[int, tuple[str, ...]], ...]
     latest: int
+    held: Mapping[int, bytes] = field(default_factory=dict)
 
     def path(self, name: str) -> str:
         """The physical path of a file of the log."""
         return join(self.root, "_delta_log", name)
+
+    def actions(self, version: int, storage: Storage) -> list[Action]:
+        """The actions of a commit."""
+        path = self.path(self.commits[version].name)
+        data = self.held[version] if version in self.held else storage.read(path)
+        return commit_actions(data, file=path)
 
     def bases(self, version: int) -> list[tuple[int, tuple[str, ...]]]:
         """The bases of a version, oldest first: (-1, ()) is the empty table before version 0.
@@ -141,8 +151,7 @@ def _replay(log: Log, base: int, names: tuple[str, ...], target: int, storage: S
             message = "A table with v2Checkpoint has a checkpoint in parts"
             raise CorruptFileError(message, cause="LogCorrupt", file=names[0], rule="delta L13")
     for version in range(base + 1, target + 1):
-        path = log.path(f"{version:020}.json")
-        _apply(state, commit_actions(storage.read(path), file=path), log.root, path)
+        _apply(state, log.actions(version, storage), log.root, log.path(log.commits[version].name))
     if state.protocol is None or state.metadata is None:
         message = f"The log has no protocol or no metaData up to version {target}"
         raise InvalidTableError(message, cause="LogCorrupt", rule="delta L20")

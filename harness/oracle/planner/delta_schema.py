@@ -36,6 +36,8 @@ from harness.plan.projection import ColumnLookup
 
 _READ = frozenset(
     {
+        "catalogmanaged",
+        "catalogowned-preview",
         "columnmapping",
         "deletionvectors",
         "geospatial",
@@ -55,8 +57,6 @@ _READ = frozenset(
 _REFUSED = frozenset(
     {
         "adaptivemetadata-preview",
-        "catalogmanaged",
-        "catalogowned-preview",
         "intervaltype",
         "redirectreaderwriter-preview",
         "timestampnanos",
@@ -121,6 +121,12 @@ def columns_of(state: State, *, table: str) -> Columns:
         raise InvalidTableError("The schema has no columns", cause="SchemaError", rule="delta T1")
     lookup = ColumnLookup.DELTA_ID if mode == "id" else ColumnLookup.DELTA_NAME
     return Columns(Schema(fields=fields), _partition_columns(fields, metadata.get("partitionColumns") or []), lookup)
+
+
+def is_catalog_managed(state: State) -> bool:
+    """Whether only a catalog knows the commits of the table (frontier F4); either list of features says it."""
+    listed = [*((state.protocol or {}).get(f"{who}Features") or () for who in ("reader", "writer"))]
+    return bool({name.lower() for names in listed for name in names} & {"catalogmanaged", "catalogowned-preview"})
 
 
 def is_true(state: State, key: str) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from harness.errors import InvalidTableError, SnapshotNotFoundError, UnsupportedError
-from harness.oracle.planner.delta_actions import commit_actions
 from harness.oracle.planner.delta_log import Log, State
-from harness.oracle.planner.delta_schema import is_true
+from harness.oracle.planner.delta_schema import is_catalog_managed, is_true
 from harness.storage.stores import Storage
 
 
@@ -19,6 +18,9 @@ def version_at(timestamp_ms: int, log: Log, latest: State, storage: Storage) -> 
     """
     first_in_commit, since_ms = _enablement(latest)
     versions = log.readable()
+    if first_in_commit is None and is_catalog_managed(latest):
+        message = "The times of files mean nothing where a catalog publishes them"
+        raise InvalidTableError(message, cause="NoInCommitTimestamps", rule="frontier F4.7")
     if first_in_commit is None:
         times = _modified(log, versions)
     elif since_ms is None or timestamp_ms >= since_ms:
@@ -65,11 +67,11 @@ def _modified(log: Log, versions: list[int]) -> dict[int, int]:
 
 
 def _in_commit(log: Log, version: int, storage: Storage) -> int:
-    path = log.path(f"{version:020}.json")
-    actions = commit_actions(storage.read(path), file=path)
+    actions = log.actions(version, storage)
     name, body = actions[0] if actions else ("", {})
     time = body.get("inCommitTimestamp") if name == "commitInfo" else None
     if type(time) is not int:
         message = f"Version {version} has no inCommitTimestamp in a first commitInfo"
+        path = log.path(log.commits[version].name)
         raise InvalidTableError(message, cause="LogCorrupt", file=path, rule="delta L35")
     return time

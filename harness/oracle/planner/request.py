@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from harness.plan.catalog_answer import CatalogAnswer
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -18,3 +20,5 @@ class Request:
     columns: tuple[str, ...] | None
     where: str | None
     path_map: Mapping[str, str]
+    answer: CatalogAnswer | None = None
+    published_only: bool = False

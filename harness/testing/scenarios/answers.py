@@ -112,6 +112,8 @@ def _read(expectation: ResolvedExpectation, directory: Path) -> dict[str, Any]:
         "where": expectation.where,
         "open": expectation.open,
     }
+    if expectation.opening:
+        document["catalog"] = {name: _plain(value) for name, value in expectation.opening.items()}
     match expectation.expected:
         case ExpectedError(kind, words, cause):
             document["error"] = {"kind": kind, "match": words, "cause": cause}
@@ -123,6 +125,13 @@ def _read(expectation: ResolvedExpectation, directory: Path) -> dict[str, Any]:
         case _:
             pass
     return document
+
+
+def _plain(value: Any) -> Any:
+    """What an answer of a catalog says, with held commits as text."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _writable(rows: pa.Table) -> pa.Table:

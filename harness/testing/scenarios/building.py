@@ -96,6 +96,7 @@ def _resolved(history: History, expectation: Expectation, number: int) -> Resolv
         where=expectation.where,
         expected=expected if expectation.rows is None else _table(history, expectation, at),
         open=expectation.open,
+        opening=history.opening(expectation.catalog),
     )
 
 

@@ -150,7 +150,7 @@ def evidence_of(built: Built) -> Evidence:
     plans, errors = [], {}
     for expectation in built.expectations:
         try:
-            table = open_table(built.address)
+            table = open_table(built.address, **expectation.opening)
             if expectation.at.changes is not None:
                 plans.append(table.changes(*expectation.at.changes, columns=expectation.columns).plan)
                 continue

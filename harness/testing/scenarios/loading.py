@@ -147,6 +147,7 @@ def _expectation(value: Any, place: str) -> Expectation:
         error=_error(given, place) if given.has("error") else None,
         open=given.of(str, "open", None),
         types=given.of(dict, "types", {}),
+        catalog=given.any("catalog", None),
     )
     given.finish()
     outcomes = (expectation.rows is not None) + (expectation.error is not None)
@@ -194,6 +195,7 @@ def _dumped(expectation: Expectation) -> dict[str, Any]:
         "match": None if error is None else error.match,
         "cause": None if error is None else error.cause,
         "types": dict(expectation.types) or None,
+        "catalog": expectation.catalog,
         "rows": expectation.rows,
     }
     return {key: value for key, value in entries.items() if value is not None}

@@ -50,6 +50,9 @@ class Expectation:
     open: why the specification leaves the result open; None: it does not. Then `rows` and `error` are what harness
         decided, and other readers may differ.
     types: type texts by name, for columns whose types the builder cannot tell, because a document was edited by hand.
+    catalog: what is known of the catalog that manages a Delta table: `published` for what is published alone, or
+        `max-version` and `ratified`: versions that `stage` or `hold` took out of the log, or names of staged commits.
+        None: nothing.
     """
 
     at: Selector = Selector()
@@ -59,6 +62,7 @@ class Expectation:
     error: ExpectedError | None = None
     open: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
+    catalog: Mapping[str, Any] | str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +116,7 @@ class ResolvedExpectation:
 
     number: its place in the scenario, from 1. expected: the rows in the exact types of the read, or the error; None:
     open, and nothing was decided. open: as in `Expectation`.
+    opening: arguments of `harness.open_table` and of the oracle's planner: the catalog's answer.
     """
 
     number: int
@@ -120,6 +125,7 @@ class ResolvedExpectation:
     where: str | None
     expected: pa.Table | ExpectedError | None
     open: str | None = None
+    opening: Mapping[str, Any] = field(default_factory=dict)
 
 
 class History(Protocol):
@@ -153,6 +159,13 @@ class History(Protocol):
 
         Raises:
             RequestError: there is no such commit.
+        """
+
+    def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+        """What is known of a catalog, as arguments of `harness.open_table`.
+
+        Raises:
+            RequestError: it cannot be, or the format has no such tables.
         """
 
     def schema_at(self, selector: ResolvedSelector) -> Schema:

@@ -72,7 +72,7 @@ def read_with(built: Built, engine: str) -> Callable[[ResolvedExpectation], pa.T
     """A reader of a built table for `verify`: one of harness's own engines, by name."""
 
     def read(expectation: ResolvedExpectation) -> pa.Table:
-        table = open_table(built.address)
+        table = open_table(built.address, **expectation.opening)
         if expectation.at.changes is not None:
             return table.changes(*expectation.at.changes, columns=expectation.columns).to_arrow(engine=engine)
         snapshot = table.snapshot(**expectation.at.arguments())

@@ -311,7 +311,7 @@ DELTA_FEATURES: dict[str, Feature] = {
         "commits are ratified by a catalog", _read_under(lambda p: "catalogManaged" in p.get("readerFeatures", ()))
     ),
     "staged-commit": Feature(
-        "a commit lies beside the log, unratified", _log(lambda log: any(log.directory.glob("_*commits/*.json")))
+        "a commit lies beside the log, staged", _log(lambda log: any(log.directory.glob("_*commits/*.json")))
     ),
     "protocol-change": Feature(
         "the protocol changed", _log(lambda log: len({str(p) for p in log.of_kind("protocol")}) > 1)

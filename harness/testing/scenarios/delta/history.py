@@ -14,6 +14,7 @@ An operation is a mapping with one key:
     checkpoint: KIND or {kind, version, hint, parts, sidecars, ...}    compact: [first, last]
     checksum: VERSION or {version, set}    vacuum: null    expire-log: N    move-table: FOLDER
     times: {VERSION: ms}    edit-commit, edit-checkpoint: {version, set, unset}
+    stage: VERSION or {version, published: true}    hold: VERSION (only the catalog has that commit)
     edit-last-checkpoint: {set, unset, checksum: new}    write-last-checkpoint: TEXT    break: {...}
 
 Those of the first three lines take more as a mapping: `{files: ..., as: LABEL, version, timestamp,
@@ -35,6 +36,7 @@ from harness.model.metadata_columns import CHANGES, METADATA
 from harness.model.schema import Field, Schema, StructType, UnknownType
 from harness.testing.scenarios.arguments import Arguments, checked, label_of
 from harness.testing.scenarios.common_operations import drop_column, move_column, operation_of, rename_column
+from harness.testing.scenarios.delta.catalog import opening_of
 from harness.testing.scenarios.delta.edits import damage, edit, edit_lines, targets
 from harness.testing.scenarios.delta.writes import DeltaWrites
 from harness.testing.scenarios.model import ResolvedSelector, Selector
@@ -74,6 +76,7 @@ class DeltaHistory:
         self.table.within = directory
         self.writes = DeltaWrites(self.table)
         self.commits: dict[str, int] = {}
+        self.held: dict[int, bytes] = {}
 
     @property
     def files(self) -> Mapping[str, DataFileHandle]:
@@ -129,6 +132,14 @@ class DeltaHistory:
             case _:
                 first, last = checked(list, value, "changes")
                 return ResolvedSelector(changes=(checked(int, first, "changes"), checked(int, last, "changes")))
+
+    def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+        """What is known of the table's catalog, as arguments of `harness.open_table`.
+
+        Raises:
+            RequestError: it cannot be.
+        """
+        return opening_of(catalog, self.table.log.staged, self.held)
 
     def schema_at(self, selector: ResolvedSelector) -> Schema:
         """The schema that a read at the selector shows; for changes with the columns of the feed."""
@@ -255,6 +266,16 @@ class DeltaHistory:
         given.finish()
         self.table.write_checksum(version, **changed)
 
+    def _stage(self, value: Any, place: str) -> None:
+        given = Arguments(value if isinstance(value, Mapping) else {"version": value}, place)
+        version, published = given.integer("version"), given.of(bool, "published", False)
+        given.finish()
+        self.table.log.stage(version, published=published)
+
+    def _hold(self, value: Any, place: str) -> None:
+        version = checked(int, value, place)
+        self.held[version] = self.table.log.hold(version)
+
     def _vacuum(self, value: Any, place: str) -> None:
         if value is not None:
             raise RequestError(f"Invalid {place}: expected null, got {value!r}")
@@ -350,6 +371,8 @@ _OPERATIONS: Mapping[str, Callable[[DeltaHistory, Any, str], str | None]] = {
     "checkpoint": DeltaHistory._checkpoint,
     "compact": DeltaHistory._compact,
     "checksum": DeltaHistory._checksum,
+    "stage": DeltaHistory._stage,
+    "hold": DeltaHistory._hold,
     "vacuum": DeltaHistory._vacuum,
     "expire-log": DeltaHistory._expire_log,
     "move-table": DeltaHistory._move_table,

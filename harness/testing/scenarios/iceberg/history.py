@@ -137,6 +137,16 @@ class IcebergHistory:
             case "version" | "changes":
                 raise RequestError(f"Invalid {selector.kind} {value!r}: Iceberg tables have snapshots and refs")
 
+    def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+        """None of it: the metadata file is all that an Iceberg catalog knows.
+
+        Raises:
+            RequestError: something is known.
+        """
+        if catalog is not None:
+            raise RequestError("Invalid 'catalog': it is for Delta tables")
+        return {}
+
     def schema_at(self, selector: ResolvedSelector) -> Schema:
         """The schema that a read at the selector shows.
 
