@@ -6,7 +6,7 @@ import itertools
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from harness.catalogs.objects import is_table
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
@@ -38,6 +38,7 @@ def sql(
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **tables: Table | Snapshot | str,
 ) -> duckdb.DuckDBPyRelation: ...
 
@@ -51,6 +52,7 @@ def sql(
     dialect: str = "duckdb",
     connection: None = None,
     spark: SparkSession | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **tables: Table | Snapshot | str,
 ) -> DataFrame: ...
 
@@ -64,6 +66,7 @@ def sql(
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **tables: Table | Snapshot | str,
 ) -> duckdb.DuckDBPyRelation | DataFrame: ...
 
@@ -76,6 +79,7 @@ def sql(
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **tables: Table | Snapshot | str,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
     """The result of a query over tables, as a lazy DuckDB relation or a lazy Spark DataFrame.
@@ -102,6 +106,7 @@ def sql(
             put on it is temporary, stands there once however often the same plan is read, and goes with
             `harness.release`.
         spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
+        storage_options: as for `open_table`, for those of `tables` that are locations.
         tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a location.
 
     Raises:
@@ -115,7 +120,7 @@ def sql(
     """
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
-    snapshots = {name: _snapshot(name, value) for name, value in tables.items()}
+    snapshots = {name: _snapshot(name, value, storage_options) for name, value in tables.items()}
     schemas = {name: snapshot.schema for name, snapshot in snapshots.items()}
     prefix = f"_harness_{_token}_{next(_calls)}"
     if name == "duckdb":
@@ -176,14 +181,14 @@ def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, 
         )
 
 
-def _snapshot(name: str, value: Table | Snapshot | str) -> Snapshot:
+def _snapshot(name: str, value: Table | Snapshot | str, options: Mapping[str, Any] | None = None) -> Snapshot:
     match value:
         case Snapshot():
             return value
         case Table():
             return value.snapshot()
         case str():
-            return open_table(value).snapshot()
+            return open_table(value, storage_options=options).snapshot()
         case _ if is_table(value):
             return open_table(value).snapshot()
         case _:

@@ -69,9 +69,10 @@ def open_table(
             table's store goes below what you say here.
         path_map: recorded path prefixes and where they are now, for tables that were moved in parts. A table that was
             moved as a whole needs none. Relative paths start where those of `location` do.
-        storage_options: passed to fsspec for locations that are not local: for the scheme, host and bucket of
-            `location` or, if that is local, of the targets of `path_map`. Those of another store stand under its name,
-            `{"s3://other": {"key": …}}`.
+        storage_options: for locations that are not local: for the scheme, host and bucket of `location` or, if that is
+            local, of the targets of `path_map`. Those of another store stand under its name,
+            `{"s3://other": {"key": …}}`. Of S3, Azure and Google Cloud under any of the names in
+            `docs/how-to/object-stores.md`; of other file systems those of fsspec.
         allow_version_guess: where no version hint tells the current metadata file, take the highest number
             (iceberg 1.5); without it that is an error.
         lenient_delete_partition: apply position delete files to data files of other partitions by path (iceberg 4.4).

@@ -14,7 +14,6 @@ would send with it whatever the environment holds, to wherever it likes.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,12 +22,14 @@ from typing import Any
 
 from harness.catalogs.catalog import Catalog
 from harness.errors import RequestError
+from harness.storage.configuration import ConfigurationFile, files
 from harness.storage.paths import is_local, local_path
 
 _KEYS: Mapping[str, Mapping[str, type]] = {
     "unity": {"uri": str, "prefix": str, "timeout": int, "storage-options": dict, "token-variable": str},
     "warehouse": {"location": str, "storage-options": dict},
 }
+_CAUSE = "CatalogMisconfigured"
 _NEEDED = {"unity": "uri", "warehouse": "location"}
 
 
@@ -52,7 +53,7 @@ def configured() -> dict[str, Configured]:
     Raises:
         RequestError: a configuration cannot be read, or two give a name to a catalog.
     """
-    found = _of_user() | _of_project()
+    found = {name: catalog for file in files() for name, catalog in _read(file).items()}
     from harness.catalogs.pyiceberg import configured as of
 
     if of.is_installed():
@@ -60,41 +61,16 @@ def configured() -> dict[str, Configured]:
             if name in found:
                 raise RequestError(
                     f"Cannot tell which catalog is {name}: harness's configuration and PyIceberg's have it; rename one",
-                    cause="CatalogMisconfigured",
+                    cause=_CAUSE,
                 )
             kind, warehouse = properties.get("type"), properties.get("warehouse")
             found[name] = Configured(name, kind, warehouse, partial(of.open_configured, name, properties))
     return found
 
 
-def _of_project() -> dict[str, Configured]:
-    directory = Path.cwd()
-    for place in (directory, *directory.parents):
-        file = place / "pyproject.toml"
-        if file.is_file():
-            return _read(file, is_own=False)
-    return {}
-
-
-def _of_user() -> dict[str, Configured]:
-    home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    file = Path(home) / "harness" / "config.toml"
-    return _read(file, is_own=True) if file.is_file() else {}
-
-
-def _read(file: Path, *, is_own: bool) -> dict[str, Configured]:
-    try:
-        document: Any = tomllib.loads(file.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise RequestError(
-            f"Cannot read the configuration: {said}", cause="CatalogMisconfigured", file=str(file)
-        ) from error
-    for key in ("tool", "harness", "catalogs"):
-        document = document.get(key, {}) if isinstance(document, dict) else {}
-    if not isinstance(document, dict):
-        raise _invalid(file, "tool.harness.catalogs", "expected a table for each catalog")
-    return {name.lower(): _catalog(name.lower(), said, file, is_own=is_own) for name, said in document.items()}
+def _read(file: ConfigurationFile) -> dict[str, Configured]:
+    section = file.section("catalogs", cause=_CAUSE)
+    return {name.lower(): _catalog(name.lower(), said, file.path, is_own=file.is_own) for name, said in section.items()}
 
 
 def _catalog(name: str, said: Any, file: Path, *, is_own: bool) -> Configured:
@@ -146,4 +122,4 @@ def _expected(known: Mapping[str, type], key: str) -> str:
 
 def _invalid(file: Path, field_: str, reason: str) -> RequestError:
     message = f"Invalid configuration: {reason}"
-    return RequestError(message, cause="CatalogMisconfigured", file=str(file), field=field_)
+    return RequestError(message, cause=_CAUSE, file=str(file), field=field_)

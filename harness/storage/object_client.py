@@ -14,10 +14,12 @@ from typing import Any
 
 from harness.errors import RequestError, StorageError
 from harness.storage import object_failures
+from harness.storage.configured_options import with_configured
 from harness.storage.listings import Entry, FileStatus, FileVersion, milliseconds
-from harness.storage.object_options import StoreOptions, translated
+from harness.storage.object_options import StoreOptions, made_for
 from harness.storage.option_names import Kind
 from harness.storage.paths import SCHEME
+from harness.storage.places import place
 
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), Kind.S3),
@@ -43,7 +45,7 @@ def client(base: str, options: Mapping[str, Any]) -> ObjectClient:
     """
     scheme, _, authority = base.partition("://")
     kind = KINDS[scheme.lower()]
-    return _client(kind, authority, translated(kind, authority, options))
+    return _client(kind, authority, made_for(kind, authority, with_configured(kind, place(base).store, options)))
 
 
 @lru_cache(_CLIENTS)

@@ -43,19 +43,17 @@ class StoreOptions:
         return {"max_retries": self.most_retries, "retry_timeout": timedelta(seconds=60)}
 
 
-def translated(kind: Kind, authority: str, options: Mapping[str, Any]) -> StoreOptions:
-    """Options under any names, as those of one client.
+def made_for(kind: Kind, authority: str, found: Mapping[str, str]) -> StoreOptions:
+    """What one client is made of.
 
     Args:
         kind: of the store.
         authority: what stands behind `://` in its locations.
-        options: by name; nested ones as mappings.
+        found: options as `canonical` gives them.
 
     Raises:
-        RequestError: a name is not known, two names of one option have different values, or a value is not of its type.
-            No value is in the message: it may be a secret.
+        RequestError: a value is not of its type, or names a profile that is not there.
     """
-    found = canonical(kind, options)
     match kind:
         case Kind.S3:
             return _of_s3(found)
@@ -66,7 +64,16 @@ def translated(kind: Kind, authority: str, options: Mapping[str, Any]) -> StoreO
 
 
 def canonical(kind: Kind, options: Mapping[str, Any]) -> dict[str, str]:
-    """Options by the one name that each has here, as text, without those that are None. Raises as `translated`."""
+    """Options by the one name that each has here, as text, without those that are None.
+
+    Args:
+        kind: of the store.
+        options: by name; nested ones as mappings.
+
+    Raises:
+        RequestError: a name is not known, two names of one option have different values, or a value is not of its type.
+            No value is in the message: it may be a secret.
+    """
     names = {alias: name for name, aliases in NAMES[kind].items() for alias in (name, *aliases)}
     found: dict[str, str] = {}
     given: dict[str, str] = {}

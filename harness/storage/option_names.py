@@ -105,6 +105,16 @@ NEGATED = {
 """Names, by ours, that mean the opposite."""
 CLIENT = ("timeout", "connect_timeout", "proxy_url")
 """Those of the connection, which go to it as they are; numbers are seconds."""
+CREDENTIALS = frozenset(
+    {
+        *("access_key_id", "secret_access_key", "session_token", "profile", "role_arn", "web_identity_token_file"),
+        *("account_key", "sas_token", "connection_string", "client_id", "client_secret", "tenant_id", "token"),
+        *("service_account_path", "service_account_key", "anonymous"),
+    }
+)
+"""Who asks."""
+PLACES = frozenset({"endpoint", "proxy_url", "verify", "connection_string", "allow_http", "role_arn"})
+"""Where requests go, or who may read along."""
 IGNORED = frozenset(
     {
         *("type", "provider", "scope", "s3.signer", "py-io-impl", "io-impl", "use_listings_cache", "asynchronous"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,21 +57,32 @@ class HarnessSession:
         return open_table(address, allowed_roots=roots, **options)
 
     def sql(
-        self, query: str, /, *, engine: str | None = None, dialect: str = "duckdb", **tables: Any
+        self,
+        query: str,
+        /,
+        *,
+        engine: str | None = None,
+        dialect: str = "duckdb",
+        storage_options: Mapping[str, Any] | None = None,
+        **tables: Any,
     ) -> duckdb.DuckDBPyRelation | DataFrame:
         """The result of a query, on this test's connection or on Spark.
 
         Args:
             engine: `duckdb` or `spark`; None: the first engine of the test run.
-            dialect, tables: as for `harness.sql`, which says what is raised; a `LakeTable` is a table too.
+            dialect, storage_options, tables: as for `harness.sql`, which says what is raised; a `LakeTable` is one too.
         """
         name = self.engines[0] if engine is None else engine
         spark = self.spark if name == "spark" else None
         connection = self.connection if name == "duckdb" else None
         named: dict[str, Table | Snapshot | str] = {
-            key: self.open(table) if isinstance(table, str | LakeTable) else table for key, table in tables.items()
+            key: self.open(table, storage_options=storage_options) if isinstance(table, str | LakeTable) else table
+            for key, table in tables.items()
         }
-        return sql(query, engine=name, dialect=dialect, connection=connection, spark=spark, **named)
+        result: duckdb.DuckDBPyRelation | DataFrame = sql(
+            query, engine=name, dialect=dialect, connection=connection, spark=spark, storage_options=None, **named
+        )
+        return result
 
     def compare(self, left: object, right: object, **how: Any) -> ComparisonResult:
         """All differences of two sides, as `harness.compare` finds them; a `LakeTable` is a table too.

@@ -209,6 +209,12 @@ def test_each_table_is_read_with_its_own_credentials(tmp_path: Path) -> None:
     assert both == (ROWS, (ROWS - 1) * 2)
 
 
+def test_a_query_gives_its_options_to_tables_that_are_locations(tmp_path: Path) -> None:
+    two_vaults(tmp_path)
+    query = "SELECT count(*), sum(a)::BIGINT, sum(b)::BIGINT FROM t"
+    assert harness.sql(query, storage_options={"key": "two"}, t="vault://t").fetchall()[0] == expected(step=2)
+
+
 def test_credentials_are_of_no_use_to_later_sql(tmp_path: Path) -> None:
     two_vaults(tmp_path)
     connection = connect()

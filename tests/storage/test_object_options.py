@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness import RequestError
-from harness.storage.object_options import StoreOptions, canonical, translated
+from harness.storage.object_options import StoreOptions, canonical, made_for
 from harness.storage.option_names import NAMES, Kind
 
 S3 = {"access_key_id": "k", "secret_access_key": "s", "region": "eu-west-1", "endpoint": "http://h:9000"}
@@ -22,6 +22,10 @@ def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+
+
+def translated(kind: Kind, authority: str, options: dict[str, Any]) -> StoreOptions:
+    return made_for(kind, authority, canonical(kind, options))
 
 
 def s3(**options: Any) -> StoreOptions:

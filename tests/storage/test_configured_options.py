@@ -1,0 +1,96 @@
+"""Options of a bucket in a project's configuration and the user's own, below those of a call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import RequestError
+from harness.storage.configured_options import with_configured
+from harness.storage.option_names import Kind
+
+
+@pytest.fixture
+def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that writes the user's own file, and the project's around the working directory."""
+    (tmp_path / "project/tests").mkdir(parents=True)
+    (tmp_path / "harness").mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path / "project/tests")
+
+    def write(own: str = "", project: str = "") -> None:
+        (tmp_path / "harness/config.toml").write_text(own)
+        (tmp_path / "project/pyproject.toml").write_text(project)
+
+    return write
+
+
+def lake(**given: Any) -> dict[str, str]:
+    return with_configured(Kind.S3, "s3://lake", given)
+
+
+LAKE = '[tool.harness.stores."s3a://lake/"]\n'
+
+
+@pytest.mark.parametrize(
+    ("own", "project", "given", "found"),
+    [
+        ("", "", {}, {}),
+        ("", LAKE + 'region = "a"', {}, {"region": "a"}),
+        (
+            LAKE + 'region = "a"\ntimeout = 2',
+            LAKE + '"s3.region" = "b"',
+            {},
+            {"region": "b", "timeout": "2"},
+        ),
+        (LAKE + 'region = "a"', "", {"aws_region": "c"}, {"region": "c"}),
+        (LAKE.replace("lake", "other") + 'region = "a"', "", {}, {}),
+        (LAKE + 'key = "k"\nsecret = "s"\ntoken = "t"', "", {"profile": "p"}, {"profile": "p"}),
+        (LAKE + 'endpoint = "http://h"', "", {}, {"endpoint": "http://h"}),
+        (
+            "",
+            LAKE + 'endpoint = "http://h"\nkey = "k"\nsecret = "s"',
+            {},
+            {"endpoint": "http://h", "access_key_id": "k", "secret_access_key": "s"},
+        ),
+        ("", LAKE + 'endpoint = "http://h"\nanon = true', {}, {"endpoint": "http://h", "anonymous": "true"}),
+        ("", LAKE + 'endpoint = "http://h"\nanon = true', {"profile": "p"}, {"profile": "p"}),
+    ],
+)
+def test_what_holds_for_a_bucket(
+    say: Any, own: str, project: str, given: dict[str, str], found: dict[str, str]
+) -> None:
+    say(own, project)
+    assert lake(**given) == found
+
+
+@pytest.mark.parametrize(
+    ("project", "message"),
+    [
+        (
+            LAKE + 'endpoint = "http://evil"',
+            "a project that says where requests go must say",
+        ),
+        (LAKE + 'endpoint = "http://evil"\nprofile = "work"', "a project that says where requests go"),
+        (LAKE + 'proxy_url = "http://evil"', "a project that says where requests go"),
+        (LAKE + 'endpoint = "http://evil"\nrole_arn = "r"', "a project that says where requests go must say"),
+        (LAKE + "verify = false", "a project that says where requests go"),
+        (LAKE + 'regoin = "x"', "S3 has no option regoin; did you mean region?"),
+        ('[tool.harness.stores.lake]\nregion = "x"', "expected a table of options under a scheme and a bucket"),
+        (
+            '[tool.harness.stores."s3://lake/t"]\nregion = "x"',
+            "expected a table of options under a scheme and a bucket",
+        ),
+        ('[tool.harness]\nstores = "x"', "expected a table"),
+        ("[tool", "Cannot read the configuration"),
+    ],
+)
+def test_what_a_project_cannot_say(say: Any, project: str, message: str) -> None:
+    say(project=project)
+    with pytest.raises(RequestError) as caught:
+        lake()
+    assert message in caught.value.message
+    assert caught.value.cause == "StoreMisconfigured"
+    assert caught.value.file.endswith("project/pyproject.toml")
