@@ -26,6 +26,7 @@ Where to look:
     files/        physical schemas and rows of data files: Parquet, Avro, ORC, roaring bitmaps, variants
     iceberg/      metadata file → manifests → ScanPlan
     delta/        log segment → actions → state of a version → ScanPlan
+    metadata_tables/  snapshots, files, partitions of a table, as tables
     engines/      ScanPlan → rows: duckdb, spark and what they share; `registry`: how one is found by name
     queries/      queries in DuckDB's dialect: which tables and conditions they have, and what Spark calls the rest
     catalogs/     names → where tables are: a warehouse directory, PyIceberg's catalogs, Unity Catalog

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from harness.catalogs.objects import is_table
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError
 from harness.filters.predicate import is_decided
-from harness.model.schema import Schema
+from harness.metadata_tables.naming import is_metadata_table
+from harness.model.schema import Field, OpaqueType, Schema
 from harness.plan.scan_plan import ScanPlan
 from harness.reading import reading
 from harness.snapshot import Snapshot
@@ -20,9 +21,11 @@ from harness.table import Table, open_table
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from harness.queries.rewritten import Rewritten
+    from harness.metadata_tables.reading import MetadataTable
+    from harness.queries.rewritten import Rewritten, TableReference
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
@@ -93,6 +96,9 @@ def sql(
     An integer of more digits fails with an error that names the column, once the rows are asked for.
     `docs/reference/result-types.md` shows all types.
 
+    Behind a table's name stand its metadata tables, as `Snapshot.metadata` gives them, on DuckDB only:
+    `SELECT * FROM orders.snapshots`.
+
     On Spark a query means what it means on DuckDB, and its columns have the names and types that they have there; what
     Spark might answer differently is refused (`harness.queries.transpile` says what it knows). It runs under ANSI
     mode, in time zone UTC, whatever the session's settings are, and sees only `tables`. A query in Spark's own dialect
@@ -123,16 +129,17 @@ def sql(
     snapshots = {name: _snapshot(name, value, storage_options) for name, value in tables.items()}
     schemas = {name: snapshot.schema for name, snapshot in snapshots.items()}
     prefix = f"_harness_{_token}_{next(_calls)}"
+    metadata = _MetadataTables(snapshots)
     if name == "duckdb":
-        rewritten = _rewritten(query, schemas, dialect, prefix)
+        rewritten = _rewritten(query, schemas, dialect, prefix, metadata.columns)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
-        return duckdb_engine().query(rewritten.sql, _plans(rewritten, snapshots), connection, aliased=aliased)
+        return duckdb_engine().query(rewritten.sql, _read(rewritten, snapshots, metadata), connection, aliased=aliased)
     from harness.queries.rewrite import rewrite
 
     if dialect == "spark":
-        rewritten = _certain(rewrite(query, schemas, dialect, into="spark", prefix=prefix))
+        rewritten = _certain(rewrite(query, schemas, dialect, into="spark", prefix=prefix, metadata=metadata.columns))
         return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark)
-    return _transpiled(rewrite(query, schemas, dialect, prefix=prefix), snapshots, spark)
+    return _transpiled(rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata.columns), snapshots, spark)
 
 
 def release(connection: duckdb.DuckDBPyConnection) -> None:
@@ -195,7 +202,40 @@ def _snapshot(name: str, value: Table | Snapshot | str, options: Mapping[str, An
             raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
 
 
-def _rewritten(query: str, schemas: Mapping[str, Schema], dialect: str, prefix: str) -> Rewritten:
+@dataclass(frozen=True, slots=True)
+class _MetadataTables:
+    """The metadata tables that a query names, each opened once."""
+
+    snapshots: Mapping[str, Snapshot]
+    _opened: dict[tuple[str, str], MetadataTable] = field(default_factory=dict)
+
+    def columns(self, table: str, name: str) -> Schema | None:
+        """The columns of a metadata table of `table`; None: it has none of that name."""
+        snapshot = self.snapshots[table]
+        if not is_metadata_table(snapshot.source.format, name):
+            return None
+        found = self._opened[table, name] = snapshot.metadata_table(name)
+        return Schema(
+            fields=tuple(Field(id=i, name=n, type=OpaqueType("metadata")) for i, n in enumerate(found.schema.names))
+        )
+
+    def read(self, reference: TableReference) -> pa.Table:
+        """The metadata table that a query reads in this place."""
+        found = self._opened[reference.table, str(reference.metadata)]
+        # Rows are counted by some column.
+        names = None if reference.columns is None else reference.columns or found.schema.names[:1]
+        snapshot = self.snapshots[reference.table]
+        with reading(snapshot.source, snapshot.selection.snapshot):
+            return found.to_arrow(names)
+
+
+def _rewritten(
+    query: str,
+    schemas: Mapping[str, Schema],
+    dialect: str,
+    prefix: str,
+    metadata: Callable[[str, str], Schema | None],
+) -> Rewritten:
     if dialect == "duckdb":
         from harness.queries.plain import rewrite_plain
 
@@ -204,10 +244,26 @@ def _rewritten(query: str, schemas: Mapping[str, Schema], dialect: str, prefix: 
             return plain
     from harness.queries.rewrite import rewrite
 
-    return rewrite(query, schemas, dialect, prefix=prefix)
+    return rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata)
+
+
+def _read(
+    rewritten: Rewritten, snapshots: Mapping[str, Snapshot], metadata: _MetadataTables
+) -> dict[str, ScanPlan | pa.Table]:
+    """Plans of tables, and metadata tables themselves, by the names of their views."""
+    tables = {r.view: metadata.read(r) for r in rewritten.references if r.metadata is not None}
+    others = tuple(r for r in rewritten.references if r.metadata is None)
+    return {**_plans(replace(rewritten, references=others), snapshots), **tables}
 
 
 def _plans(rewritten: Rewritten, snapshots: Mapping[str, Snapshot]) -> dict[str, ScanPlan]:
+    for reference in rewritten.references:
+        if reference.metadata is not None:
+            raise RequestError(
+                f"Cannot read {reference.table}.{reference.metadata} on Spark: DuckDB reads metadata tables; say "
+                "engine='duckdb'",
+                options=("engine",),
+            )
     return {
         reference.view: snapshots[reference.table].plan(columns=reference.columns, where=reference.where)
         for reference in rewritten.references

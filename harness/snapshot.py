@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import DataFrame, SparkSession
 
+    from harness.metadata_tables.reading import MetadataTable
     from harness.plan.file_index import FileIndex
 
 
@@ -131,6 +132,30 @@ class Snapshot:
             plan = self.source.plan(self.selection, column_names(columns, self.source.location), where)
             _refuse_foreign_columns(plan)
             return plan
+
+    def metadata(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """A metadata table, as `Table.metadata` says: its files, manifests and partitions are those of this snapshot.
+
+        Args:
+            name: of an Iceberg table `snapshots`, `history`, `refs`, `manifests`, `files`, `data_files`,
+                `delete_files`, `entries` or `partitions`; of a Delta table `versions` or `history`, `files`,
+                `partitions`.
+            columns: names in the order wanted; statistics of columns are read only where they are wanted. None: all.
+
+        Raises:
+            RequestError: there is no such metadata table.
+            UnknownColumnError: it has no such column.
+            InvalidTableError, MissingFileError, UnsupportedError: the metadata cannot be read.
+        """
+        with self._reading():
+            return self.metadata_table(name).to_arrow(columns)
+
+    def metadata_table(self, name: str) -> MetadataTable:
+        """A metadata table that is not read yet, with its schema. Arguments and errors as for `metadata`."""
+        from harness.metadata_tables.reading import metadata_table
+
+        with self._reading():
+            return metadata_table(self.source, self.selection, name)
 
     def file_index(self) -> FileIndex:
         """The live files as Spark's `FileIndex` sees them: grouped by partition, and pruned by filters.

@@ -31,6 +31,8 @@ from harness.snapshot import Changes, Snapshot, column_names, point_shown
 from harness.storage.paths import PathMap
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from harness.catalogs.catalog import Catalog, Located
 
 
@@ -208,6 +210,20 @@ class Table:
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
         return self.source.refs()
+
+    def metadata(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """A metadata table of the current snapshot as an Arrow table; `Snapshot.metadata` gives those of others.
+
+        Iceberg's have the columns of Iceberg's metadata tables on Spark, Delta's `versions` those of DESCRIBE HISTORY.
+        In SQL they stand behind the table's name: `harness.sql("FROM orders.files", orders=orders)`.
+
+        Args:
+            name, columns: as for `Snapshot.metadata`.
+
+        Raises:
+            As `Snapshot.metadata`.
+        """
+        return self.snapshot().metadata(name, columns)
 
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""

@@ -1,4 +1,4 @@
-"""The `harness` command: `info`, `list`, `plan`, `sql`, `diff`, `run`, `build`, `demo`, `cache`, `doctor` and `rule`.
+"""The `harness` command, and what it is put together from: `harness.cli.app` names the subcommands.
 
 Results go to stdout and nothing else does; messages, progress and errors go to stderr. Exit codes:
 

@@ -13,6 +13,7 @@ import harness
 COMMANDS = {
     "info": "info:info",
     "list": "listing:list_",
+    "metadata": "metadata:metadata",
     "plan": "plan:plan",
     "sql": "query:sql",
     "diff": "diff:diff",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import harness
-from harness.cli import options, results, terminal, untrusted
+from harness.cli import options, results, row_options, terminal, untrusted
 from harness.cli.rows import Rows, engine_error
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, write_rows
@@ -31,14 +30,9 @@ def sql(
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="NAME=TABLE", help="A table of the query. Repeatable.")
     ] = None,
-    format_: Annotated[RowFormat, typer.Option("--format", help="How rows are written.")] = RowFormat.TEXT,
-    output_file: Annotated[
-        Path | None, typer.Option("--output-file", metavar="FILE", help="Write here instead of standard output.")
-    ] = None,
-    max_rows: Annotated[
-        str,
-        typer.Option(metavar="N", help="How many rows are shown as text; the others are counted. all: all of them."),
-    ] = str(MAX_ROWS),
+    format_: row_options.Format = RowFormat.TEXT,
+    output_file: row_options.OutputFile = None,
+    max_rows: row_options.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
     *,
     context: typer.Context,
@@ -48,9 +42,8 @@ def sql(
     trust: options.Trust,
 ) -> None:
     """Run a query. --snapshot, --timestamp and --ref hold for every table."""
-    if format_.is_binary() and output_file is None and results.is_terminal_output():
-        raise typer.BadParameter(f"--format {format_.value} is binary: use --output-file, or redirect standard output")
-    shown = number_of_rows(max_rows)
+    row_options.check_place(format_, output_file)
+    shown = row_options.number_of_rows(max_rows)
     locations = pairs_of_tables(table)
     text = sys.stdin.read() if query == "-" else query
     if untrusted.is_for_worker(trust):
@@ -101,17 +94,6 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb") -> Rows:
         return Rows(harness.sql(query, dialect=dialect, connection=cursor(), **tables), failure)
     except duckdb.Error as error:
         raise failure(error) from error
-
-
-def number_of_rows(text: str) -> int | None:
-    """The value of --max-rows; None: all, for which 0 stands too.
-
-    Raises:
-        typer.BadParameter: it is no number of rows.
-    """
-    if text != "all" and not text.isdecimal():
-        raise typer.BadParameter(f"--max-rows {text!r}: expected a number of rows, or all")
-    return None if text == "all" else int(text) or None
 
 
 def pairs_of_tables(values: list[str] | None) -> dict[str, str]:

@@ -57,7 +57,7 @@ class DuckDBEngine(Engine, Protocol):
     def query(
         self,
         text: str,
-        plans: Mapping[str, ScanPlan],
+        plans: Mapping[str, ScanPlan | pa.Table],
         connection: duckdb.DuckDBPyConnection | None = None,
         *,
         aliased: Collection[str] = (),

@@ -56,15 +56,15 @@ def plan_scan(
     snapshot = selection.snapshot
     source = replace(source, storage=source.storage.for_read())
     try:
-        manifests = [] if snapshot is None else _manifests(source, snapshot)
-        scan = _Scan(_with_specs_of(manifests, source), selection.schema, source.kept_manifests())
+        manifests = [] if snapshot is None else manifests_of(source, snapshot)
+        scan = _Scan(with_specs_of(manifests, source), selection.schema, source.kept_manifests())
         return within_roots(scan.plan(snapshot, manifests, columns, where))
     except HarnessError as error:
         error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
         raise
 
 
-def _manifests(source: ScanSource, snapshot: Snapshot) -> list[ManifestFile]:
+def manifests_of(source: ScanSource, snapshot: Snapshot) -> list[ManifestFile]:
     """The snapshot's manifests in order; v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
     if snapshot.manifest_list is not None:
         data = source.read(snapshot.manifest_list, "manifest list")
@@ -73,7 +73,7 @@ def _manifests(source: ScanSource, snapshot: Snapshot) -> list[ManifestFile]:
     return [ManifestFile(path=path, added_snapshot_id=snapshot.id) for path in snapshot.manifests or ()]
 
 
-def _with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> ScanSource:
+def with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> ScanSource:
     """The source with the specs that the metadata lacks, from the headers of manifests (iceberg 2.22).
 
     Partition values are constants and scopes of deletes; without their spec they would be lost.

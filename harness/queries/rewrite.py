@@ -9,7 +9,8 @@ replaced in it, and those that stand before a column (`harness.queries.qualified
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from sqlglot import exp
@@ -28,6 +29,15 @@ from harness.queries.statements import Reference, Statement, parse_statement, re
 Name = tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataReference:
+    """A metadata table of a bound table. schema: of its columns, for their names."""
+
+    table: str
+    name: str
+    schema: Schema
+
+
 def rewrite(
     query: str,
     tables: Mapping[str, Schema],
@@ -35,6 +45,7 @@ def rewrite(
     *,
     into: Literal["duckdb", "spark"] = "duckdb",
     prefix: str = "_harness",
+    metadata: Callable[[str, str], Schema | None] | None = None,
 ) -> Rewritten:
     """The query with a view of its own in every place where it reads one of `tables`.
 
@@ -47,6 +58,7 @@ def rewrite(
         into: the dialect of the rewritten query. Where it is that of `query`, the text stays as it is but for the names
             of tables.
         prefix: how the names of the views begin.
+        metadata: the columns of a bound table's metadata table, by both their names; None: it has none of that name.
 
     Raises:
         RequestError: not a single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, PIVOT,
@@ -54,9 +66,17 @@ def rewrite(
     """
     statement = parse_statement(query, dialect)
     refuse_writes(statement)
-    names: set[Name] = {found.name for found in references(statement) if len(found.name) == 1}
-    bound = {name: table for name in names if (table := _bound_name(name[0], tables)) is not None}
-    return rewrite_statement(statement, bound, tables, into=into, prefix=prefix)
+    names: set[Name] = {found.name for found in references(statement)}
+    bound: dict[Name, str] = {
+        n: table for n in names if len(n) == 1 and (table := _bound_name(n[0], tables)) is not None
+    }
+    about: dict[Name, MetadataReference] = {}
+    for name in [name for name in names if metadata is not None and len(name) == 2]:
+        table = _bound_name(name[0], tables)
+        schema = None if table is None or metadata is None else metadata(table, name[1])
+        if table is not None and schema is not None:
+            about[name] = MetadataReference(table, name[1], schema)
+    return rewrite_statement(statement, bound, tables, into=into, prefix=prefix, metadata=about)
 
 
 def rewrite_statement(
@@ -66,6 +86,7 @@ def rewrite_statement(
     *,
     into: Literal["duckdb", "spark"] = "duckdb",
     prefix: str = "_harness",
+    metadata: Mapping[Name, MetadataReference] | None = None,
 ) -> Rewritten:
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 
@@ -73,29 +94,36 @@ def rewrite_statement(
         statement: what to rewrite. A table that it writes must not be bound.
         bound: which of `tables` a name stands for, by the parts of the name as the statement has it.
         tables, into, prefix: as for `rewrite`.
+        metadata: what names of metadata tables stand for.
 
     Raises:
         RequestError: a time-travel clause on a bound table.
     """
     tree, text = statement.tree, statement.text
-    found = [reference for reference in references(statement) if reference.name in bound]
-    keys = [bound[reference.name] for reference in found]
+    about = metadata or {}
+    found = [reference for reference in references(statement) if reference.name in bound or reference.name in about]
+    keys = [bound.get(r.name) or f"{about[r.name].table}.{about[r.name].name}" for r in found]
     for reference, key in zip(found, keys, strict=True):
         _refuse_other_times(reference, key)
     renamed = [bool(reference.node.alias) for reference in found]
     columns = shorten(statement, found)
     views = _view_names(keys, tree, prefix)
-    pushdown = Pushdown(tree, {id(reference.node): tables[key] for reference, key in zip(found, keys, strict=True)})
-    made = tuple(
-        TableReference(
-            view=view,
-            table=key,
-            where=pushdown.where(reference.node),
-            columns=_columns(tree, reference.node, tables[key], text),
-            aliased=not _is_bare(reference, text),
+    # Of metadata tables nothing is skipped; conditions on others must not be taken for theirs, nor the other way round.
+    pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound})
+    made = []
+    for reference, view in zip(found, views, strict=True):
+        other = about.get(reference.name)
+        schema = tables[bound[reference.name]] if other is None else other.schema
+        made.append(
+            TableReference(
+                view=view,
+                table=bound[reference.name] if other is None else other.table,
+                where=pushdown.where(reference.node) if other is None else None,
+                columns=_columns(tree, reference.node, schema, text, () if other is not None else METADATA),
+                aliased=not _is_bare(reference, text),
+                metadata=None if other is None else other.name,
+            )
         )
-        for reference, key, view in zip(found, keys, views, strict=True)
-    )
     if statement.dialect == into:
         quote = _QUOTES[into]
         edits = [(column.start, column.end, quote(column.alias)) for column in columns]
@@ -105,7 +133,7 @@ def rewrite_statement(
         sql = _spliced(text, edits)
     else:
         sql = _generated(tree, [reference.node for reference in found], views, into)
-    return Rewritten(sql=statement.explain + sql, references=made)
+    return Rewritten(sql=statement.explain + sql, references=tuple(made))
 
 
 _READS = (exp.Query, exp.Values, exp.Describe, exp.Summarize, exp.Pivot)
@@ -162,7 +190,9 @@ def _view_names(tables: list[str], statement: exp.Expr, prefix: str) -> list[str
     return names
 
 
-def _columns(statement: exp.Expr, table: exp.Table, schema: Schema, text: str) -> tuple[str, ...] | None:
+def _columns(
+    statement: exp.Expr, table: exp.Table, schema: Schema, text: str, more: Iterable[str]
+) -> tuple[str, ...] | None:
     """Columns whose name occurs anywhere in the statement, unless something may mean columns without naming them."""
     alias = table.alias_or_name.casefold()
     if table.find_ancestor(exp.Select) is None or table.alias_column_names or "#" in text:
@@ -178,7 +208,7 @@ def _columns(statement: exp.Expr, table: exp.Table, schema: Schema, text: str) -
             case _:
                 return None
     used = {i.name.casefold() for i in statement.find_all(exp.Identifier)}
-    known = dict.fromkeys((*schema.names(), *METADATA))
+    known = dict.fromkeys((*schema.names(), *more))
     return tuple(name for name in known if name.casefold() in used)
 
 

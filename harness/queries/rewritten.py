@@ -14,6 +14,7 @@ class TableReference:
     view: the name that stands there in the rewritten query; a view of that name must be made before it runs.
     aliased: whether an alias follows it, so that a subquery can stand in its place.
     table: the name of the bound table.
+    metadata: the name of a metadata table of it, which is read in its place; None: it is read itself.
     where: a filter that the view may apply, for the schema of the table; None: there is none.
     columns: columns of the table, and metadata columns, that the query may use; None: any. It may be empty.
     """
@@ -23,6 +24,7 @@ class TableReference:
     where: Filter | None
     columns: tuple[str, ...] | None
     aliased: bool = True
+    metadata: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

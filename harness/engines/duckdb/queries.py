@@ -20,7 +20,7 @@ from harness.plan.scan_plan import ScanPlan
 
 def query(
     text: str,
-    plans: Mapping[str, ScanPlan],
+    plans: Mapping[str, ScanPlan | pa.Table],
     connection: duckdb.DuckDBPyConnection | None = None,
     *,
     aliased: Collection[str] = (),
@@ -31,7 +31,8 @@ def query(
 
     Args:
         text: one query in DuckDB's dialect.
-        plans: by the name that the query calls each. Their filters must be implied by the query's own conditions.
+        plans: by the name that the query calls each, or a table that is there already. Filters of plans must be implied
+            by the query's own conditions.
         connection: the user's; None: one of harness's own.
         aliased: those of the names that have an alias in the query, so that a subquery can stand in their place. No
             other text may contain them.
@@ -46,7 +47,7 @@ def query(
     try:
         result = own.sql(put)
     except duckdb.BinderException as error:
-        raise better_told(error, text, plans, own) from None
+        raise better_told(error, text, {n: p for n, p in plans.items() if isinstance(p, ScanPlan)}, own) from None
     columns = given_out(result.columns, result.types)
     return result if columns is None else result.project(columns)
 
@@ -113,14 +114,18 @@ def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str
 
 def _filled(
     text: str,
-    plans: Mapping[str, ScanPlan],
+    plans: Mapping[str, ScanPlan | pa.Table],
     connection: duckdb.DuckDBPyConnection,
     register: Callable[[pa.Table], str] | None,
     aliased: Collection[str],
 ) -> str:
     registrations = Registrations(connection)
     for name, plan in plans.items():
-        rows = lowered(plan, connection, register or registrations.table, Use.ONCE)
+        put = register or registrations.table
+        if isinstance(plan, pa.Table):
+            text = text.replace(sqltext.name(name), sqltext.name(put(plan)))
+            continue
+        rows = lowered(plan, connection, put, Use.ONCE)
         place = f"({rows})" if name in aliased else sqltext.name(registrations.view(rows))
         text = text.replace(sqltext.name(name), place)
     return text

@@ -1,0 +1,263 @@
+"""What the manifests of an Iceberg snapshot list: data files and delete files, their entries, and their partitions.
+
+Data files stay columns from the manifests' bytes on; delete files, of which there are few, and entries, which show what
+was deleted too, are decoded one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.iceberg.columns.data_files import DataFiles, statistic
+from harness.iceberg.columns.reading import read_data_files
+from harness.iceberg.equality_keys import read_schema_first
+from harness.iceberg.manifests import ALL, Content, DataFile, ManifestEntry, ManifestFile, parse_manifest
+from harness.iceberg.partitions import Partitions, all_partition_fields
+from harness.iceberg.source import ScanSource
+from harness.limits import contained
+from harness.metadata_tables.columns import map_of, table_of, tuple_struct, tuples_of
+from harness.model.arrow_values import array_of, from_numpy, to_numpy
+from harness.model.schema import Schema, StructType, arrow_type, children
+
+_COUNTS = pa.map_(pa.int32(), pa.int64())
+_BOUNDS = pa.map_(pa.int32(), pa.binary())
+_STATISTICS = {
+    **dict.fromkeys(("value_counts", "null_value_counts", "nan_value_counts"), _COUNTS),
+    **dict.fromkeys(("lower_bounds", "upper_bounds"), _BOUNDS),
+}
+_IDS = pa.list_(pa.int32())
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotFiles:
+    """The files of one snapshot.
+
+    source: of the table, with the partition specs of all manifests.
+    schema: of the read, for the types of partition values.
+    manifests: of the snapshot, in order.
+    """
+
+    source: ScanSource
+    schema: Schema
+    manifests: Sequence[ManifestFile]
+
+    @cached_property
+    def partition(self) -> StructType | None:
+        """The type of partition tuples; None: no spec of the table has fields.
+
+        Raises:
+            UnsupportedError: a transform's result type is unknown.
+        """
+        fields = all_partition_fields(self.source.metadata, self._schemas)
+        return tuple_struct(fields) if fields else None
+
+    def files_schema(self) -> pa.Schema:
+        """The columns of `files`."""
+        partition = [] if self.partition is None else [pa.field("partition", arrow_type(self.partition))]
+        return pa.schema(
+            [
+                pa.field("content", pa.int32()),  # 0: data, 1: position deletes, 2: equality deletes
+                pa.field("file_path", pa.string()),
+                pa.field("file_format", pa.string()),
+                pa.field("spec_id", pa.int32()),
+                *partition,
+                pa.field("record_count", pa.int64()),
+                pa.field("file_size_in_bytes", pa.int64()),
+                *(pa.field(name, type_) for name, type_ in _STATISTICS.items()),
+                pa.field("equality_ids", _IDS),
+                pa.field("first_row_id", pa.int64()),
+                pa.field("referenced_data_file", pa.string()),
+                pa.field("content_offset", pa.int64()),
+                pa.field("content_size_in_bytes", pa.int64()),
+            ]
+        )
+
+    def entries_schema(self) -> pa.Schema:
+        """The columns of `entries`."""
+        return pa.schema(
+            [
+                pa.field("status", pa.int32()),  # 0: existing, 1: added, 2: deleted
+                pa.field("snapshot_id", pa.int64()),
+                pa.field("sequence_number", pa.int64()),
+                pa.field("file_sequence_number", pa.int64()),
+                pa.field("data_file", pa.struct(list(self.files_schema()))),
+            ]
+        )
+
+    def partitions_schema(self) -> pa.Schema:
+        """The columns of `partitions`."""
+        partition = [] if self.partition is None else [pa.field("partition", arrow_type(self.partition))]
+        counts = ("record_count", "file_count", "total_data_file_size_in_bytes", *_DELETE_COUNTS)
+        return pa.schema(
+            [*partition, pa.field("spec_id", pa.int32()), *(pa.field(name, pa.int64()) for name in counts)]
+        )
+
+    def files(self, *, data: bool, deletes: bool, columns: AbstractSet[str]) -> pa.Table:
+        """Live files; statistics only where `columns` names them, and nulls in their place."""
+        schema = self.files_schema()
+        tables = [schema.empty_table()]
+        if data:
+            tables.append(self._data_files(schema, columns))
+        if deletes:
+            tables.append(self._of_entries(schema, [entry.file for entry in self._entries(deletes=True)]))
+        return pa.concat_tables(tables)
+
+    def entries(self, *, columns: AbstractSet[str]) -> pa.Table:
+        """All entries, those of deleted files too."""
+        found = [e for kind in (False, True) for e in self._entries(deletes=kind, live_only=False)]
+        schema = self.entries_schema()
+        facts = pa.schema(list(schema)[:-1])
+        numbers = table_of(
+            facts, [(int(e.status), e.snapshot_id, e.sequence_number, e.file_sequence_number) for e in found]
+        )
+        files = self._of_entries(self.files_schema(), [entry.file for entry in found])
+        return numbers.append_column(schema.field("data_file"), files.to_struct_array())
+
+    def partitions(self) -> pa.Table:
+        """One row for each partition that has live files."""
+        partitions = Partitions(self.source.metadata.specs, self._schemas)
+        files = self._read(())
+        numbers = _numbers(files, partitions)
+        deletes = [(partitions.index(entry.file), entry.file) for entry in self._entries(deletes=True)]
+        size = len(partitions.all())
+        table = files.table
+        sums = [
+            _sums(numbers, table.column("record_count"), size),
+            np.bincount(numbers, minlength=size),
+            _sums(numbers, table.column("size"), size),
+            *_delete_sums(deletes, size),
+        ]
+        schema = self.partitions_schema()
+        arrays = [array_of([p.spec_id for p in partitions.all()], pa.int32())]
+        if self.partition is not None:
+            arrays.insert(0, tuples_of([p.values for p in partitions.all()], self.partition))
+        return pa.Table.from_arrays([*arrays, *map(from_numpy, sums)], schema=schema)
+
+    @property
+    def _schemas(self) -> tuple[Schema, ...]:
+        return read_schema_first(self.source.metadata.schemas, self.schema)
+
+    def _read(self, statistics: Iterable[int]) -> DataFiles:
+        return read_data_files(
+            [manifest for manifest in self.manifests if not manifest.is_deletes],
+            read=lambda manifest: self.source.read(manifest.path, "manifest"),
+            specs=self.source.metadata.specs,
+            schemas=self._schemas,
+            statistics=statistics,
+            limits=self.source.storage.limits,
+            kept=self.source.kept_manifests(),
+        ).files
+
+    def _data_files(self, schema: pa.Schema, columns: AbstractSet[str]) -> pa.Table:
+        wanted = _STATISTICS.keys() & columns
+        found = self._read(self._leaves() if wanted else ())
+        table, size = found.table, len(found)
+        known: dict[str, Callable[[], pa.Array]] = {
+            "content": lambda: from_numpy(np.zeros(size, np.int32)),
+            "file_path": lambda: _flat(table.column("path")),
+            "file_format": lambda: pc.utf8_upper(_flat(table.column("format"))),
+            "spec_id": lambda: _flat(table.column("spec_id")),
+            "partition": lambda: self._tuples(found),
+            "record_count": lambda: _flat(table.column("record_count")),
+            "file_size_in_bytes": lambda: _flat(table.column("size")),
+            "first_row_id": lambda: _flat(table.column("first_row_id")),
+            **{name: self._statistic(found, name, type_) for name, type_ in _STATISTICS.items() if name in wanted},
+        }
+        arrays = [known[f.name]() if f.name in known else pa.nulls(size, f.type) for f in schema]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def _statistic(self, files: DataFiles, name: str, type_: pa.DataType) -> Callable[[], pa.Array]:
+        columns = [_flat(files.table.column(statistic(name, key))) for key in files.fields]
+        return lambda: map_of(files.fields, columns, type_) if columns else pa.nulls(len(files), type_)
+
+    def _tuples(self, files: DataFiles) -> pa.Array:
+        if self.partition is None:
+            return pa.nulls(len(files))
+        return tuples_of(files.tuples, self.partition).take(_flat(files.table.column("tuple")))
+
+    def _leaves(self) -> set[int]:
+        """The ids of all columns that ever were, but for those that only hold others."""
+        fields = (field for schema in self._schemas for _, field in schema.walk())
+        return {field.id for field in fields if not children(field.type)}
+
+    def _entries(self, *, deletes: bool, live_only: bool = True) -> Iterator[ManifestEntry]:
+        for manifest in self.manifests:
+            if manifest.is_deletes is deletes:
+                data = self.source.read(manifest.path, "manifest")
+                with contained(file=manifest.path):
+                    yield from parse_manifest(
+                        data,
+                        manifest,
+                        specs=self.source.metadata.specs,
+                        schemas=self._schemas,
+                        statistics=ALL,
+                        live_only=live_only,
+                        limits=self.source.storage.limits,
+                    )
+
+    def _of_entries(self, schema: pa.Schema, files: Sequence[DataFile]) -> pa.Table:
+        tuples = None if self.partition is None else tuples_of([file.partition for file in files], self.partition)
+        plain = pa.schema([field for field in schema if field.name != "partition"])
+        table = table_of(plain, [_row(file) for file in files])
+        if tuples is None:
+            return table
+        place = schema.get_field_index("partition")
+        return table.add_column(place, schema.field(place), tuples)
+
+
+_DELETE_COUNTS = (
+    "position_delete_record_count",
+    "position_delete_file_count",
+    "equality_delete_record_count",
+    "equality_delete_file_count",
+)
+
+
+def _row(file: DataFile) -> tuple[Any, ...]:
+    statistics = (getattr(file, name) for name in _STATISTICS)
+    return (
+        *(int(file.content), file.path, file.format.upper(), file.spec_id, file.record_count, file.size),
+        *(list(found.items()) if found else None for found in statistics),
+        *(None if file.equality_ids is None else list(file.equality_ids), file.first_row_id),
+        *(file.referenced_data_file, file.content_offset, file.content_size),
+    )
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def _numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int64]:
+    """The number of each file's partition."""
+    specs = files.specs_of_tuples()
+    numbers = [partitions.index_of(spec, values) for spec, values in zip(specs, files.tuples, strict=True)]
+    found: npt.NDArray[np.int64] = np.array(numbers, np.int64)[to_numpy(files.table.column("tuple"))]
+    return found
+
+
+def _sums(numbers: npt.NDArray[np.int64], values: pa.ChunkedArray, size: int) -> npt.NDArray[np.int64]:
+    """The sum of each partition's values; unknown ones count as 0."""
+    sums = np.zeros(size, np.int64)
+    np.add.at(sums, numbers, to_numpy(values.fill_null(0)))
+    return sums
+
+
+def _delete_sums(deletes: Sequence[tuple[int, DataFile]], size: int) -> list[npt.NDArray[np.int64]]:
+    sums = {
+        (content, what): np.zeros(size, np.int64)
+        for content in (Content.POSITION_DELETES, Content.EQUALITY_DELETES)
+        for what in ("records", "files")
+    }
+    for number, file in deletes:
+        sums[file.content, "records"][number] += file.record_count or 0
+        sums[file.content, "files"][number] += 1
+    return list(sums.values())

@@ -1,0 +1,281 @@
+"""Metadata tables, against what was written; expectations by hand."""
+
+from __future__ import annotations
+
+import datetime
+import json
+
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.cli import main
+from harness.errors import MissingFileError, RequestError, UnknownColumnError
+from harness.metadata_tables.naming import NAMES
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+UTC = datetime.UTC
+
+
+DAY = datetime.date(2022, 1, 8)  # 19000 days after 1970-01-01
+NEXT = datetime.date(2022, 1, 9)
+FIRST = 7_000_000_000_000_000_001  # the builder counts snapshots from here
+
+
+@pytest.fixture(scope="module")
+def iceberg(tmp_path_factory) -> harness.Table:
+    """Three files in two partitions; a row is deleted by position, one by key in the other partition; a file goes."""
+    t = IcebergTable.create(
+        tmp_path_factory.mktemp("ice") / "t", {"id": "long", "day": "date"}, partition_spec=[("day", "identity")]
+    )
+    one = t.write_data([{"id": 1, "day": DAY}, {"id": 2, "day": DAY}], path="data/one.parquet")
+    two = t.write_data([{"id": 3, "day": NEXT}, {"id": None, "day": NEXT}], path="data/two.parquet")
+    three = t.write_data([{"id": 5, "day": NEXT}], path="data/three.parquet")
+    t.append(one, two, three)
+    t.create_tag("before")
+    t.append(
+        t.write_position_deletes([(one, 0)], path="data/positions.parquet"),
+        t.write_equality_deletes(["id"], [{"id": 3}], partition={"day": NEXT}, path="data/keys.parquet"),
+    )
+    t.commit(remove=[three])
+    return harness.open_table(t.location)
+
+
+@pytest.fixture(scope="module")
+def delta(tmp_path_factory) -> harness.Table:
+    """Two files in two partitions, then a row of one is deleted by a vector."""
+    t = DeltaTable.create(
+        tmp_path_factory.mktemp("delta") / "t", {"id": "long", "s": "string"}, partition_columns=["s"]
+    )
+    one = t.write_data([{"id": 1, "s": "a"}, {"id": 2, "s": "a"}])
+    t.append(one, t.write_data([{"id": 3, "s": None}]))
+    t.delete(one, [1])
+    return harness.open_table(str(t.directory))
+
+
+def answer(table: harness.Table | harness.Snapshot, query: str) -> list[tuple]:
+    return harness.sql(query, t=table).fetchall()
+
+
+def test_every_table_is_the_same_in_python_and_in_sql(iceberg, delta):
+    for table in (iceberg, delta):
+        for name in NAMES[table.format]:
+            found = table.metadata(name)
+            found.validate(full=True)
+            assert harness.sql(f"SELECT * FROM t.{name}", t=table).columns == found.schema.names
+            assert answer(table, f"SELECT count(*) FROM t.{name}") == [(found.num_rows,)]
+            assert found.num_rows > 0
+
+
+def test_snapshots_history_and_refs(iceberg):
+    ids = [FIRST, FIRST + 1, FIRST + 2]
+    query = "SELECT snapshot_id, parent_id, operation, summary['operation'] FROM t.snapshots ORDER BY committed_at"
+    assert answer(iceberg, query) == [
+        (ids[0], None, "append", "append"),
+        (ids[1], ids[0], "delete", "delete"),
+        (ids[2], ids[1], "delete", "delete"),
+    ]
+    assert iceberg.metadata("snapshots")["committed_at"].cast("int64").to_pylist() == [
+        snapshot["timestamp_ms"] * 1000 for snapshot in iceberg.snapshots()
+    ]
+    assert answer(iceberg, "SELECT snapshot_id, parent_id, is_current_ancestor FROM t.history") == [
+        (ids[0], None, True),
+        (ids[1], ids[0], True),
+        (ids[2], ids[1], True),
+    ]
+    assert answer(iceberg, "SELECT name, type, snapshot_id FROM t.refs ORDER BY name") == [
+        ("before", "TAG", ids[0]),
+        ("main", "BRANCH", ids[2]),
+    ]
+
+
+def test_a_snapshot_that_was_rolled_back_is_no_ancestor(tmp_path):
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    first = t.append(t.write_data([{"id": 1}]))
+    t.append(t.write_data([{"id": 2}]))
+    t.set_ref("main", first, "branch")
+    history = harness.open_table(t.location).metadata("history", ["snapshot_id", "is_current_ancestor"])
+    assert history.to_pylist()[:2] == [
+        {"snapshot_id": FIRST, "is_current_ancestor": True},
+        {"snapshot_id": FIRST + 1, "is_current_ancestor": False},
+    ]
+
+
+def test_files(iceberg):
+    query = (
+        "SELECT content, parse_filename(file_path), file_format, spec_id, partition.day, record_count, equality_ids,"
+        " value_counts, null_value_counts, lower_bounds[1], upper_bounds[1] FROM t.files ORDER BY 1, 2"
+    )
+    one, two, five = ((n).to_bytes(8, "little") for n in (1, 2, 5))
+    three = (3).to_bytes(8, "little")
+    assert answer(iceberg.snapshot(ref="before"), query) == [
+        (0, "one.parquet", "PARQUET", 0, DAY, 2, None, {1: 2, 2: 2}, {1: 0, 2: 0}, one, two),
+        (0, "three.parquet", "PARQUET", 0, NEXT, 1, None, {1: 1, 2: 1}, {1: 0, 2: 0}, five, five),
+        (0, "two.parquet", "PARQUET", 0, NEXT, 2, None, {1: 2, 2: 2}, {1: 1, 2: 0}, three, three),
+    ]
+    now = [row[:7] for row in answer(iceberg, query)]
+    assert now == [
+        (0, "one.parquet", "PARQUET", 0, DAY, 2, None),
+        (0, "two.parquet", "PARQUET", 0, NEXT, 2, None),
+        (1, "positions.parquet", "PARQUET", 0, DAY, 1, None),
+        (2, "keys.parquet", "PARQUET", 0, NEXT, 1, [1]),
+    ]
+    names = ["data_files", "delete_files"]
+    assert [sorted(set(iceberg.metadata(name)["content"].to_pylist())) for name in names] == [[0], [1, 2]]
+
+
+def test_columns_that_are_not_wanted_are_not_read(iceberg):
+    sizes = iceberg.metadata("data_files", ["file_size_in_bytes", "record_count"])
+    assert sizes.schema.names == ["file_size_in_bytes", "record_count"]
+    with_counts = iceberg.metadata("files", ["null_value_counts", "lower_bounds"])
+    assert with_counts["null_value_counts"][0].as_py() == [(1, 0), (2, 0)]
+
+
+def test_entries_show_what_a_commit_deleted(iceberg):
+    query = (
+        "SELECT status, snapshot_id, sequence_number, parse_filename(data_file.file_path), data_file.partition.day"
+        " FROM t.entries ORDER BY ALL"
+    )
+    assert answer(iceberg, query) == [
+        (0, FIRST, 1, "one.parquet", DAY),
+        (0, FIRST, 1, "two.parquet", NEXT),
+        (1, FIRST + 1, 2, "keys.parquet", NEXT),
+        (1, FIRST + 1, 2, "positions.parquet", DAY),
+        (2, FIRST + 2, 1, "three.parquet", NEXT),
+    ]
+
+
+def test_manifests(iceberg):
+    query = (
+        "SELECT content, partition_spec_id, added_snapshot_id, added_data_files_count, existing_data_files_count,"
+        " deleted_data_files_count, added_delete_files_count, partition_summaries[1].lower_bound,"
+        " partition_summaries[1].upper_bound FROM t.manifests ORDER BY content"
+    )
+    assert answer(iceberg, query) == [
+        (0, 0, FIRST + 2, 0, 2, 1, 0, "2022-01-08", "2022-01-09"),
+        (1, 0, FIRST + 1, 0, 0, 0, 2, "2022-01-08", "2022-01-09"),
+    ]
+
+
+def test_partitions(iceberg):
+    query = (
+        "SELECT partition.day, spec_id, record_count, file_count, position_delete_record_count,"
+        " position_delete_file_count, equality_delete_record_count, equality_delete_file_count"
+        " FROM t.partitions ORDER BY 1"
+    )
+    assert answer(iceberg, query) == [(DAY, 0, 2, 1, 1, 1, 0, 0), (NEXT, 0, 2, 1, 0, 0, 1, 1)]
+    assert answer(iceberg.snapshot(ref="before"), query) == [(DAY, 0, 2, 1, 0, 0, 0, 0), (NEXT, 0, 3, 2, 0, 0, 0, 0)]
+    sizes = iceberg.metadata("files", ["content", "file_size_in_bytes"]).to_pylist()
+    total = sum(file["file_size_in_bytes"] for file in sizes if file["content"] == 0)
+    assert answer(iceberg, "SELECT sum(total_data_file_size_in_bytes)::BIGINT FROM t.partitions") == [(total,)]
+
+
+def test_partitions_of_several_specs(tmp_path):
+    """Fields of all specs in one struct; a tuple has nulls in those of others. A field of the same name gets its id."""
+    t = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "string"}, partition_spec=[("s", "identity")])
+    t.append(t.write_data([{"id": 1, "s": "a"}]))
+    t.set_partition_spec([("id", "bucket[4]")])
+    t.append(t.write_data([{"id": 1, "s": "a"}]))
+    found = harness.open_table(t.location).metadata("files", ["spec_id", "partition"]).to_pylist()
+    # bucket[4] of the long 1: murmur3 of its 8 bytes is 1392991556, and 1392991556 % 4 = 0.
+    assert sorted(found, key=lambda file: file["spec_id"]) == [
+        {"spec_id": 0, "partition": {"s": "a", "id_bucket": None}},
+        {"spec_id": 1, "partition": {"s": None, "id_bucket": 0}},
+    ]
+
+
+def test_a_table_without_partitions_or_snapshots(tmp_path):
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    empty = harness.open_table(t.location)
+    assert [empty.metadata(name).num_rows for name in NAMES["iceberg"]] == [0] * len(NAMES["iceberg"])
+    assert "partition" not in empty.metadata("files").schema.names
+
+
+def test_versions_of_delta(delta):
+    query = "SELECT version, operation, operationParameters IS NULL FROM t.versions"
+    assert [row[0] for row in answer(delta, query)] == [2, 1, 0]
+    assert answer(delta, "SELECT version FROM t.history ORDER BY 1") == [(0,), (1,), (2,)]
+
+
+def test_what_commits_of_delta_say(tmp_path):
+    t = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    info = {
+        "operation": "MERGE",
+        "operationParameters": {"predicate": "id = 1", "matchedPredicates": [{"actionType": "update"}]},
+        "operationMetrics": {"numOutputRows": "7"},
+        "readVersion": 0,
+        "isBlindAppend": "yes",  # no Boolean
+        "userId": 7,  # no text
+        "engineInfo": "test",
+    }
+    commit = {"commitInfo": info}
+    (t.directory / "_delta_log" / f"{1:020}.json").write_text(json.dumps(commit) + "\n")
+    row = harness.open_table(str(t.directory)).metadata("versions").slice(0, 1).to_pylist()[0]
+    assert row["operation"] == "MERGE"
+    assert dict(row["operationParameters"]) == {
+        "predicate": "id = 1",
+        "matchedPredicates": '[{"actionType": "update"}]',
+    }
+    assert (dict(row["operationMetrics"]), row["readVersion"]) == ({"numOutputRows": "7"}, 0)
+    assert (row["isBlindAppend"], row["userId"], row["engineInfo"]) == (None, None, "test")
+
+
+def test_files_and_partitions_of_delta(delta):
+    query = "SELECT partition.s, num_records, deletion_vector_storage_type IS NOT NULL, deleted_rows FROM t.files"
+    assert sorted(answer(delta, query), key=str) == [("a", 2, True, 1), (None, 1, False, 0)]
+    assert answer(delta.snapshot(1), "SELECT sum(deleted_rows)::INT FROM t.files") == [(0,)]
+    query = "SELECT partition.s, record_count, file_count, deleted_rows FROM t.partitions"
+    assert sorted(answer(delta, query), key=str) == [("a", 2, 1, 1), (None, 1, 1, 0)]
+
+
+def test_queries_join_them_with_tables(iceberg):
+    query = "SELECT count(*) FROM t JOIN t.data_files f ON t._file = f.file_path WHERE f.record_count = 2 AND t.id > 1"
+    assert answer(iceberg, query) == [(1,)]
+    assert answer(iceberg, "SELECT files.spec_id FROM t.files WHERE t.files.content = 1") == [(0,)]
+    assert answer(iceberg, "WITH t AS (SELECT 1 AS x) SELECT x, (SELECT count(*) FROM T.FILES) FROM t") == [(1, 4)]
+
+
+def test_what_there_is_not_is_named(iceberg, delta):
+    with pytest.raises(RequestError, match="no metadata table 'snapshot' of iceberg tables: did you mean snapshots"):
+        iceberg.metadata("snapshot")
+    with pytest.raises(RequestError, match="no metadata table 'refs' of delta tables: there are versions, history"):
+        delta.metadata("refs")
+    with pytest.raises(UnknownColumnError, match="Unknown column 'path': there are content, file_path"):
+        iceberg.metadata("files", ["path"])
+
+
+def test_on_spark_they_are_refused(iceberg):
+    pytest.importorskip("pyspark")
+    with pytest.raises(RequestError, match=r"Cannot read t\.files on Spark"):
+        harness.sql("SELECT count(*) FROM t.files", engine="spark", t=iceberg)
+
+
+def test_a_manifest_that_is_gone_is_an_error(tmp_path):
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    t.append(t.write_data([{"id": 1}]))
+    table = harness.open_table(t.location)
+    t.file_of(table.metadata("manifests")["path"][0].as_py()).unlink()
+    for name in ("files", "entries", "partitions"):
+        with pytest.raises(MissingFileError, match="Cannot read manifest"):
+            table.metadata(name)
+
+
+def test_the_command(iceberg, delta, capfd):
+    arguments = [iceberg.location, "files", "--columns", "content,record_count", "--format", "csv", "--ref", "before"]
+    assert main(["metadata", *arguments]) == 0
+    assert capfd.readouterr().out == "content,record_count\n0,2\n0,2\n0,1\n"
+    assert main(["metadata", delta.location, "versions", "--columns", "version", "--max-rows", "2"]) == 0
+    assert capfd.readouterr().out == "version\n-------\n      2\n      1\n(2 of 3 rows; --max-rows all shows all)\n"
+    assert main(["sql", "SELECT count(*) AS n FROM t.refs", "--table", f"t={iceberg.location}", "--format", "csv"]) == 0
+    assert capfd.readouterr().out == "n\n2\n"
+    assert main(["metadata", iceberg.location, "file"]) == 2
+    assert "did you mean files" in capfd.readouterr().err
+
+
+def test_statistics_of_columns_are_maps_of_what_is_known():
+    from harness.metadata_tables.columns import map_of
+
+    columns = [pa.array([1, None, None]), pa.array([2, 3, None])]
+    found = map_of([7, 9], columns, pa.map_(pa.int32(), pa.int64()))
+    assert found.to_pylist() == [[(7, 1), (9, 2)], [(9, 3)], None]
