@@ -18,7 +18,7 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 
 
-_ELSEWHERE = "not corpus and not mutation and not reference and not cluster"
+_ELSEWHERE = "not catalog and not corpus and not mutation and not reference and not cluster"
 """The marks of tests that have sessions of their own; pyproject.toml leaves out most of those on Spark besides."""
 
 
@@ -247,6 +247,16 @@ def tests_spark_cluster(session: nox.Session) -> None:
     _pytest(
         session, *_ONE, "-m", "cluster", "tests/engines/test_spark_cluster.py", "tests/engines/test_spark_connect.py"
     )
+
+
+@nox.session(name="tests-catalogs")
+def tests_catalogs(session: nox.Session) -> None:
+    """Tables by name through PyIceberg's catalogs: SQLite, REST (Java and Maven), Glue and S3 (moto); histories.
+
+    `-- --histories 500 --seed 7` draws others. What cannot start is skipped, and says why.
+    """
+    session.install("-e", ".[dev,catalog]", "moto[server,s3,glue]", "s3fs", "deltalake", "pyiceberg-core")
+    _pytest(session, *_ONE, "-m", "catalog", "tests/catalogs/servers")
 
 
 @nox.session

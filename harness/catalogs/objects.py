@@ -12,7 +12,7 @@ _DELTALAKE = "deltalake"
 
 def is_table(given: object) -> bool:
     """Whether it is a table of another library that can be opened."""
-    return _is(given, "pyiceberg", "Table") or _is(given, _DELTALAKE, "DeltaTable")
+    return is_of(given, "pyiceberg", "Table") or is_of(given, _DELTALAKE, "DeltaTable")
 
 
 def located(given: Any) -> Located:
@@ -22,9 +22,9 @@ def located(given: Any) -> Located:
         RequestError: it is none.
         UnsupportedError: it does not say where it is.
     """
-    if _is(given, "pyiceberg", "Table"):
+    if is_of(given, "pyiceberg", "Table"):
         return _of_pyiceberg(given)
-    if _is(given, _DELTALAKE, "DeltaTable"):
+    if is_of(given, _DELTALAKE, "DeltaTable"):
         return _of_deltalake(given)
     raise RequestError(
         f"Cannot open an object of type {type(given).__name__}: expected a location, a name, or a table of PyIceberg "
@@ -53,5 +53,6 @@ def _of_deltalake(table: Any) -> Located:
     )
 
 
-def _is(given: object, package: str, name: str) -> bool:
+def is_of(given: object, package: str, name: str) -> bool:
+    """Whether an object is of a class of a package, by its name; the package is not imported to see that."""
     return any(kind.__module__.partition(".")[0] == package and kind.__name__ == name for kind in type(given).__mro__)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, NoReturn
 
 from harness.catalogs.catalog import Catalog, Located
 from harness.catalogs.configuration import Configured, configured
 from harness.catalogs.names import Name, nearest, parse_name, written
+from harness.catalogs.objects import is_of
 from harness.catalogs.warehouse import open_warehouse
 from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError
 from harness.storage.paths import SCHEME
@@ -56,8 +56,11 @@ def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located
     """A table by a name that says no catalog: the one that has it."""
     found: dict[str, Located] = {}
     for key, each in catalogs.items():
-        with suppress(TableNotFoundError):
+        try:
             found[key] = each.open().locate(name)
+        except TableNotFoundError as error:
+            if error.cause not in _ELSEWHERE:  # a view, or several tables: it is there
+                raise
     if len(found) > 1:
         whole = " or ".join(written((key, *name)) for key in found)
         raise AmbiguousTableError(
@@ -72,6 +75,7 @@ def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located
     raise TableNotFoundError(f"{tried}: {has}", cause="NoSuchTable", table=written(name))
 
 
+_ELSEWHERE = ("NoSuchTable", "NoSuchNamespace")
 _NONE = (
     "no catalog is configured: see .pyiceberg.yaml, PYICEBERG_CATALOG__NAME__URI and [tool.harness.catalogs.NAME] of "
     "pyproject.toml"
@@ -97,9 +101,7 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] |
         return _configured(catalog)
     if isinstance(catalog, Catalog):
         return catalog
-    if any(kind.__module__.startswith("pyiceberg.") for kind in type(catalog).__mro__) and hasattr(
-        catalog, "load_table"
-    ):
+    if is_of(catalog, "pyiceberg", "Catalog"):
         from harness.catalogs.pyiceberg.adapter import PyIcebergCatalog
 
         return PyIcebergCatalog(catalog.name, catalog)
@@ -108,11 +110,6 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] |
         "harness.open_warehouse(…) or a catalog of PyIceberg",
         options=("catalog",),
     )
-
-
-def is_pyiceberg(given: object, kind: str) -> bool:
-    """Whether an object is of a class of PyIceberg; does not import it to see that."""
-    return any(each.__module__.startswith("pyiceberg.") and each.__name__ == kind for each in type(given).__mro__)
 
 
 def _configured(name: str) -> Catalog:

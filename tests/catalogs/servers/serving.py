@@ -1,0 +1,97 @@
+"""Servers of catalogs and stores, each started by a session and ended with it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+BUILD = HERE.parents[2] / "build" / "catalogs"
+KEY, SECRET = "a-key", "a-secret"
+_PATIENCE_S = 60
+
+
+@contextlib.contextmanager
+def rest_catalog(folder: Path, warehouse: str, **more: str) -> Iterator[str]:
+    """Iceberg's REST catalog over SQLite, in a JVM; its URI.
+
+    more: properties of the catalog behind it; those that begin with `vend.` are vended with each table.
+    """
+    database = f"jdbc:sqlite:{folder}/rest-{time.monotonic_ns()}.db"
+    own = {"catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog", "uri": database, "warehouse": warehouse, **more}
+    arguments = [f"{key}={value}" for key, value in own.items()]
+    command = ["java", "-Xmx512m", "-cp", _class_path(), str(HERE / "RestCatalog.java"), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            port = server.stdout.readline().strip()
+            if not port:
+                _, said = server.communicate(timeout=10)
+                pytest.skip(f"the REST catalog does not start: {said.strip()[-300:]}")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.kill()
+
+
+def _class_path() -> str:
+    """The jars of pom.xml, looked up once."""
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            pytest.skip(f"the REST catalog needs {program}")
+    pom = HERE / "pom.xml"
+    kept = BUILD / f"class-path-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}.txt"
+    if not kept.exists():
+        BUILD.mkdir(parents=True, exist_ok=True)
+        maven = ["mvn", "-q", "-B", "-f", str(pom), "dependency:build-classpath", f"-Dmdep.outputFile={kept}"]
+        found = subprocess.run(maven, capture_output=True, text=True, check=False)
+        if found.returncode:
+            kept.unlink(missing_ok=True)
+            pytest.skip(f"Maven does not give the jars of the REST catalog: {found.stdout.strip()[:300]}")
+    return kept.read_text("utf-8").strip()
+
+
+@contextlib.contextmanager
+def aws() -> Iterator[str]:
+    """A server that speaks S3 and Glue; its URL."""
+    pytest.importorskip("moto.server", reason="S3 and Glue need moto[server]")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    # It says a line for each request: a pipe that nobody reads would fill, and stop it.
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            _wait_for(port, server)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.kill()
+
+
+def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + _PATIENCE_S
+    while server.poll() is None and time.monotonic() < end:
+        with socket.socket() as trial:
+            if trial.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(0.1)
+    pytest.skip("moto's server does not start")
+
+
+def s3(url: str) -> dict[str, str]:
+    """PyIceberg's properties for a bucket of that server."""
+    return {
+        "s3.endpoint": url,
+        "s3.access-key-id": KEY,
+        "s3.secret-access-key": SECRET,
+        "s3.region": "us-east-1",
+    }

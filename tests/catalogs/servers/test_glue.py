@@ -1,0 +1,95 @@
+"""Glue, on a server of moto's: tables of both formats in S3."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import serving
+
+import harness
+from harness.catalogs.catalog import walk
+from harness.cli import main
+
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
+boto3 = pytest.importorskip("boto3", reason="boto3 is not installed: nox -s tests-catalogs")
+pytestmark = pytest.mark.catalog
+KEYS = {"aws_access_key_id": serving.KEY, "aws_secret_access_key": serving.SECRET, "region_name": "us-east-1"}
+
+
+@pytest.fixture
+def prod(aws, configure, request) -> str:
+    """The catalog `prod`, with the Iceberg table `orders`, the Delta table `events` and a table of CSV files."""
+    from pyiceberg.catalog.glue import GlueCatalog
+
+    own = {"glue.endpoint": aws, "glue.region": "us-east-1", "glue.access-key-id": serving.KEY}
+    own |= {"glue.secret-access-key": serving.SECRET, "type": "glue", **serving.s3(aws)}
+    database = f"db{abs(hash(request.node.name))}"
+    catalog = GlueCatalog("prod", **{**own, "warehouse": "s3://lake/glue"})
+    catalog.create_namespace(database)
+    rows = pa.table({"id": [1, 2, 3]})
+    orders = catalog.create_table((database, "orders"), schema=rows.schema)
+    orders.append(rows)
+    orders.delete("id = 2")
+    _register(aws, database, "events", _delta(aws, database), {"spark.sql.sources.provider": "delta"})
+    _register(aws, database, "files", "s3://lake/files", {"classification": "csv"})
+    configure("prod", own)
+    return database
+
+
+def _delta(url: str, database: str) -> str:
+    """A Delta table of two versions in S3; its location."""
+    deltalake = pytest.importorskip("deltalake", reason="Delta tables in S3 are written by deltalake")
+    location = f"s3://lake/delta/{database}"
+    options = {"aws_endpoint_url": url, "aws_access_key_id": serving.KEY, "aws_secret_access_key": serving.SECRET}
+    options |= {"aws_region": "us-east-1", "aws_allow_http": "true"}
+    for number in (7, 8):
+        deltalake.write_deltalake(location, pa.table({"id": [number]}), mode="append", storage_options=options)
+    return location
+
+
+def _register(url: str, database: str, name: str, location: str, parameters: dict[str, str]) -> None:
+    described: Any = {"Location": f"{location}-__PLACEHOLDER__", "SerdeInfo": {"Parameters": {"path": location}}}
+    given: Any = {"Name": name, "TableType": "EXTERNAL_TABLE", "Parameters": parameters, "StorageDescriptor": described}
+    boto3.client("glue", endpoint_url=url, **KEYS).create_table(DatabaseName=database, TableInput=given)
+
+
+def ids(table: harness.Table) -> list[int]:
+    return sorted(table.snapshot().to_arrow()["id"].to_pylist())
+
+
+def test_tables_of_both_formats_are_found_in_s3(prod, capfd, tmp_path):
+    assert [name for name in walk(harness.open_catalog("prod")) if name[0] == prod] == [
+        (prod, "events"),
+        (prod, "orders"),
+    ]
+    assert ids(harness.open_table(f"prod.{prod}.orders")) == [1, 3]
+    events = harness.open_table(f"prod.{prod}.events")
+    assert (events.format, ids(events)) == ("delta", [7, 8])
+    assert events.snapshot(version=0).to_arrow().num_rows == 1
+    assert main(["sql", "--catalog", "prod", f"SELECT sum(id) AS n FROM {prod}.events", "--format", "csv"]) == 0
+    assert capfd.readouterr().out == "n\n15\n"
+    assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_a_table_of_no_known_format_is_refused(prod):
+    with pytest.raises(harness.UnsupportedError, match="of format csv: harness reads Iceberg and Delta"):
+        harness.open_table(f"prod.{prod}.files")
+    with pytest.raises(harness.TableNotFoundError, match=rf"the nearest are {prod}\.events"):
+        harness.open_table(f"prod.{prod}.event")
+
+
+def test_keys_that_glue_refuses_are_one_line(prod, configure, monkeypatch):
+    from botocore.exceptions import ClientError
+    from pyiceberg.catalog.glue import GlueCatalog
+
+    refusal = {"Error": {"Code": "ExpiredTokenException", "Message": "The security token is expired"}}
+    monkeypatch.setattr(
+        GlueCatalog, "_get_glue_table", lambda *_, **__: (_ for _ in ()).throw(ClientError(refusal, "GetTable"))
+    )
+    with pytest.raises(
+        harness.StorageError, match="Cannot ask catalog prod: it refuses the credentials, or they have exp"
+    ):
+        harness.open_table(f"prod.{prod}.orders")

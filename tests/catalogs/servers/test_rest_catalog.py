@@ -1,0 +1,174 @@
+"""Iceberg's own REST catalog: names, nested namespaces, views, and credentials that it vends for a while."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import serving
+
+import harness
+from harness.catalogs.catalog import walk
+
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
+pytestmark = pytest.mark.catalog
+ROWS = pa.table({"id": [1, 2, 3]})
+
+
+def client(uri: str, **properties: str) -> Any:
+    from pyiceberg.catalog.rest import RestCatalog
+
+    return RestCatalog("writer", uri=uri, **properties)
+
+
+@pytest.fixture
+def prod(rest, configure) -> Iterator[Any]:
+    """The catalog `prod` with `sales.orders` of two snapshots and `sales.eu."x.y"`; a client that writes to it."""
+    catalog = client(rest)
+    catalog.create_namespace(("sales",))
+    catalog.create_namespace(("sales", "eu"))
+    for name in (("sales", "orders"), ("sales", "eu", "x.y")):
+        table = catalog.create_table(name, schema=ROWS.schema)
+        table.append(ROWS)
+        table.delete("id = 2")
+    configure("prod", {"uri": rest})
+    yield catalog
+    for name in (("sales", "eu", "x.y"), ("sales", "orders")):
+        catalog.drop_table(name)
+    catalog.drop_namespace(("sales", "eu"))
+    catalog.drop_namespace(("sales",))
+
+
+def test_names(prod):
+    assert list(walk(harness.open_catalog("prod"))) == [("sales", "orders"), ("sales", "eu", "x.y")]
+    for name in ("prod.sales.orders", 'prod.sales.eu."x.y"'):
+        table = harness.open_table(name)
+        assert table.name == name
+        assert sorted(table.snapshot().to_arrow()["id"].to_pylist()) == [1, 3]
+        first, *_ = table.snapshots()
+        assert sorted(table.snapshot(first["id"]).to_arrow()["id"].to_pylist()) == [1, 2, 3]
+
+
+def test_a_table_stays_at_its_metadata_and_is_opened_anew(prod):
+    before = harness.open_table("prod.sales.orders")
+    given = prod.load_table(("sales", "orders"))
+    prod.load_table(("sales", "orders")).append(pa.table({"id": [9]}))
+    assert sorted(before.snapshot().to_arrow()["id"].to_pylist()) == [1, 3]
+    assert sorted(harness.open_table("prod.sales.orders").snapshot().to_arrow()["id"].to_pylist()) == [1, 3, 9]
+    assert harness.compare(given, before).equal
+    assert not harness.compare(given, harness.open_table("prod.sales.orders")).equal
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("prod.sales.orderz", "catalog prod has no table sales.orderz; the nearest are sales.orders"),
+        ("prod.sale.orders", "catalog prod has no namespace sale; the nearest are sales"),
+        ("prod.sales.us.orders", "catalog prod has no namespace sales.us"),
+    ],
+)
+def test_what_is_not_there_is_one_line(prod, name, said):
+    with pytest.raises(harness.TableNotFoundError) as raised:
+        harness.open_table(name)
+    assert said in str(raised.value)
+
+
+def test_a_table_whose_types_pyiceberg_does_not_know_is_found(prod, rest):
+    # As another writer makes it: PyIceberg's client refuses the whole answer.
+    fields = [{"id": 1, "name": "v", "type": "variant", "required": False}]
+    schema = {"type": "struct", "schema-id": 0, "fields": fields}
+    request = {"name": "v3", "schema": schema, "properties": {"format-version": "3"}}
+    _post(f"{rest}/v1/namespaces/sales/tables", request)
+    try:
+        assert [field.name for field in harness.open_table("prod.sales.v3").schema.fields] == ["v"]
+    finally:
+        prod.drop_table(("sales", "v3"))
+
+
+def test_a_view_is_named_as_what_it_is(tmp_path, configure):
+    more = {"jdbc.schema-version": "V1"}
+    with serving.rest_catalog(tmp_path, f"file://{tmp_path}/warehouse", **more) as uri:
+        client(uri).create_namespace(("sales",))
+        fields = [{"id": 1, "name": "id", "type": "long", "required": False}]
+        version = {
+            "version-id": 1,
+            "timestamp-ms": 1,
+            "schema-id": 0,
+            "summary": {},
+            "default-namespace": ["sales"],
+            "representations": [{"type": "sql", "sql": "SELECT id\nFROM orders", "dialect": "spark"}],
+        }
+        schema = {"type": "struct", "schema-id": 0, "fields": fields}
+        request = {"name": "v", "schema": schema, "view-version": version, "properties": {}}
+        _post(f"{uri}/v1/namespaces/sales/views", request)
+        configure("prod", {"uri": uri})
+        with pytest.raises(harness.IsAViewError, match="its SQL is SELECT id FROM orders"):
+            harness.open_table("prod.sales.v")
+
+
+def _post(url: str, body: dict[str, Any]) -> None:
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request) as answer:
+        answer.read()
+
+
+def test_credentials_that_are_vended_reach_the_store_and_are_renewed(tmp_path, configure, aws):
+    vended = {f"vend.{key}": value for key, value in serving.s3(aws).items()}
+    own = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "client.region": "us-east-1", "s3.endpoint": aws}
+    own |= {"s3.access-key-id": serving.KEY, "s3.secret-access-key": serving.SECRET, "s3.path-style-access": "true"}
+    lent = {"vend.lifetime-ms": "1000", **vended}
+    with serving.rest_catalog(tmp_path, "s3://lake/vended", **own, **lent) as uri:
+        writer = client(uri, **serving.s3(aws))
+        writer.create_namespace(("sales",))
+        writer.create_table(("sales", "orders"), schema=ROWS.schema).append(ROWS)
+        configure("prod", {"uri": uri})
+        located = harness.open_catalog("prod").locate(("sales", "orders"))
+        assert located.storage_options["key"] == serving.KEY
+        assert "s3://lake/vended/sales/orders" in located.allowed_roots
+        renewal = located.renewal({})
+        assert located.expires_ms is not None
+        assert renewal is not None
+        table = harness.open_table("prod.sales.orders")
+        storage = table.source.source.storage  # type: ignore[attr-defined]
+        threading.Event().wait(max(0, located.expires_ms / 1000 - __import__("time").time()))
+        assert sorted(table.snapshot().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+        assert storage.renewal.generation >= 1
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "said"),
+    [
+        (401, "NotAuthorizedException", "it refuses the credentials, or they have expired"),
+        (403, "ForbiddenException", "it refuses the credentials, or they have expired"),
+        (419, "AuthenticationTimeoutException", "it refuses the credentials, or they have expired"),
+        (503, "SlowDownException", "Cannot reach catalog prod at http://127.0.0.1"),
+        (500, "InternalServerError", "Catalog prod failed"),
+    ],
+)
+def test_a_server_that_refuses_is_one_line(configure, status, error, said):
+    body = json.dumps({"error": {"message": "no\nmore", "type": error, "code": status}}).encode()
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing is printed."""
+
+    with HTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        configure("prod", {"uri": f"http://127.0.0.1:{server.server_port}", "token": "t"})
+        with pytest.raises(harness.StorageError) as raised:
+            harness.open_table("prod.sales.orders")
+        server.shutdown()
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,162 @@
+"""A catalog of PyIceberg over SQLite, which needs no server: names, and what goes wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.cli import main
+
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
+pytestmark = pytest.mark.catalog
+
+
+@pytest.fixture
+def prod(tmp_path, configure) -> Path:
+    """The catalog `prod` with `sales.orders`, of three snapshots, and `sales.eu.returns`."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    uri = f"sqlite:///{tmp_path}/prod.db"
+    catalog = SqlCatalog("prod", uri=uri, warehouse=f"file://{tmp_path}/warehouse")
+    catalog.create_namespace("sales")
+    catalog.create_namespace("sales.eu")
+    rows = pa.table({"id": [1, 2, 3], "region": ["eu", "us", None]})
+    orders = catalog.create_table("sales.orders", schema=rows.schema)
+    orders.append(rows)
+    orders.append(rows)
+    orders.delete("id = 2")
+    catalog.create_table("sales.eu.returns", schema=rows.schema)
+    catalog.engine.dispose()
+    configure("prod", {"uri": uri})
+    return tmp_path
+
+
+def ids(table: harness.Table | harness.Snapshot) -> list[int]:
+    snapshot = table.snapshot() if isinstance(table, harness.Table) else table
+    return sorted(snapshot.to_arrow()["id"].to_pylist())
+
+
+def test_a_name_opens_the_table(prod):
+    table = harness.open_table("prod.sales.orders")
+    assert (table.name, ids(table)) == ("prod.sales.orders", [1, 1, 3, 3])
+    assert ids(harness.open_table("sales.orders", catalog="prod")) == [1, 1, 3, 3]
+    assert ids(harness.open_table("Prod.sales.orders")) == [1, 1, 3, 3]
+    assert ids(harness.open_table("prod.sales.eu.returns")) == []
+    assert harness.sql("SELECT count(*) FROM o", o="prod.sales.orders").fetchall() == [(4,)]
+
+
+def test_time_travel_by_name(prod):
+    table = harness.open_table("prod.sales.orders")
+    first, *_ = table.snapshots()
+    assert ids(table.snapshot(first["id"])) == [1, 2, 3]
+    assert ids(table.snapshot(timestamp=first["timestamp_ms"])) == [1, 2, 3]
+
+
+def test_metadata_is_read_by_harness_alone(prod, monkeypatch):
+    from pyiceberg.serializers import FromInputFile
+
+    monkeypatch.setattr(FromInputFile, "table_metadata", lambda *_: pytest.fail("PyIceberg reads metadata"))
+    assert ids(harness.open_table("prod.sales.orders")) == [1, 1, 3, 3]
+
+
+def test_asking_writes_nothing(prod):
+    before = (prod / "prod.db").read_bytes()
+    harness.open_table("prod.sales.orders").snapshot().to_arrow()
+    assert main(["list", "prod", "--recursive"]) == 0
+    assert (prod / "prod.db").read_bytes() == before
+
+
+def test_a_path_goes_before_a_name(prod):
+    from harness.writing.delta.builder import DeltaTable
+
+    table = DeltaTable.create(prod / "prod.sales.orders", {"id": "long"})
+    table.append(table.write_data([{"id": 7}]))
+    assert ids(harness.open_table("prod.sales.orders")) == [7]
+    assert ids(harness.open_table("sales.orders", catalog="prod")) == [1, 1, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        (["prod"], "prod.sales.\n"),
+        (["prod.sales"], "prod.sales.eu.\nprod.sales.orders\n"),
+        (["prod", "--recursive"], "prod.sales.orders\nprod.sales.eu.returns\n"),
+    ],
+)
+def test_list(prod, capfd, arguments, printed):
+    assert main(["list", *arguments]) == 0
+    assert capfd.readouterr().out == printed
+
+
+def test_list_names_catalogs_and_no_secret(prod, configure, capfd):
+    configure("dev", {"uri": "http://user:secret@host", "credential": "id:secret"})
+    assert main(["list"]) == 0
+    out = capfd.readouterr().out
+    assert "prod" in out
+    assert "dev" in out
+    assert "secret" not in out
+
+
+def test_commands_take_names(prod, capfd):
+    assert main(["info", "prod.sales.orders"]) == 0
+    assert main(["plan", "prod.sales.orders", "--where", "id = 1"]) == 0
+    assert main(["diff", "prod.sales.orders", "--engines", "duckdb,oracle"]) == 0
+    capfd.readouterr()
+    assert main(["sql", "--catalog", "prod", "SELECT sum(id) AS n FROM sales.orders", "--format", "csv"]) == 0
+    assert capfd.readouterr().out == "n\n8\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "catalog", "said"),
+    [
+        ("prod.sales.order", None, "catalog prod has no table sales.order; the nearest are sales.orders"),
+        ("prod.sale.orders", None, "catalog prod has no namespace sale; the nearest are sales"),
+        ("prd.sales.orders", None, "no path 'prd.sales.orders' here, and no catalog 'prd' is configured"),
+        ("prod.orders", None, "prod.orders lacks a namespace; there are prod.sales"),
+        ("sales.orders", "prd", "Cannot find catalog 'prd'"),
+    ],
+)
+def test_what_is_not_there_is_one_line(prod, name, catalog, said):
+    with pytest.raises(harness.HarnessError) as raised:
+        harness.open_table(name, catalog=catalog)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_name_that_two_catalogs_hold_is_ambiguous(prod, configure):
+    assert ids(harness.open_table("sales.orders")) == [1, 1, 3, 3]
+    copy = prod / "copy.db"
+    # Each catalog of a database has its own names.
+    import sqlite3
+
+    copy.write_bytes((prod / "prod.db").read_bytes())
+    with sqlite3.connect(copy) as database:
+        database.execute("UPDATE iceberg_tables SET catalog_name = 'dev'")
+    database.close()
+    configure("dev", {"uri": f"sqlite:///{copy}"})
+    with pytest.raises(harness.AmbiguousTableError, match=r"say .*prod\.sales\.orders"):
+        harness.open_table("sales.orders")
+    configure("dev", {"uri": "http://127.0.0.1:9"})
+    with pytest.raises(harness.StorageError, match=r"Cannot reach catalog dev at http://127\.0\.0\.1:9"):
+        harness.open_table("sales.orders")
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"uri": "http://127.0.0.1:9"}, "Cannot reach catalog dev at http://127.0.0.1:9"),
+        ({"uri": "thrift://127.0.0.1:9"}, "Cannot reach catalog dev at thrift://127.0.0.1:9"),
+        ({"uri": "sqlite:///none.db"}, "there is no file none.db; is PYICEBERG_CATALOG__DEV__URI right?"),
+        ({"uri": "ftp://x"}, "configuration is wrong"),
+        ({"type": "glue"}, "configuration is wrong (You must specify a region.)"),
+    ],
+)
+def test_a_catalog_that_cannot_be_asked_is_one_line(configure, properties, said):
+    configure("dev", properties)
+    with pytest.raises(harness.HarnessError) as raised:
+        harness.open_table("dev.sales.orders")
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
