@@ -51,13 +51,14 @@ class Entry:
 class UnityServer:
     """A server on a free port of the loopback interface, from `with` to its end.
 
-    token: what requests must carry; None: nothing. older: without specification 1.0. page: items of a page of a list.
+    token: what requests must carry; None: nothing. older: without specification 1.0. oldest: without any call for
+    commits. page: items of a page of a list.
     credentials: what is lent, in the form of specification 1.0, and when that ends.
     failures: answers to give before all others, the first one first. asked: the requests, as method and path.
     """
 
-    def __init__(self, *, token: str | None = None, older: bool = False, page: int = 100) -> None:
-        self.token, self.older, self.page = token, older, page
+    def __init__(self, *, token: str | None = None, older: bool = False, oldest: bool = False, page: int = 100) -> None:
+        self.token, self.older, self.oldest, self.page = token, older or oldest, oldest, page
         self.tables: dict[tuple[str, ...], Entry] = {}
         self.credentials: tuple[dict[str, str], int] = ({}, 0)
         self.failures: list[Answer] = []
@@ -101,7 +102,7 @@ class UnityServer:
                 return self._table(name)
             case "POST", "temporary-table-credentials":
                 return self._lent_older()
-            case "GET", "delta", "preview", "commits":
+            case "GET", "delta", "preview", "commits" if not self.oldest:
                 return self._commits(body)
             case _:
                 return _error(404, "ENDPOINT_NOT_FOUND", f"no call {method} {path}")

@@ -214,6 +214,26 @@ def test_an_answer_that_is_none(newer, answer, words):
         catalog.locate(("main", "sales", "orders"))
 
 
+def test_a_server_without_a_call_for_commits(orders):
+    with UnityServer(oldest=True) as server:
+        server.add("main.sales.orders", orders.directory)
+        with pytest.warns(HarnessWarning) as said:
+            assert ids(harness.open_table("main.sales.orders", catalog=unity(server), published_only=True)) == [1, 2]
+        words = ("too old to say the commits of unity.main.sales.orders", "up to version 2")
+        assert [word in str(each.message) for word, each in zip(words, said, strict=True)] == [True, True]
+        with (
+            pytest.warns(HarnessWarning, match="too old to say"),
+            pytest.raises(UnsupportedError, match="published_only reads what is published"),
+        ):
+            harness.open_table("main.sales.orders", catalog=unity(server))
+
+
+def test_a_server_that_says_that_it_has_no_such_call(newer):
+    newer.failures = [(501, {"error": {"type": "NotImplementedException", "message": "no"}})]
+    assert ids(harness.open_table("main.sales.orders", catalog=unity(newer))) == [1, 2, 3, 4]
+    assert "GET delta/preview/commits" in newer.asked
+
+
 # -- servers that fail
 
 

@@ -30,6 +30,8 @@ _NEW = f"{_ROOT}/delta/v1"
 _LOAD = "GET /v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
 _PARTS = ("catalog", "schema", "table")
 _MOST_PAGES = 10_000
+_NO_CALL = (404, 501)
+"""What a server answers that does not have a call."""
 
 
 def open_unity(
@@ -158,7 +160,7 @@ class Unity:
             except Refused as refused:
                 if refused.kind == "NoSuchCatalogException":
                     return True  # it is, and the table's own call says what is missing
-                if refused.status != 404:
+                if refused.status not in _NO_CALL:
                     self._refused(refused)
                 answer = {}
             endpoints, version = answer.get("endpoints"), str(answer.get("protocol-version", ""))
@@ -166,8 +168,11 @@ class Unity:
             self.versions[catalog] = known
         return self.versions[catalog]
 
-    def _older_commits(self, entry: TableEntry, name: Name) -> CatalogAnswer:
-        """The commits of a table that an older server manages, a page after the other (frontier F4.6)."""
+    def _older_commits(self, entry: TableEntry, name: Name) -> CatalogAnswer | None:
+        """The commits of a table that an older server manages, a page after the other (frontier F4.6).
+
+        None: the server is too old to say, so that its caller has to know more, or want what is published.
+        """
         commits: list[Any] = []
         start = 0
         for _ in range(_MOST_PAGES):
@@ -175,7 +180,13 @@ class Unity:
             try:
                 answer = self.server.get(f"{_ROOT}/delta/preview/commits", body=body)
             except Refused as refused:
-                self._refused(refused)
+                if refused.status not in _NO_CALL:
+                    self._refused(refused)
+                warn(
+                    f"Catalog {self.name} is too old to say the commits of {written((self.name, *name))}, which it "
+                    "manages; ask for a newer server (frontier F4.6)"
+                )
+                return None
             latest, page = answer.get("latest_table_version"), answer.get("commits") or []
             if type(latest) is not int or not isinstance(page, list):
                 self._unclear(name, Unclear(f"latest_table_version is {latest!r:.80}, expected int"))

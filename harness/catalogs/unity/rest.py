@@ -76,7 +76,7 @@ class Server:
         """The object that the server answers.
 
         Raises:
-            Refused: it answers 400 or 404, with its own words.
+            Refused: it answers 400, 404 or 501, with its own words.
             StorageError: it does not answer, not with JSON, or it does not let the caller in.
         """
         return self._ask("GET", path, query or {}, body)
@@ -100,7 +100,7 @@ class Server:
         kind, said = _error(content)
         said = self._without_token(said)
         match status:
-            case 400 | 404:
+            case 400 | 404 | 501:
                 raise Refused(status, kind, said)
             case 401:
                 had = "did not take the token: it is wrong, or it expired" if self.token else "asks for a token"
