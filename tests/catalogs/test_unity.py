@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 import harness
@@ -24,6 +25,7 @@ from harness.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
+from harness.storage import renewal
 from harness.testing.unity_server import UnityServer
 from harness.writing.delta.builder import DeltaTable
 
@@ -337,6 +339,22 @@ def test_credentials_are_lent_and_asked_for_anew(server):
     server.credentials = ({**S3, "s3.session-token": "D"}, expires + HOUR_MS)
     renewed = located.renew()
     assert (renewed.storage_options["token"], renewed.expires_ms) == ("D", expires + HOUR_MS)
+
+
+def test_credentials_are_asked_for_again_before_they_end(server, plain, monkeypatch):
+    now = int(time.time() * 1000)
+    fsspec.filesystem("memory").put(str(plain.directory), "/unity/plain", recursive=True)
+    server.add("main.sales.far", "memory://unity/plain", managed=False)
+    server.credentials = (S3, now + HOUR_MS)
+    table = harness.open_table("main.sales.far", catalog=unity(server))
+    assert (ids(table), lending(server)) == ([7], 1)
+    monkeypatch.setattr(renewal, "_now_ms", lambda: now + HOUR_MS - 30_000)
+    server.credentials = (S3, now + 2 * HOUR_MS)
+    assert (ids(table), lending(server)) == ([7], 2)
+
+
+def lending(server: UnityServer) -> int:
+    return sum("credentials" in asked for asked in server.asked)
 
 
 def test_a_catalog_that_lends_nothing(server):
