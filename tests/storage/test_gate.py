@@ -150,16 +150,20 @@ def test_a_nul_in_the_log_is_an_error(tmp_path: Path, tail: str, prefix: str) ->
 
 @pytest.mark.parametrize("kind", ["data", "avro", "equality deletes"])
 def test_a_nul_in_a_recorded_path_is_an_error_on_spark(kind: str, tmp_path: Path, spark: Any) -> None:
+    from harness.engines.spark.engine import to_arrow
+
     with_nul(tmp_path / "t", kind)
     with pytest.raises(MissingFileError, match="NUL"):
-        harness.open_table(str(tmp_path / "t")).snapshot().to_spark(spark).collect()
+        to_arrow(harness.open_table(str(tmp_path / "t")).snapshot().plan(), spark)
 
 
 @pytest.mark.parametrize("name", ["t/data/00001.parquet", "t/data/00002-deletes.parquet"], ids=["data", "deletes"])
 def test_a_directory_in_the_place_of_a_file_is_an_error_on_spark(name: str, tmp_path: Path, spark: Any) -> None:
+    from harness.engines.spark.engine import to_arrow
+
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}, {"id": 2}]))
     table.append(table.write_equality_deletes(["id"], [{"id": 1}]))
     enclose(tmp_path / name)
     with pytest.raises(MissingFileError, match="is a directory"):
-        harness.open_table(str(tmp_path / "t")).snapshot().to_spark(spark).collect()
+        to_arrow(harness.open_table(str(tmp_path / "t")).snapshot().plan(), spark)
