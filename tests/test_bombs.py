@@ -194,9 +194,10 @@ def test_the_columns_of_a_checkpoint_may_take_so_much_memory(tmp_path: Path, kin
     }
     many = pa.table({kind: pa.array(actions[kind], rows.schema.field("add").type if kind == "add" else None)})
     pq.write_table(pa.concat_tables([rows.drop_columns(["txn"]), many], promote_options="default"), path)
-    harness.open_table(str(tmp_path / "t"))
-    with pytest.raises(LimitError, match="spare_bytes"):
-        harness.open_table(str(tmp_path / "t"), limits=Limits(spare_bytes=1 << 20))
+    (tmp_path / "t" / "_delta_log" / "_last_checkpoint").unlink(missing_ok=True)
+    harness.open_table(str(tmp_path / "t")).snapshot().plan()
+    with pytest.raises(LimitError, match="spare_bytes"):  # of statistics once a plan asks for them
+        harness.open_table(str(tmp_path / "t"), limits=Limits(spare_bytes=1 << 20)).snapshot().plan()
 
 
 @pytest.mark.parametrize("file", ["data", "position deletes", "position deletes in ORC", "a column of DuckDB's"])

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from harness.delta.checkpoint_statistics import CheckpointStatistics
 
 PARTITION_VALUES = pa.map_(pa.string(), pa.string())
 """Partition values as recorded: text by physical column name; a null value and a missing key are both null."""
@@ -209,7 +212,9 @@ class Commit:
 class State:
     """A table at one version: the result of replaying its log.
 
-    files: `FILES_STATE`, one row per live file, keys unique; perhaps with `stats_parsed`. Order means nothing.
+    files: `FILES_STATE`, one row per live file, keys unique; perhaps with `stats_parsed` or `stats_row`. Order means
+        nothing.
+    statistics: of the files that have a `stats_row`; None: there are none.
     transactions: the latest of each application.
     domains: the latest of each domain, removed ones left out.
     warnings: what is odd about the log and does not change the result.
@@ -219,6 +224,7 @@ class State:
     protocol: Protocol
     metadata: Metadata
     files: pa.Table = field(repr=False)
+    statistics: CheckpointStatistics | None = field(default=None, repr=False)
     transactions: Mapping[str, Transaction] = field(default_factory=dict)
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

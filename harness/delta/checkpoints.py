@@ -7,34 +7,39 @@ hints (delta L10, L13).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.delta.action_lines import VECTOR_KEYS, Body, ParsedActions, collect, parse_actions
 from harness.delta.actions import ADDS, DomainMetadata, Metadata, Protocol, Transaction
+from harness.delta.checkpoint_columns import BATCH_ROWS, Room, batches, child, children, held, leaves_of, rows_held
 from harness.delta.checkpoint_rows import ActionRows
+from harness.delta.checkpoint_statistics import CheckpointPart, CheckpointStatistics
 from harness.delta.commits import FIELDS, REMOVED, Locator, check_vectors, file_actions, ids_of
 from harness.delta.log_files import Checkpoint, CheckpointKind, LogFile
-from harness.delta.paths import decode, first_repeated
-from harness.delta.stats_structs import STATS_STRUCT
+from harness.delta.paths import decode
+from harness.delta.stats_structs import STATS_ROW, STATS_STRUCT
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
 from harness.files.avro_numbers import DAMAGE
 from harness.files.row_counts import row_count
-from harness.limits import Limits, contained
+from harness.limits import contained
+from harness.model.arrow_values import from_numpy
+from harness.model.repeated import first_repeated
 from harness.storage.paths import join
 from harness.storage.stores import Storage
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-Statistics: TypeAlias = Literal["none", "any", "all"]
-"""Which statistics of files are read: none; JSON, and structs where JSON is missing; or both wherever they are."""
+Statistics: TypeAlias = Literal["none", "any", "all", "later"]
+"""Which statistics of files are read: none; JSON, and structs where JSON is missing; both wherever they are; or only
+those that are not in Parquet, where the others are found by the column `stats_row`."""
 
-_BATCH_ROWS = 32_768
 _ONCE = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
 
 
@@ -44,6 +49,7 @@ class CheckpointContent:
 
     adds: tables of schema `ADDS`, some perhaps with `stats_parsed`; keys are unique over all of them.
     actions: how many there are, tombstones too; None in a V2 checkpoint, whose writers count them differently.
+    statistics: what the column `stats_row` of `adds` leads to; None: they have no such column.
     """
 
     protocol: Protocol | None
@@ -52,6 +58,7 @@ class CheckpointContent:
     transactions: tuple[Transaction, ...] = ()
     domains: tuple[DomainMetadata, ...] = ()
     actions: int | None = None
+    statistics: CheckpointStatistics | None = None
 
     @property
     def files(self) -> int:
@@ -101,6 +108,7 @@ class _Reader:
     adds: list[pa.Table] = field(default_factory=list)
     remove_ids: list[pa.Array] = field(default_factory=list)
     rows: int = 0
+    parts: list[CheckpointPart] = field(default_factory=list)
     without_adds: list[str] = field(default_factory=list)
 
     def read_top(self, file: LogFile) -> None:
@@ -139,6 +147,7 @@ class _Reader:
             transactions=tuple(self.few.transactions),
             domains=tuple(self.few.domains),
             actions=None if self.few.checkpoint_metadata else self.rows,
+            statistics=CheckpointStatistics(tuple(self.parts)) if self.parts else None,
         )
         self._require_adds()
         return content
@@ -162,7 +171,7 @@ class _Reader:
                 _require_paths(parquet.schema_arrow, file)
                 _refuse_unknown_vectors(parquet, file)
                 rows = ActionRows(count)
-                room = _Room(limits, file, 100 * len(data) + limits.spare_bytes)
+                room = Room(limits, file, 100 * len(data) + limits.spare_bytes)
                 for name, body in _actions(parquet, _ONCE, rows, room):
                     if not is_sidecar:
                         collect(self.few, name, body, place="of the checkpoint")
@@ -170,9 +179,11 @@ class _Reader:
                 adds = self._read_adds(parquet, file, room, rows)
                 removes = list(self._read_remove_ids(parquet, file, room, rows))
                 others = [name for name in parquet.schema_arrow.names if name not in {"add", "remove", *_ONCE}]
-                rows.check(parquet, file, others=others, batch_rows=_BATCH_ROWS)
+                rows.check(parquet, file, others=others, batch_rows=BATCH_ROWS)
                 self.adds += adds
                 self.remove_ids += removes
+                if self.statistics == "later" and adds:
+                    self.parts.append(CheckpointPart(file, data, self.rows, limits))
                 self.rows += count
                 if "add" not in parquet.schema_arrow.names:
                     self.without_adds.append(file)
@@ -181,8 +192,9 @@ class _Reader:
                 f"Cannot read the checkpoint: {error}", cause="LogCorrupt", file=file, rule="delta L19"
             ) from error
 
-    def _read_adds(self, parquet: pq.ParquetFile, file: str, room: _Room, rows: ActionRows) -> list[pa.Table]:
-        with_struct = STATS_STRUCT in _children(parquet.schema_arrow, "add") and self.statistics != "none"
+    def _read_adds(self, parquet: pq.ParquetFile, file: str, room: Room, rows: ActionRows) -> list[pa.Table]:
+        now = self.statistics in ("any", "all")
+        with_struct = now and STATS_STRUCT in children(parquet.schema_arrow, "add")
         first = list(self._add_tables(parquet, file, room, rows, struct=with_struct and self.statistics == "all"))
         if not with_struct or self.statistics == "all" or not any(t.column("stats").null_count for t in first):
             return first
@@ -190,22 +202,31 @@ class _Reader:
         return list(self._add_tables(parquet, file, room, None, struct=True))
 
     def _add_tables(
-        self, parquet: pq.ParquetFile, file: str, room: _Room, rows: ActionRows | None, *, struct: bool
+        self, parquet: pq.ParquetFile, file: str, room: Room, rows: ActionRows | None, *, struct: bool
     ) -> Iterator[pa.Table]:
-        names = [name for name in ADDS.names if name != "stats" or self.statistics != "none"]
-        for actions in _batches(parquet, "add", names, (STATS_STRUCT,) if struct else (), rows):
+        leaves = leaves_of(name for name in ADDS.names if name != "stats" or self.statistics in ("any", "all"))
+        for start, batch in batches(parquet, "add", [*leaves, STATS_STRUCT] if struct else leaves):
+            if rows is not None:
+                rows.note(start, batch)
+            actions = held(batch)
+            if not len(actions):
+                continue
             table = self._located(actions, ADDS, file)
-            if struct:
-                parsed = _child(actions, (STATS_STRUCT,))
-                table = table if parsed is None else table.append_column(STATS_STRUCT, parsed)
+            parsed = child(actions, (STATS_STRUCT,)) if struct else None
+            if parsed is not None:
+                table = table.append_column(STATS_STRUCT, parsed)
+            if self.statistics == "later":
+                table = table.append_column(STATS_ROW, from_numpy(self.rows + rows_held(start, batch)))
             room.take(table.nbytes)
             yield table
 
-    def _read_remove_ids(self, parquet: pq.ParquetFile, file: str, room: _Room, rows: ActionRows) -> Iterator[pa.Array]:
-        for actions in _batches(parquet, "remove", REMOVED.names, (), rows):
-            ids = ids_of(self._located(actions, REMOVED, file))
-            room.take(ids.nbytes)
-            yield ids
+    def _read_remove_ids(self, parquet: pq.ParquetFile, file: str, room: Room, rows: ActionRows) -> Iterator[pa.Array]:
+        for start, batch in batches(parquet, "remove", leaves_of(REMOVED.names)):
+            rows.note(start, batch)
+            if len(actions := held(batch)):
+                ids = ids_of(self._located(actions, REMOVED, file))
+                room.take(ids.nbytes)
+                yield ids
 
     def _located(self, actions: pa.StructArray, schema: pa.Schema, file: str) -> pa.Table:
         columns = {target.name: _column(actions, target) for target in schema if target.name not in ("key", "physical")}
@@ -271,30 +292,11 @@ class _Reader:
                 raise _malformed(f"it holds the file {path} both as added and as removed", top, rule="delta L18")
 
 
-@dataclass(slots=True)
-class _Room:
-    """The memory that the columns of one file may take. most: bytes."""
-
-    limits: Limits
-    file: str
-    most: int
-    taken: int = 0
-
-    def take(self, size: int) -> None:
-        self.taken += size
-        self.limits.check("spare_bytes", self.taken, "bytes of columns", file=self.file, allowed=self.most)
-
-    def empty(self) -> None:
-        self.taken = 0
-
-
-def _actions(
-    parquet: pq.ParquetFile, names: Sequence[str], rows: ActionRows, room: _Room
-) -> Iterator[tuple[str, Body]]:
+def _actions(parquet: pq.ParquetFile, names: Sequence[str], rows: ActionRows, room: Room) -> Iterator[tuple[str, Body]]:
     """The actions of the few kinds `names`."""
     present = [name for name in names if name in parquet.schema_arrow.names]
     start = 0
-    for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=present) if present else ():
+    for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=present) if present else ():
         for name in present:
             column = batch.column(name)
             rows.note(start, column)
@@ -313,7 +315,7 @@ def _plain(row: Body) -> Body:
 
 def _require_paths(schema: pa.Schema, file: str) -> None:
     for name in ("add", "remove"):
-        if name in schema.names and "path" not in _children(schema, name):
+        if name in schema.names and "path" not in children(schema, name):
             raise CorruptFileError(
                 f"Cannot read the checkpoint: its column {name} has no path",
                 cause="LogCorrupt",
@@ -325,7 +327,7 @@ def _require_paths(schema: pa.Schema, file: str) -> None:
 def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
     """Descriptors without a column that they must have cannot be read, and are not none (delta D1)."""
     for name in ("add", "remove"):
-        if "deletionVector" not in _children(parquet.schema_arrow, name):
+        if "deletionVector" not in children(parquet.schema_arrow, name):
             continue
         type_ = parquet.schema_arrow.field(name).type.field("deletionVector").type
         missing = [key for key in VECTOR_KEYS if not pa.types.is_struct(type_) or type_.get_field_index(key) < 0]
@@ -340,7 +342,7 @@ def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
 
 def _holds_anything(parquet: pq.ParquetFile, column: str) -> bool:
     """Whether a leaf of the struct's field `column` has a value."""
-    return any(_leaf_values(batch) for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=[column]))
+    return any(_leaf_values(batch) for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[column]))
 
 
 def _leaf_values(batch: pa.RecordBatch) -> bool:
@@ -350,46 +352,16 @@ def _leaf_values(batch: pa.RecordBatch) -> bool:
     return any(values.null_count < len(values) for values in read.columns)
 
 
-def _children(schema: pa.Schema, name: str) -> frozenset[str]:
-    index = schema.get_field_index(name)
-    if index < 0 or not pa.types.is_struct(schema.field(index).type):
-        return frozenset()
-    return frozenset(child.name for child in schema.field(index).type)
-
-
-def _batches(
-    parquet: pq.ParquetFile, action: str, columns: Iterable[str], others: Iterable[str], rows: ActionRows | None
-) -> Iterator[pa.StructArray]:
-    """The non-null structs of column `action`, with only the fields of `columns` and `others`; noted in `rows`."""
-    if action not in parquet.schema_arrow.names:
-        return
-    places = [FIELDS[name] for name in columns if name in FIELDS]
-    leaves = [".".join((action, *place)) for place in places] + [f"{action}.{name}" for name in others]
-    start = 0
-    for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=leaves):
-        actions = batch.column(action)
-        if rows is not None:
-            rows.note(start, actions)
-        start += batch.num_rows
-        actions = actions.filter(pc.is_valid(actions)) if actions.null_count else actions
-        if len(actions):
-            yield actions
-
-
 def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
     """A column of `ADDS` or `REMOVES`; fields that the file lacks are null (delta L17)."""
-    values = _child(actions, FIELDS[target.name])
-    return pa.nulls(len(actions), target.type) if values is None else values.cast(target.type)
+    values = child(actions, FIELDS[target.name])
+    return _nulls(target.type).slice(0, len(actions)) if values is None else values.cast(target.type)
 
 
-def _child(parent: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
-    value: Any = parent
-    for name in place:
-        index = value.type.get_field_index(name) if pa.types.is_struct(value.type) else -1
-        if index < 0:
-            return None
-        value = pc.struct_field(value, index)
-    return value
+@functools.cache
+def _nulls(type_: pa.DataType) -> pa.Array:
+    """For a batch without the column: all of them share it."""
+    return pa.nulls(BATCH_ROWS, type_)
 
 
 def _malformed(reason: str, file: str, *, rule: str = "delta L14") -> InvalidTableError:

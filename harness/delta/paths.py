@@ -133,14 +133,6 @@ def file_ids(keys: pa.Array, storage_type: pa.Array, path_or_inline: pa.Array, o
     return pc.fill_null(pc.binary_join_element_wise(keys, vector, end), keys)
 
 
-def first_repeated(values: pa.Array | pa.ChunkedArray) -> str | None:
-    """A value of a string array that is there more than once; None if all differ."""
-    if len(pc.unique(values)) == len(values):
-        return None
-    counts = pc.value_counts(values)
-    return str(counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0])
-
-
 def require_readable(physical: pa.Array, root: TableRoot, storage: Storage) -> None:
     """Refuses files in a store that no installed file system serves; the table's own store is taken to be served.
 

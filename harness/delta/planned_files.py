@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.delta.files_statistics import FilesStatistics
 from harness.model.arrow_values import from_numpy, scalar_of
 from harness.plan.scan_plan import FILES
 from harness.plan.skipped_files import KEPT, SkippedFiles, Verdicts
@@ -39,12 +40,13 @@ def planned_files(files: pa.Table, counts: npt.NDArray[np.int64], partitions: np
     return pa.table([columns[name] for name in FILES.names], schema=FILES)
 
 
-def skipped_files(files: pa.Table, counts: npt.NDArray[np.int64], verdicts: Verdicts) -> SkippedFiles:
-    """Those `FILES_STATE` rows that the verdicts leave out; counts as above."""
+def skipped_files(statistics: FilesStatistics, verdicts: Verdicts) -> SkippedFiles:
+    """Those files that the verdicts leave out."""
     places = np.flatnonzero(verdicts != KEPT)
 
     def load() -> pa.Table:
-        known, of_files = counts[places], files.select(["path", "size", "physical"]).take(from_numpy(places))
+        known = statistics.record_counts(places)
+        of_files = statistics.files.select(["path", "size", "physical"]).take(from_numpy(places))
         columns = {"record_count": from_numpy(known, missing=known < 0), "verdict": from_numpy(verdicts[places])}
         return pa.table({**{name: of_files.column(name) for name in of_files.column_names}, **columns})
 

@@ -33,16 +33,18 @@ from harness.delta.actions import (
 from harness.delta.checksum import cross_check
 from harness.delta.commits import REMOVED, Locator, file_actions, ids_of, read_log_file, refuse_repeats
 from harness.delta.log_files import Compaction
-from harness.delta.paths import TableRoot, first_repeated, require_readable
+from harness.delta.paths import TableRoot, require_readable
 from harness.delta.segment import LogSegment
 from harness.delta.stats_structs import concat_files
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError, distrusted
 from harness.limits import Limits, contained
 from harness.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
+from harness.model.repeated import first_repeated
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
 if TYPE_CHECKING:
+    from harness.delta.checkpoint_statistics import CheckpointStatistics
     from harness.delta.checkpoints import CheckpointContent, Statistics
 
 
@@ -66,8 +68,8 @@ def load_state(
         segment: what to read. A checkpoint that cannot be read is replaced by the segment's next base.
         storage: reads the log.
         root: the table's folder, a physical path.
-        statistics: which statistics `State.files` has. `any` has `stats_parsed` only where a checkpoint holds files
-            without JSON statistics.
+        statistics: which statistics `State.files` has; with `later`, `State.statistics` has the others. `any` has
+            `stats_parsed` only where a checkpoint holds files without JSON statistics.
         path_map: where files with absolute paths are, for tables that were copied.
 
     Raises:
@@ -147,12 +149,14 @@ class _Replay:
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     base: tuple[pa.Table, ...] = ()
+    statistics: CheckpointStatistics | None = None
     transactions: dict[str, Transaction] = field(default_factory=dict)
     domains: dict[str, DomainMetadata] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
 
     def start(self, base: CheckpointContent) -> None:
         self.protocol, self.metadata, self.base = base.protocol, base.metadata, base.adds
+        self.statistics = base.statistics
         self._latest(base.transactions, base.domains)
 
     def step(self, data: bytes, *, file: str, version: int, number: int) -> None:
@@ -187,6 +191,7 @@ class _Replay:
             protocol=self.protocol,
             metadata=self.metadata,
             files=_checked(files, self.metadata),
+            statistics=self.statistics,
             transactions=self.transactions,
             domains={name: domain for name, domain in self.domains.items() if not domain.removed},
             warnings=warnings,

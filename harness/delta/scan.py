@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from harness.delta.actions import DeletionVectorDescriptor
 from harness.delta.column_mapping import materialized_columns
+from harness.delta.files_statistics import COLUMNS, FilesStatistics
 from harness.delta.planned_files import planned_files, skipped_files
 from harness.delta.protocol import is_enabled
 from harness.delta.source import DeltaSnapshot, DeltaSource
-from harness.delta.statistics import record_counts
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
 from harness.filters.column_binding import bind_columns
 from harness.filters.parsed import filter_for
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from harness.delta.deletion_vectors import DeletedFile
 
-_STATISTICS = ("stats", "stats_parsed")
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
 _ROW_TRACKING = {_ROW_ID: ("base_row_id", "baseRowId"), _ROW_COMMIT_VERSION: ("default_row_commit_version",) * 2}
 
@@ -76,12 +75,15 @@ class _Scan:
         self._check_metadata_columns(used)
         for text in self.snapshot.feature_warnings:
             warn(f"Table {self.source.location}: {text}")
-        counts = record_counts(state.files)
-        verdicts = self._verdicts(condition)
+        statistics = FilesStatistics(
+            state.files, state.statistics, self.source.location, strict=self.source.storage.untrusted
+        )
+        verdicts = self._verdicts(condition, statistics)
         kept = np.flatnonzero(verdicts == KEPT)
-        files = state.files.drop_columns([name for name in _STATISTICS if name in state.files.column_names])
+        counts = statistics.record_counts(kept)
+        files = state.files.drop_columns([name for name in COLUMNS if name in state.files.column_names])
         files = files if len(kept) == files.num_rows else files.take(kept)
-        targets = _deleted_files(files, counts[kept])
+        targets = _deleted_files(files, counts)
         self._check_row_tracking(files, used)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
         return ScanPlan(
@@ -91,7 +93,7 @@ class _Scan:
             schema=schema,
             columns=tuple(self._typed(f) for f in chosen),
             filter=condition,
-            files=planned_files(files, counts[kept], self.snapshot.partitions.indexes[kept]),
+            files=planned_files(files, counts, self.snapshot.partitions.indexes[kept]),
             partitions=tuple(
                 Partition(spec_id=0, values=values, constants=values, names=names)
                 for values in self.snapshot.partitions.tuples
@@ -101,7 +103,7 @@ class _Scan:
             position_deletes=self._position_deletes(targets),
             load_positions=self._loader(targets),
             name_mapping=None,
-            skipped=skipped_files(state.files, counts, verdicts),
+            skipped=skipped_files(statistics, verdicts),
             counts=Counts(files=state.files.num_rows, files_skipped=state.files.num_rows - len(kept)),
             storage=self.source.storage,
             warnings=self.snapshot.feature_warnings,
@@ -110,18 +112,17 @@ class _Scan:
             row_commit_versions=files.column("default_row_commit_version").combine_chunks(),
         )
 
-    def _verdicts(self, condition: Filter | None) -> Verdicts:
+    def _verdicts(self, condition: Filter | None, statistics: FilesStatistics) -> Verdicts:
         """What the filter says of each file.
 
         Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
         because a wrong count must not drop rows. This overrules delta F13, which lets such files be skipped.
         """
-        files = self.snapshot.state.files
         if condition is None or self.source.options.prune is Prune.OFF:
-            return np.zeros(files.num_rows, dtype=np.int8)
+            return np.zeros(statistics.files.num_rows, dtype=np.int8)
         from harness.delta.skipping import skip_files
 
-        return skip_files(files, self.snapshot.partitions, self.snapshot.columns.schema, condition.predicate)
+        return skip_files(statistics, self.snapshot.partitions, self.snapshot.columns.schema, condition.predicate)
 
     def _check_metadata_columns(self, used: set[str]) -> None:
         if "_last_updated_sequence_number" in used:

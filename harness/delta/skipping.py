@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from harness.delta.files_statistics import FilesStatistics
 from harness.delta.matching import Matching
 from harness.delta.partition_tuples import PartitionTuples
 from harness.delta.statistics import leaves, read_statistics
@@ -31,18 +31,18 @@ from harness.plan.skipped_files import BY_PARTITION, BY_STATISTICS, KEPT, Verdic
 
 
 def skip_files(
-    files: pa.Table,
+    files: FilesStatistics,
     partitions: PartitionTuples,
     schema: Schema,
     predicate: Predicate,
 ) -> Verdicts:
-    """A verdict on each file of a `FILES_STATE` table: KEPT, BY_PARTITION or BY_STATISTICS.
+    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS.
 
     partitions: the partition tuples of these files.
     """
     residuals = [bind(predicate, values) for values in partitions.tuples]
     decided = np.array([_decided(residual) for residual in residuals], dtype=np.int8)
-    verdicts: Verdicts = decided[partitions.indexes] if residuals else np.zeros(files.num_rows, dtype=np.int8)
+    verdicts: Verdicts = decided[partitions.indexes] if residuals else np.zeros(files.files.num_rows, dtype=np.int8)
     open_ = np.array([not isinstance(residual, Constant) for residual in residuals], dtype=np.bool_)
     if not open_.any():
         return verdicts
@@ -51,25 +51,23 @@ def skip_files(
     wanted = leaves(schema, ids)
     if not wanted:
         return verdicts
-    statistics = read_statistics(files, wanted, places=places)
-    matching = Matching(statistics)
-    codes = partitions.indexes[places]
-    for residual, group in _grouped(residuals, codes):
-        dropped = group[~matching.files(residual, group)]
-        verdicts[places[dropped]] = BY_STATISTICS
+    numbers: dict[Predicate, int] = {}
+    numbered = np.array([numbers.setdefault(residual, len(numbers)) for residual in residuals])
+    for found, table in files.slices(wanted, places):
+        matching = Matching(read_statistics(table, wanted))
+        for residual, group in _grouped(list(numbers), numbered[partitions.indexes[found]]):
+            verdicts[found[group[~matching.files(residual, group)]]] = BY_STATISTICS
     return verdicts
 
 
 def _grouped(
-    residuals: Sequence[Predicate], codes: npt.NDArray[np.int32]
+    residuals: Sequence[Predicate], codes: npt.NDArray[np.int64]
 ) -> Iterator[tuple[Predicate, npt.NDArray[np.int64]]]:
-    """Each distinct residual with the places of its files."""
-    numbers: dict[Predicate, int] = {}
-    renumbered = np.array([numbers.setdefault(residual, len(numbers)) for residual in residuals])[codes]
-    order = np.argsort(renumbered, kind="stable")
-    starts = np.searchsorted(renumbered[order], np.arange(len(numbers) + 1))
-    for number, residual in enumerate(numbers):
-        yield residual, order[starts[number] : starts[number + 1]]
+    """Each residual that any file has, with the places of its files. codes: per file an index into `residuals`."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(len(residuals) + 1))
+    for number in np.flatnonzero(np.diff(starts)).tolist():
+        yield residuals[number], order[starts[number] : starts[number + 1]]
 
 
 def bind(predicate: Predicate, values: Mapping[int, Any]) -> Predicate:

@@ -114,7 +114,9 @@ def read_statistics(
 
     places: the files; None: all of them.
     """
-    files = files.select([name for name in ("path", "stats", "stats_parsed") if name in files.column_names])
+    files = files.select(
+        [name for name in ("stats", "stats_parsed") if name in files.column_names] or files.column_names
+    )
     if places is not None and len(places) < files.num_rows:
         files = files.take(places)
     starts = range(0, max(files.num_rows, 1), _SLICE_ROWS)

@@ -14,10 +14,15 @@ from harness.model.arrow_rebuild import children_of, with_children
 from harness.model.arrow_values import without_rows
 
 STATS_STRUCT = "stats_parsed"
+STATS_ROW = "stats_row"
+"""The row of a checkpoint that has a file's statistics, where these are not read yet; null: they are in `stats`."""
 
 
 def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of schema `FILES_STATE`, some of them with `stats_parsed`, as one. Files without it get null."""
+    """Tables of `FILES_STATE`, some of them with `stats_parsed` or `stats_row`, as one; null where one has not."""
+    if any(STATS_ROW in table.schema.names for table in tables):
+        schema = FILES_STATE.append(pa.field(STATS_ROW, pa.int64()))
+        return pa.concat_tables([without_rows(schema), *(_with_row(table) for table in tables)])
     types = [table.schema.field(STATS_STRUCT).type for table in tables if STATS_STRUCT in table.schema.names]
     if not types:
         return pa.concat_tables([without_rows(FILES_STATE), *tables])
@@ -26,6 +31,12 @@ def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
         united = united if type_ == united else _united(united, type_) or pa.struct([])
     schema = FILES_STATE.append(pa.field(STATS_STRUCT, united))
     return pa.concat_tables([without_rows(schema), *(_with_struct(table, schema) for table in tables)])
+
+
+def _with_row(table: pa.Table) -> pa.Table:
+    if STATS_ROW in table.schema.names:
+        return table
+    return table.append_column(STATS_ROW, pa.nulls(table.num_rows, pa.int64()))
 
 
 def _united(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:

@@ -25,6 +25,7 @@ from harness.iceberg.position_deletes import make_loader
 from harness.iceberg.relocation import physical_paths
 from harness.iceberg.source import ScanSource
 from harness.model.arrow_values import array_of, from_numpy, to_numpy
+from harness.model.repeated import first_repeated
 from harness.model.schema import Field, Schema
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import FILES, EqualityDelete, Partition, PositionDelete, PositionLoader, SkippedFile
@@ -107,12 +108,11 @@ def _refuse_duplicates(data: Sifted, load: Callable[[], pa.ChunkedArray], kept: 
     if not count or (known is not None and known.has_distinct_paths(manifests)):
         return
     paths = load()
-    if pc.count_distinct(paths).as_py() == len(paths):
+    path = first_repeated(paths)
+    if path is None:
         if known is not None:
             known.note_distinct_paths(manifests)
         return
-    counts = pc.value_counts(paths)
-    path = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0]
     places = pc.indices_nonzero(pc.equal(paths, path)).to_pylist()
     numbers = np.concatenate([to_numpy(t.column("manifest")) for t in (data.files.table, data.left_out.table)])
     first, second = (data.files.manifests[number] for number in sorted(numbers[places[:2]].tolist()))
@@ -120,7 +120,7 @@ def _refuse_duplicates(data: Sifted, load: Callable[[], pa.ChunkedArray], kept: 
         f"Data file is live twice, in manifests {first} and {second}, so its rows are"
         " undefined. Rewrite the manifests, or allow duplicates to read its rows twice",
         cause="DuplicateDataFile",
-        file=path.as_py(),
+        file=path,
         rule="iceberg 2.13",
     )
 

@@ -15,6 +15,8 @@ from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import shown
 from harness.storage.roots import Roots, Verdict
 
+_SLICE_ROWS = 1 << 16
+"""Paths are taken apart so many at a time: as lists they take twice the memory of the texts."""
 _MAY_CLIMB = r"(\.|%(25)*2[eE]){2}"
 """Two dots, encoded or not: what `harness.storage.places.climbs` is then asked about."""
 
@@ -41,13 +43,13 @@ def within_roots(plan: ScanPlan) -> ScanPlan:
 
 def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, str]]:
     """Of data files outside of the roots, recorded and physical: one of each directory, and all that may climb."""
-    folders = pc.list_element(
-        pc.split_pattern(files.column("physical"), "/", max_splits=1, reverse=True), scalar_of(0, pa.int32())
-    )
-    distinct = pc.unique(folders).to_pylist()
+    physical = files.column("physical")
+    slices = (physical.slice(start, _SLICE_ROWS) for start in range(0, len(physical), _SLICE_ROWS))
+    distinct = dict.fromkeys(folder for part in slices for folder in pc.unique(_folders(part)).to_pylist())
     outside = [f for f in distinct if f.endswith(":/") or roots.verdict(f) is not Verdict.INSIDE]
     if not outside:
         return
+    folders = _folders(physical)
     is_outside = pc.is_in(folders, array_of(outside, pa.string()))
     found = files.select(["path", "physical"]).filter(is_outside)
     places = to_numpy(folders.filter(is_outside).combine_chunks().dictionary_encode().indices)
@@ -59,6 +61,10 @@ def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, str]]:
         dotted.filter(pc.match_substring_regex(dotted.column("path"), _MAY_CLIMB)),
     ):
         yield from zip(rows.column("path").to_pylist(), rows.column("physical").to_pylist(), strict=True)
+
+
+def _folders(paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.list_element(pc.split_pattern(paths, "/", max_splits=1, reverse=True), scalar_of(0, pa.int32()))
 
 
 def _delete_files(plan: ScanPlan) -> Iterator[tuple[str, str]]:

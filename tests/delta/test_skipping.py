@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from harness.delta import statistics
 from harness.delta.actions import FILES_STATE
+from harness.delta.files_statistics import FilesStatistics
 from harness.delta.matching import Matching
 from harness.delta.partition_tuples import partition_tuples
 from harness.delta.skipping import bind, skip_files
@@ -85,7 +86,7 @@ def stats(
 
 def verdicts(table: pa.Table, where: str) -> list[int]:
     tuples = partition_tuples(table, PARTITIONED)
-    return skip_files(table, tuples, SCHEMA, parse_filter(where, SCHEMA).predicate).tolist()
+    return skip_files(FilesStatistics(table, None, "t"), tuples, SCHEMA, parse_filter(where, SCHEMA).predicate).tolist()
 
 
 def is_kept(recorded: Any, where: str) -> bool:
