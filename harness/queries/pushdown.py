@@ -7,14 +7,20 @@ A condition is taken only from where rows that fail it cannot matter, even to a 
   of an anti join, for the right table.
 
 So each SELECT gives the same rows as before, and with it everything around it, NOT EXISTS and outer joins included.
-HAVING, QUALIFY, conditions with subqueries or with functions are left alone, and so is a SELECT with a sample, a
+- HAVING, where it is about keys of the GROUP BY alone;
+- what is around a derived table, a CTE that is read once, or an operand of a set operation, where a condition on its
+  result is one on the columns that it passes on (`harness.queries.outputs`).
+
+Of a condition over several tables, such as `(a.x = 1 AND …) OR (a.x = 2 AND …)`, each gets what is implied for it.
+QUALIFY, conditions with subqueries or with functions are left alone, and so is a SELECT with a sample, a
 positional join or an ASOF join, where which rows there are decides which are chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -24,6 +30,7 @@ from harness.filters.parse import filter_of
 from harness.filters.parsed import all_of
 from harness.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided
 from harness.model.schema import Schema
+from harness.queries.outputs import Outputs, is_bare_star, is_key, keeps_rows, position_of, projected
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,68 +59,158 @@ class Pushdown:
     def __init__(self, statement: exp.Expr, schemas: Mapping[int, Schema]) -> None:
         """`schemas`: by the `id` of each reference to a bound table in `statement`."""
         self._schemas = schemas
+        self._outputs = Outputs(statement, schemas)
         self._aliases = {
             str(t.alias_or_name).casefold() for t in statement.find_all(exp.Table, exp.Subquery, exp.Lateral)
         }
 
     def where(self, table: exp.Table) -> Filter | None:
         """The conditions on `table`, as a filter; None if there are none."""
-        select = select_of(table)
-        if select is None or table.alias_column_names or table.args.get("sample"):
+        if table.args.get("sample") or table.args.get("pivots") or table.alias_column_names:
             return None
-        sources = _sources(select)
-        if sources is None or table.args.get("pivots"):
-            return None
-        position = next((i for i, source in enumerate(sources) if source.node is table), None)
+        schema = self._schemas[id(table)]
+        found = (_filter(condition, schema) for condition in self._on(table, _quoted))
+        filters = [f for f in found if f is not None]
+        return all_of(filters, schema) if filters else None
+
+    def _on(self, node: exp.Expr, written: Written) -> Iterator[exp.Expr]:
+        """What rows of a table or subquery in FROM must satisfy to matter, over its columns.
+
+        written: how a path within its columns is written in the condition; None if it cannot be.
+        """
+        select = select_of(node)
+        sources = None if select is None else _sources(select)
+        if select is None or sources is None:
+            return
+        position = next((i for i, source in enumerate(sources) if source.node is node), None)
+        if position is None or [s.alias for s in sources].count(sources[position].alias) > 1:
+            return
+        place = _Place(select, sources, position)
+        outside = self._outside(select) if _is_preserved(sources, position, len(sources)) else ()
+        for condition in (*_conditions(select, sources, position), *outside):
+            implied = _implied(condition, lambda column: self._renamed(column, place, written))
+            if implied is not None:
+                yield implied
+        for condition in _of_groups(select) if _is_preserved(sources, position, len(sources)) else ():
+            implied = _implied(condition, lambda c: self._renamed(c, place, written) if is_key(select, c) else None)
+            if implied is not None:
+                yield implied
+
+    def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:
+        """What must hold of a query's result to matter to what is around the query, over the columns in its FROM."""
+        use = self._outputs.use_of(query)
+        if use is None or not keeps_rows(query):
+            return
+        if isinstance(use, exp.SetOperation):
+            names = self._outputs.names(use)
+            conditions: Iterator[exp.Expr] = self._outside(use)
+        else:
+            names = self._outputs.of_source(use)
+            conditions = self._on(use, _unquoted)
+        for condition in conditions:
+            implied = _implied(condition, lambda column: self._inside(query, names, column))
+            if implied is not None:
+                yield from _conjuncts(implied)
+
+    def _inside(self, query: exp.Query, names: Sequence[str] | None, column: exp.Column) -> exp.Expr | None:
+        """What a column of a query's result is inside of the query; of a set operation, in each of its operands.
+
+        names: of the columns of the result, as they are called outside.
+        """
+        position = position_of(names, column)
         if position is None:
             return None
-        if [s.alias for s in sources].count(sources[position].alias) > 1:
-            return None
-        conditions = _conditions(select, sources, position)
-        found = (self._filter(condition, select, sources, position) for condition in conditions)
-        filters = [f for f in found if f is not None]
-        return all_of(filters, self._schemas[id(table)]) if filters else None
+        if isinstance(query, exp.Select) and not is_bare_star(query):
+            return projected(query, position)
+        own = self._outputs.names(query)
+        # A literal takes the type of the column beside it, so operands of one type only.
+        is_cast = isinstance(query, exp.SetOperation) and self._outputs.type_of(query, position) is None
+        return None if own is None or is_cast else exp.column(exp.to_identifier(own[position], quoted=True))
 
-    def _filter(self, condition: exp.Expr, select: exp.Select, sources: list[_Source], position: int) -> Filter | None:
-        """The condition as a filter, if it concerns that source alone and tells planning something."""
-        if not all(_is_plain(node) for node in condition.walk(prune=_is_literal)):
-            return None
-        schema = self._schemas[id(sources[position].node)]
-        condition = condition.copy()
-        for column in list(condition.find_all(exp.Column)):
-            names = self._unqualified([part.name for part in column.parts], select, sources, position)
-            if names is None:
-                return None
-            identifiers = [exp.to_identifier(name, quoted=True) for name in names]
-            keys = ("this", "table", "db", "catalog")
-            column.replace(exp.Column(**dict(zip(keys, reversed(identifiers), strict=False))))
-        try:
-            filter_ = filter_of(condition, schema)
-        except (UnknownColumnError, RecursionError):
-            return None
-        return filter_ if _says_something(filter_.predicate) else None
+    def _renamed(self, column: exp.Column, place: _Place, written: Written) -> exp.Expr | None:
+        names = self._unqualified([part.name for part in column.parts], place)
+        return None if names is None else written(names)
 
-    def _unqualified(
-        self, names: list[str], select: exp.Select, sources: list[_Source], position: int
-    ) -> list[str] | None:
-        """The path within the source's table; None unless the names can mean nothing else."""
-        columns = self._columns_of(sources[position])
+    def _unqualified(self, names: list[str], place: _Place) -> list[str] | None:
+        """The path within the source's columns; None unless the names can mean nothing else."""
+        source = place.sources[place.position]
+        columns = self._columns_of(source)
         if columns is None:
             return None
         first = names[0].casefold()
-        if len(names) > 1 and first == sources[position].alias and names[1].casefold() in columns:
+        if len(names) > 1 and first == source.alias and names[1].casefold() in columns:
             return names[1:]
-        if first in self._aliases or first not in columns or first in _output_names(select):
+        if first in self._aliases or first not in columns or first in _output_names(place.select):
             return None
-        others = [self._columns_of(s) for i, s in enumerate(sources) if i != position]
+        others = [self._columns_of(s) for i, s in enumerate(place.sources) if i != place.position]
         return None if any(other is None or first in other for other in others) else names
 
     def _columns_of(self, source: _Source) -> set[str] | None:
-        schema = self._schemas.get(id(source.node))
-        is_changed = isinstance(source.node, exp.Table) and (
-            source.node.alias_column_names or source.node.args.get("pivots")
-        )
-        return None if schema is None or is_changed else {name.casefold() for name in schema.names()}
+        names = self._outputs.of_source(source.node)
+        return None if names is None else {name.casefold() for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One source of a SELECT among the others."""
+
+    select: exp.Select
+    sources: list[_Source]
+    position: int
+
+
+Written: TypeAlias = Callable[[list[str]], exp.Expr | None]
+
+
+def _quoted(names: list[str]) -> exp.Expr:
+    identifiers = [exp.to_identifier(name, quoted=True) for name in names]
+    return exp.Column(**dict(zip(("this", "table", "db", "catalog"), reversed(identifiers), strict=False)))
+
+
+def _unquoted(names: list[str]) -> exp.Expr | None:
+    """A column of a subquery; fields of a struct are not followed any further."""
+    return exp.column(exp.to_identifier(names[0], quoted=True)) if len(names) == 1 else None
+
+
+def _implied(condition: exp.Expr, renamed: Callable[[exp.Column], exp.Expr | None]) -> exp.Expr | None:
+    """What the condition says of columns that `renamed` knows: true wherever the condition is. None: nothing."""
+    whole = _whole(condition, renamed)
+    if whole is not None:
+        return whole
+    match condition:
+        case exp.Paren():
+            return _implied(condition.this, renamed)
+        case exp.And():
+            known = [p for part in condition.flatten() if (p := _implied(part, renamed)) is not None]
+            return exp.and_(*known, copy=False) if known else None
+        case exp.Or():
+            parts = [_implied(part, renamed) for part in condition.flatten()]
+            some = [part for part in parts if part is not None]
+            return exp.or_(*some, copy=False) if len(some) == len(parts) else None
+        case _:
+            return None
+
+
+def _whole(condition: exp.Expr, renamed: Callable[[exp.Column], exp.Expr | None]) -> exp.Expr | None:
+    if not all(_is_plain(node) for node in condition.walk(prune=_is_literal)):
+        return None
+    holder = exp.Paren(this=condition.copy())
+    for column in list(holder.find_all(exp.Column)):
+        name = renamed(column)
+        if name is None:
+            return None
+        column.replace(name)
+    result: exp.Expr = holder.this
+    return result
+
+
+def _filter(condition: exp.Expr, schema: Schema) -> Filter | None:
+    """The condition as a filter, if it tells planning something."""
+    try:
+        filter_ = filter_of(condition, schema)
+    except (UnknownColumnError, RecursionError):
+        return None
+    return filter_ if _says_something(filter_.predicate) else None
 
 
 def select_of(table: exp.Expr) -> exp.Select | None:
@@ -158,6 +255,12 @@ def _conditions(select: exp.Select, sources: list[_Source], position: int) -> It
         on = source.join.args.get("on") if source.join is not None else None
         if on is not None and _may_filter_by_on(sources, index, position):
             yield from _conjuncts(on)
+
+
+def _of_groups(select: exp.Select) -> Iterator[exp.Expr]:
+    having = select.args.get("having")
+    if having is not None:
+        yield from _conjuncts(having.this)
 
 
 def _is_preserved(sources: list[_Source], position: int, end: int) -> bool:

@@ -89,10 +89,46 @@ def test_references_tell_table_filter_and_columns() -> None:
     ("query", "expected"),
     [
         pytest.param("FROM t WHERE id = 1 OR x = 2", ['("id" = 1 OR "x" = 2)'], id="or"),
-        pytest.param("FROM t WHERE id = 1 HAVING x = 2", ['("id" = 1)'], id="having"),
+        pytest.param("FROM t WHERE id = 1 HAVING sum(x) = 2", ['("id" = 1)'], id="having"),
         pytest.param("FROM t WHERE random() < 0.5 AND id = 1", ['("id" = 1)'], id="volatile"),
         pytest.param("FROM t WHERE id = 1 AND (x = 1 OR random() < 0.5)", ['("id" = 1)'], id="volatile-inside"),
         pytest.param("FROM t WHERE id = x", [None], id="nothing-to-say"),
+        pytest.param("SELECT k FROM t GROUP BY k HAVING k = 1 AND sum(x) > 2", ['("k" = 1)'], id="having-of-a-key"),
+        pytest.param("SELECT k FROM t GROUP BY CUBE (k, x) HAVING k = 1", [None], id="having-of-a-cube"),
+        pytest.param(
+            "FROM t, u WHERE (x = 1 AND y = 2) OR (x = 3 AND y = 4)",
+            ['("x" = 1 OR "x" = 3)', '("y" = 2 OR "y" = 4)'],
+            id="the-part-of-each",
+        ),
+        pytest.param("FROM t, u WHERE (x = 1 AND y = 2) OR y = 4", [None, '("y" = 2 OR "y" = 4)'], id="a-part-of-one"),
+        pytest.param("FROM (SELECT id AS a FROM t) s WHERE s.a = 1", ['("id" = 1)'], id="derived"),
+        pytest.param("FROM (FROM t) AS s(a, b) WHERE a = 1 AND b = 2", ['("id" = 1) AND ("x" = 2)'], id="renamed"),
+        pytest.param("FROM (SELECT id + 1 AS id FROM t) s WHERE s.id = 1", [None], id="derived-is-computed"),
+        pytest.param("FROM (FROM t LIMIT 3) s WHERE s.id = 1", [None], id="derived-is-cut"),
+        pytest.param("FROM (FROM t) s TABLESAMPLE 50% WHERE s.id = 1", [None], id="derived-is-sampled"),
+        pytest.param("WITH c AS (FROM t) FROM c WHERE id = 1", ['("id" = 1)'], id="cte"),
+        pytest.param("WITH c AS (FROM t) FROM c, c d WHERE c.id = 1", [None], id="cte-read-twice"),
+        pytest.param("WITH c AS (SELECT y FROM u) FROM t, c WHERE x = 1", [None, '("x" = 1)'], id="beside-a-cte"),
+        pytest.param(
+            "FROM (SELECT id FROM t UNION ALL SELECT y FROM u) s WHERE s.id = 1",
+            ['("id" = 1)', '("y" = 1)'],
+            id="union",
+        ),
+        pytest.param(
+            "FROM (SELECT id::BIGINT AS id FROM t UNION ALL SELECT y FROM u) s WHERE s.id = 1",
+            [None, None],
+            id="union-of-types-that-are-not-known",
+        ),
+        pytest.param(
+            """FROM (SELECT id FROM t UNION ALL SELECT "Na me" FROM "Odd name") s WHERE s.id = '1'""",
+            [None, None],
+            id="union-of-two-types",
+        ),
+        pytest.param(
+            "SELECT * FROM t LEFT JOIN (FROM u) s ON t.id = s.id AND s.y = 1 WHERE s.k = 2",
+            [None, '("y" = 1)'],
+            id="derived-is-filled-with-nulls",
+        ),
         pytest.param(
             "FROM t WHERE id BETWEEN 1200 AND 1200+11 AND x IN (1, 1+1)",
             ['("id" BETWEEN 1200 AND 1200 + 11) AND ("x" IN (1, 1 + 1))'],
@@ -302,10 +338,50 @@ queries = st.one_of(
         conditions(X),
     ),
 )
+DERIVED = st.sampled_from(
+    [
+        "(SELECT id, x, k FROM t)",
+        "(FROM t)",
+        "(SELECT DISTINCT x AS id, id AS x, k FROM t WHERE k > 1)",
+        "(SELECT k AS id, max(x) AS x, k FROM t GROUP BY k)",
+        "(SELECT id, x, x + 1 AS k FROM t)",
+        "(SELECT id, x, row_number() OVER (ORDER BY id) AS k FROM t)",
+        "(SELECT id, x, k FROM t ORDER BY ALL LIMIT 3)",
+        "(SELECT t.id, u.y AS x, u.k FROM t LEFT JOIN u ON t.id = u.id)",
+        "(SELECT id, x, k FROM t UNION ALL SELECT y, id, k FROM u)",
+        "(SELECT id, x, k FROM t EXCEPT SELECT id, y, k FROM u)",
+        "((SELECT id, x, k FROM t ORDER BY ALL LIMIT 2) UNION (FROM t))",
+        "(SELECT id, x, k FROM (FROM t WHERE x > 1) t)",
+        "(SELECT id, x, (SELECT count(*) FROM u WHERE u.id = t.x) AS k FROM t)",
+    ]
+)
+D = ["d.id", "d.x", "d.k"]
+outside = st.one_of(
+    st.builds("SELECT * FROM {} d WHERE {}".format, DERIVED, conditions(D)),
+    st.builds("WITH d AS {} SELECT * FROM d WHERE {}".format, DERIVED, conditions(D)),
+    st.builds("WITH d AS {} SELECT * FROM d, d AS e WHERE {}".format, DERIVED, conditions(D)),
+    st.builds("SELECT * FROM {} d(x, id, k) WHERE {}".format, DERIVED, conditions(D)),
+    st.builds(
+        "SELECT * FROM {} d {} u ON {} WHERE {}".format, DERIVED, JOINS, joined(D + U, "d.id = u.id"), conditions(D + U)
+    ),
+    st.builds("SELECT k, count(*) FROM t GROUP BY k HAVING {}".format, conditions(["k"])),
+    st.builds(
+        "SELECT id, k, max(x) FROM t GROUP BY {} HAVING {}".format,
+        st.sampled_from(["ALL", "id, k", "ROLLUP (id, k)"]),
+        conditions(["id", "k"]),
+    ),
+    st.builds(
+        "SELECT * FROM t, u WHERE ({} AND {}) OR ({} AND {})".format,
+        conditions(["t.id", "x"]),
+        conditions(["u.id", "y"]),
+        conditions(["t.id", "x"]),
+        conditions(["u.id", "y", "t.k"]),
+    ),
+)
 from_first = st.builds(lambda query: query.replace("SELECT * FROM t", "FROM t"), queries)
 
 
-@given(query=queries | from_first)
+@given(query=queries | outside | from_first)
 def test_filtered_views_give_the_same_rows(judge: duckdb.DuckDBPyConnection, query: str) -> None:
     try:
         expected = judge.execute(query).fetchall()

@@ -1,0 +1,170 @@
+"""The columns that queries inside a query pass on: their names, who uses them, and which column of FROM each one is.
+
+So a condition on a result becomes one on what it is made of. Only columns that are passed on as they are count, and
+only through queries where the rows that fail a condition can be left out before as well as after (`keeps_rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from harness.model.schema import Schema
+
+
+class Outputs:
+    """Names and uses of the queries inside a statement."""
+
+    def __init__(self, statement: exp.Expr, schemas: Mapping[int, Schema]) -> None:
+        """`schemas`: by the `id` of each reference to a bound table in `statement`."""
+        self._schemas = schemas
+        self._ctes: dict[str, list[exp.CTE]] = {}
+        self._tables: dict[str, list[exp.Table]] = {}
+        for cte in statement.find_all(exp.CTE):
+            self._ctes.setdefault(cte.alias.casefold(), []).append(cte)
+        for table in statement.find_all(exp.Table):
+            self._tables.setdefault(table.name.casefold(), []).append(table)
+
+    def of_source(self, node: exp.Expr) -> Sequence[str] | None:
+        """The columns of a table, CTE or subquery in FROM; None where they are not known, or not by these names."""
+        if node.args.get("pivots") or node.args.get("sample"):
+            return None
+        renamed = node.alias_column_names
+        schema = self._schemas.get(id(node))
+        if schema is not None:
+            return None if renamed else schema.names()
+        query: exp.Expr | None = None
+        if isinstance(node, exp.Subquery):
+            query = node.this
+        elif isinstance(node, exp.Table) and not node.db:
+            cte = self._only(node.name)
+            if cte is None or cte is node.find_ancestor(exp.CTE):
+                return None
+            query = cte.this
+            renamed = renamed or cte.alias_column_names
+        if not isinstance(query, exp.Query):
+            return None
+        names = self.names(query)
+        if names is None or len(renamed) > len(names):
+            return None
+        named = [*renamed, *names[len(renamed) :]]  # fewer names than columns leave the others as they are
+        return named if len({name.casefold() for name in named}) == len(named) else None
+
+    def names(self, query: exp.Query) -> Sequence[str] | None:
+        """The columns of a query, in their order; None where they are not known, or two have one name."""
+        match query:
+            case exp.SetOperation(this=exp.Query() as left) if not query.args.get("by_name"):
+                return self.names(left)
+            case exp.Subquery(this=exp.Query() as inner) if not query.alias:
+                return self.names(inner)
+            case exp.Select() if is_bare_star(query):
+                source = query.args.get("from_")
+                is_alone = source is not None and not query.args.get("joins") and not source.this.args.get("joins")
+                return self.of_source(source.this) if source is not None and is_alone else None
+            case exp.Select():
+                names = [str(column.alias_or_name) for column in query.expressions]
+                is_known = all(isinstance(c, exp.Alias | exp.Column) and not c.is_star for c in query.expressions)
+                folded = {name.casefold() for name in names}
+                return names if is_known and len(folded) == len(names) else None
+            case _:
+                return None
+
+    def type_of(self, query: exp.Expr, position: int) -> str | None:
+        """The type of a column of a query, by its place; None where it is not that of a bound table's column."""
+        match query:
+            case exp.Subquery():
+                return self.type_of(query.this, position)
+            case exp.SetOperation():
+                left, right = (self.type_of(operand, position) for operand in (query.this, query.expression))
+                return left if left == right else None
+            case exp.Select() if is_bare_star(query):
+                source = query.args.get("from_")
+                return None if source is None else self._source_type(source.this, position)
+            case exp.Select() if position < len(query.expressions):
+                column = query.expressions[position].unalias()
+                return self._column_type(query, column) if type(column) is exp.Column else None
+            case _:
+                return None
+
+    def _column_type(self, query: exp.Select, column: exp.Column) -> str | None:
+        sources = [join.this for join in query.args.get("joins") or []]
+        if query.args.get("from_") is not None:
+            sources.insert(0, query.args["from_"].this)
+        found = []
+        for source in sources:
+            names = [name.casefold() for name in self.of_source(source) or ()]
+            if column.name.casefold() in names and column.table.casefold() in ("", source.alias_or_name.casefold()):
+                found.append(self._source_type(source, names.index(column.name.casefold())))
+        return found[0] if len(found) == 1 and len(column.parts) <= 2 else None
+
+    def _source_type(self, node: exp.Expr, position: int) -> str | None:
+        schema = self._schemas.get(id(node))
+        if schema is not None:
+            return str(schema.fields[position].type)
+        cte = self._only(node.name) if isinstance(node, exp.Table) else None
+        return self.type_of(cte.this if cte is not None else node, position)
+
+    def use_of(self, query: exp.Query) -> exp.Expr | None:
+        """The one place that uses a query's result: a set operation, or a table or subquery in FROM; None: no such."""
+        parent = query.parent
+        while isinstance(parent, exp.Subquery) and isinstance(parent.parent, exp.SetOperation) and keeps_rows(parent):
+            parent = parent.parent
+        match parent:
+            case exp.SetOperation() if not parent.args.get("by_name"):
+                return parent
+            case exp.Subquery() if isinstance(parent.parent, exp.From | exp.Join):
+                return parent
+            case exp.CTE() if not (parent.parent is not None and parent.parent.args.get("recursive")):
+                found = self._tables.get(parent.alias.casefold(), [])
+                is_only = self._only(parent.alias) is parent and len(found) == 1 and id(found[0]) not in self._schemas
+                return found[0] if is_only and not found[0].db else None
+            case _:
+                return None
+
+    def _only(self, name: str) -> exp.CTE | None:
+        found = self._ctes.get(name.casefold(), [])
+        return found[0] if len(found) == 1 else None
+
+
+def keeps_rows(query: exp.Query) -> bool:
+    """Whether a row of the result depends on no others than those that pass on the same values to it."""
+    if any(query.args.get(key) for key in ("limit", "offset", "fetch", "sample", "qualify", "having", "windows")):
+        return False
+    if not isinstance(query, exp.Select):
+        return isinstance(query, exp.SetOperation | exp.Subquery)
+    distinct = query.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is not None:
+        return False
+    return not any(column.find(exp.Window) for column in query.expressions)
+
+
+def position_of(names: Sequence[str] | None, column: exp.Column) -> int | None:
+    """The place of a result's column among the names of all; None if it is none of them, or they are not known."""
+    wanted = column.name.casefold()
+    return next((i for i, name in enumerate(names or ()) if name.casefold() == wanted), None)
+
+
+def projected(query: exp.Select, position: int) -> exp.Expr | None:
+    """The column in FROM that a column of the result is, by its place; None where it is none, or no key of a group."""
+    found = query.expressions[position].unalias() if position < len(query.expressions) else None
+    return found.copy() if type(found) is exp.Column and not found.is_star and is_key(query, found) else None
+
+
+def is_bare_star(query: exp.Select) -> bool:
+    """Whether a SELECT passes on all columns by a single star, without EXCLUDE, REPLACE or RENAME."""
+    return (
+        len(query.expressions) == 1
+        and type(query.expressions[0]) is exp.Star
+        and not any(query.expressions[0].args.values())
+    )
+
+
+def is_key(query: exp.Select, column: exp.Column) -> bool:
+    """Whether all rows of a group have one value of a column; true where nothing is grouped."""
+    group = query.args.get("group")
+    if group is None:
+        return True
+    if any(value for key, value in group.args.items() if key not in ("expressions", "all")):
+        return False  # ROLLUP and its like put nulls in place of keys
+    return bool(group.args.get("all")) or column in group.expressions
