@@ -255,7 +255,7 @@ def tests_catalogs(session: nox.Session) -> None:
 
     `-- --histories 500 --seed 7` draws others. What cannot start is skipped, and says why.
     """
-    session.install("-e", ".[dev,catalog]", "moto[server,s3,glue]", "s3fs", "deltalake", "pyiceberg-core")
+    session.install("-e", ".[dev,catalog,s3]", "moto[server,s3,glue]", "deltalake", "pyiceberg-core")
     _pytest(session, *_ONE, "-m", "catalog", "tests/catalogs/servers")
 
 

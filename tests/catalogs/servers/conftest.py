@@ -49,3 +49,4 @@ def configure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str,
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--histories", type=int, default=100, help="how many histories are drawn")
     parser.addoption("--seed", type=int, default=1, help="of the drawing")
+    parser.addoption("--store", choices=("local", "s3"), default="local", help="where the drawn tables are")

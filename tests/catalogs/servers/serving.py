@@ -95,3 +95,9 @@ def s3(url: str) -> dict[str, str]:
         "s3.secret-access-key": SECRET,
         "s3.region": "us-east-1",
     }
+
+
+def s3_catalog(properties: dict[str, str]) -> dict[str, str]:
+    """What the REST catalog itself writes to S3 with: those properties, as Java calls them."""
+    java = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "client.region": properties["s3.region"]}
+    return {**java, "s3.path-style-access": "true", **properties}

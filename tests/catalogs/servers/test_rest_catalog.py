@@ -121,8 +121,7 @@ def _post(url: str, body: dict[str, Any]) -> None:
 
 def test_credentials_that_are_vended_reach_the_store_and_are_renewed(tmp_path, configure, aws):
     vended = {f"vend.{key}": value for key, value in serving.s3(aws).items()}
-    own = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "client.region": "us-east-1", "s3.endpoint": aws}
-    own |= {"s3.access-key-id": serving.KEY, "s3.secret-access-key": serving.SECRET, "s3.path-style-access": "true"}
+    own = serving.s3_catalog(serving.s3(aws))
     lent = {"vend.lifetime-ms": "1000", **vended}
     with serving.rest_catalog(tmp_path, "s3://lake/vended", **own, **lent) as uri:
         writer = client(uri, **serving.s3(aws))
