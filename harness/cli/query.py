@@ -1,10 +1,10 @@
-"""`harness sql`: a query on tables, run by DuckDB on the planned files."""
+"""`harness sql`: a query on tables, run by DuckDB or Spark on the planned files."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,6 +13,7 @@ from harness.cli import options, results, row_options, terminal, untrusted
 from harness.cli.rows import Rows, engine_error
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, write_rows
+from harness.engines.registry import find_engine
 from harness.errors import HarnessError
 from harness.query import missing_file
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 # `harness.sql` takes tables as keyword arguments, beside these.
-_TAKEN = {"connection", "dialect", "engine", "spark"}
+_TAKEN = {"connection", "dialect", "engine", "spark", "storage_options"}
 
 
 @options.grouped
@@ -34,6 +35,7 @@ def sql(
     output_file: row_options.OutputFile = None,
     max_rows: row_options.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
+    engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb or spark.")] = "duckdb",
     *,
     context: typer.Context,
     selector: options.Selector,
@@ -46,6 +48,10 @@ def sql(
     shown = row_options.number_of_rows(max_rows)
     locations = pairs_of_tables(table)
     text = sys.stdin.read() if query == "-" else query
+    if engine != "duckdb" and opening.catalog is not None:
+        raise typer.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
+    if trust.untrusted:
+        untrusted.refuse_engines([engine], "--engine", ("duckdb",))
     if untrusted.is_for_worker(trust):
         untrusted.run(
             context,
@@ -60,8 +66,12 @@ def sql(
     with terminal.progress("reading metadata"):
         tables = {name: _chosen(opening.open(place, trust, reading), selector) for name, place in locations.items()}
     with terminal.progress("planning"):
-        if opening.catalog is None:
-            rows = run(text, tables, dialect)
+        if find_engine(engine).name == "spark":
+            from harness.cli.spark_query import run_on_spark
+
+            rows = run_on_spark(text, tables, dialect)
+        elif opening.catalog is None:
+            rows = run(text, tables, dialect, engine)
         else:
             from harness.cli.catalog_query import run_by_names
 
@@ -74,10 +84,11 @@ def sql(
         write_rows(rows, format_, stream, max_rows=shown)
 
 
-def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb") -> Rows:
+def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb") -> Rows:
     """The rows of the query, which is planned now and run when they are asked for.
 
     Raises:
+        RequestError: the engine is another than DuckDB.
         EngineError: DuckDB refuses the query; or, once rows are asked for, fails on one.
         MissingFileError: likewise, a file went since the query was planned.
         HarnessError: see `harness.sql`.
@@ -91,7 +102,8 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb") -> Rows:
         return gone or engine_error(error)
 
     try:
-        return Rows(harness.sql(query, dialect=dialect, connection=cursor(), **tables), failure)
+        result = harness.sql(query, engine=engine, dialect=dialect, connection=cursor(), **tables)
+        return Rows(cast("duckdb.DuckDBPyRelation", result), failure)
     except duckdb.Error as error:
         raise failure(error) from error
 

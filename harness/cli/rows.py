@@ -38,9 +38,14 @@ class Rows:
     @classmethod
     def of(cls, table: pa.Table) -> Rows:
         """The rows of a table."""
+        from harness.engines.shared import sqltext
         from harness.engines.shared.duckdb_instance import cursor
 
-        return cls(cursor().from_arrow(table))
+        names = table.column_names
+        if len({name.casefold() for name in names}) == len(names):
+            return cls(cursor().from_arrow(table))
+        places = cursor().from_arrow(table.rename_columns([f"c{i}" for i in range(len(names))]))
+        return cls(places.project(", ".join(f"#{i} AS {sqltext.name(name)}" for i, name in enumerate(names, 1))))
 
     @property
     def columns(self) -> list[tuple[str, Any]]:

@@ -6,7 +6,7 @@ That process gets the command spelled out, and gives back the bytes of its resul
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,17 +29,17 @@ def is_for_worker(trust: options.Trust) -> bool:
     return trust.untrusted and not is_confined()
 
 
-def refuse_engines(names: Iterable[str], option: str) -> None:
-    """Refuses engines that cannot be held to limits.
+def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = ENGINES) -> None:
+    """Refuses engines that cannot be held to limits. engines: those that can.
 
     Raises:
         RequestError: there is one.
     """
     for name in names:
-        if name not in ENGINES:
+        if name not in engines:
             raise RequestError(
                 f"Cannot run {name} with --untrusted: it has processes of its own, which no limit would hold; take "
-                f"{' or '.join(ENGINES)} by {option}"
+                f"{' or '.join(engines)} by {option}"
             )
 
 

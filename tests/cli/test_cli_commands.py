@@ -8,6 +8,7 @@ import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,8 +16,10 @@ import pytest
 
 import harness
 from harness.cli import main
+from harness.cli.rows import Rows
 from harness.errors import MissingFileError, SnapshotNotFoundError
 from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 class StandInPlan:
@@ -69,7 +72,7 @@ def calls(monkeypatch) -> list:
         made.append(("open", location, options))
         return StandInTable(made)
 
-    def sql(query, *, dialect, connection, **tables):
+    def sql(query, *, engine, dialect, connection, **tables):
         made.append(("sql", query, dialect, sorted(tables)))
         return connection.from_arrow(pa.table({"n": [1, None], "d": pa.array([Decimal("1.50"), None])}))
 
@@ -393,3 +396,38 @@ def test_errors_are_coloured_on_a_terminal_only_without_no_color(no_color, colou
     os.close(main_end)
     assert (b"\x1b[" in shown) is coloured
     assert b"error:" in shown
+
+
+@pytest.mark.harness_spark
+def test_sql_on_spark_writes_the_same_values(tmp_path, capfd, spark):
+    table = IcebergTable.create(
+        tmp_path / "t", {"id": "long", "u": "uuid", "ts": "timestamptz", "tm": "time", "m": "map<string, int>"}
+    )
+    row = {"id": 2**60, "u": UUID(int=10), "ts": 1_000_000, "tm": 1, "m": {"k": 1}}
+    table.append(table.write_data([row, {"id": None}]))
+    query = "SELECT id, u, ts, tm, m FROM t ORDER BY id"
+    arguments = ["sql", query, "--table", f"t={table.location}", "--format", "jsonl"]
+    said = []
+    for engine in ("duckdb", "spark"):
+        assert main([*arguments, "--engine", engine]) == 0
+        said.append(capfd.readouterr().out)
+    assert said[0] == said[1]
+    assert json.loads(said[1].splitlines()[0])["id"] == str(2**60)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--engine", "oracle"], "Cannot run a query on oracle"),
+        (["--engine", "sprak"], "Unknown engine 'sprak'"),
+        (["--engine", "spark", "--untrusted"], "take duckdb by --engine"),
+        (["--engine", "spark", "--catalog", "prod"], "--catalog is for --engine duckdb"),
+    ],
+)
+def test_engines_that_sql_does_not_run_on(capfd, arguments, said):
+    assert main(["sql", "SELECT 1 AS x", *arguments]) == 2
+    assert said in capfd.readouterr().err
+
+
+def test_columns_of_one_name_stay_so():
+    assert Rows.of(pa.table([[1], [2]], names=["a", "A"])).relation.columns == ["a", "A"]

@@ -67,8 +67,8 @@ def test_a_query_in_a_worker(table, capfd):
         ),
         (
             "sql --untrusted --table a={t} --allow-root {t}/r -- --x",
-            "sql --table=a={t} --format=text --max-rows=40 --dialect=duckdb --allow-root={t}/r --outside=warn "
-            "--untrusted -- --x",
+            "sql --table=a={t} --format=text --max-rows=40 --dialect=duckdb --engine=duckdb --allow-root={t}/r "
+            "--outside=warn --untrusted -- --x",
             ("{t}", "{t}/r"),
         ),
         (
