@@ -47,7 +47,6 @@ def skipped_files(statistics: FilesStatistics, verdicts: Verdicts) -> SkippedFil
     def load() -> pa.Table:
         known = statistics.record_counts(places)
         of_files = statistics.files.select(["path", "size", "physical"]).take(from_numpy(places))
-        columns = {"record_count": from_numpy(known, missing=known < 0), "verdict": from_numpy(verdicts[places])}
-        return pa.table({**{name: of_files.column(name) for name in of_files.column_names}, **columns})
+        return of_files.append_column("record_count", from_numpy(known, missing=known < 0))
 
-    return SkippedFiles(len(places), load)
+    return SkippedFiles.of(verdicts[places], load)

@@ -27,7 +27,7 @@ from harness.model.schema import Field, StructType, UnknownType
 from harness.plan.containment import within_roots
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, Partition, PositionDelete, PositionLoader, ScanPlan
-from harness.plan.skipped_files import KEPT, Verdicts
+from harness.plan.skipped_files import KEPT, Verdicts, trusted_of_files
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -85,6 +85,7 @@ class _Scan:
         files = files if len(kept) == files.num_rows else files.take(kept)
         targets = _deleted_files(files, counts)
         self._check_row_tracking(files, used)
+        skipped = skipped_files(statistics, verdicts)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
         return ScanPlan(
             table=self.source.location,
@@ -103,10 +104,11 @@ class _Scan:
             position_deletes=self._position_deletes(targets),
             load_positions=self._loader(targets),
             name_mapping=None,
-            skipped=skipped_files(statistics, verdicts),
+            skipped=skipped,
             counts=Counts(files=state.files.num_rows, files_skipped=state.files.num_rows - len(kept)),
             storage=self.source.storage,
             warnings=self.snapshot.feature_warnings,
+            trusted=trusted_of_files(skipped, condition),
             lookup=self.snapshot.columns.lookup,
             materialized=self._materialized(used),
             row_commit_versions=files.column("default_row_commit_version").combine_chunks(),

@@ -28,7 +28,7 @@ from harness.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.model.repeated import first_repeated
 from harness.model.schema import Field, Schema
 from harness.plan.pruning import Prune
-from harness.plan.scan_plan import FILES, EqualityDelete, Partition, PositionDelete, PositionLoader, SkippedFile
+from harness.plan.scan_plan import FILES, EqualityDelete, Partition, PositionDelete, PositionLoader
 from harness.plan.skipped_files import SkippedFiles
 
 _MANY = 20_000
@@ -46,7 +46,7 @@ class FileList:
     delete_sets: tuple[tuple[int, ...], ...]
     position_deletes: tuple[PositionDelete, ...]
     load_positions: PositionLoader
-    skipped: Sequence[SkippedFile]
+    skipped: SkippedFiles
 
 
 def list_files(
@@ -96,7 +96,9 @@ def list_files(
         partitions=partitions.all(),
         position_deletes=_position_deletes(positions, source),
         load_positions=make_loader(planned, storage=source.storage, path_map=source.path_map, table=source.location),
-        skipped=SkippedFiles(len(data.left_out), lambda: _described(data.left_out, source)),
+        skipped=SkippedFiles.of(
+            to_numpy(data.left_out.table.column("verdict")), lambda: _described(data.left_out, source)
+        ),
     )
 
 

@@ -34,6 +34,7 @@ from harness.model.schema import Field, Schema, StructType, UnknownType
 from harness.plan.containment import within_roots
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, ScanPlan
+from harness.plan.skipped_files import trusted_of_files
 
 
 def plan_scan(
@@ -139,7 +140,7 @@ class _Scan:
             ),
             storage=self.source.storage,
             warnings=opened.warnings,
-            trusted=opened.trusted,
+            trusted=(*opened.trusted, *trusted_of_files(files.skipped, condition)),
         )
 
     def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from harness.plan.skipped_files import SkippedFiles
+
 if TYPE_CHECKING:
     from harness.plan.scan_plan import ScanPlan
 
@@ -56,7 +58,8 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
 
 def totals(plan: ScanPlan) -> dict[str, Any]:
     """The plan in numbers: files considered, read and skipped (with the reasons), rows and bytes as recorded."""
-    skipped = Counter(s.reason for s in plan.skipped)
+    listed = plan.skipped
+    skipped = listed.reasons() if isinstance(listed, SkippedFiles) else Counter(s.reason for s in listed)
     counts, sizes = plan.files.column("record_count").to_pylist(), plan.files.column("size").to_pylist()
     return {
         "manifests": plan.counts.manifests,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from harness.filters.predicate import Filter
+from harness.model.arrow_values import from_numpy
 from harness.plan.scan_plan import SkippedFile
 
 KEPT: Final = 0
@@ -19,6 +22,9 @@ BY_STATISTICS: Final = 2
 
 Verdicts: TypeAlias = npt.NDArray[np.int8]
 
+_SLICE_ROWS = 1 << 14
+"""Files are made into objects so many at a time."""
+
 _REASONS: dict[int, Literal["partition", "statistics"]] = {BY_PARTITION: "partition", BY_STATISTICS: "statistics"}
 
 
@@ -26,21 +32,34 @@ _REASONS: dict[int, Literal["partition", "statistics"]] = {BY_PARTITION: "partit
 class SkippedFiles(Sequence[SkippedFile]):
     """Files left out.
 
-    size: how many. load: their path, record_count (null: unknown), size, physical path and verdict, as columns.
+    verdicts: on each. load: their path, record_count (null: unknown), size and physical path, as columns; asked once.
     """
 
-    size: int
+    verdicts: Verdicts
     load: Callable[[], pa.Table]
 
+    @staticmethod
+    def of(verdicts: Verdicts, load: Callable[[], pa.Table]) -> SkippedFiles:
+        """The same, with what `load` gives kept once somebody has looked."""
+        return SkippedFiles(verdicts, cache(load))
+
+    def reasons(self) -> dict[str, int]:
+        """How many files were left out for which reason; without a look at any."""
+        counts = {reason: int((self.verdicts == verdict).sum()) for verdict, reason in _REASONS.items()}
+        return {reason: count for reason, count in counts.items() if count}
+
     def __len__(self) -> int:
-        return self.size
+        return len(self.verdicts)
 
     def __iter__(self) -> Iterator[SkippedFile]:
-        columns = self.load().select(["path", "verdict", "record_count", "size", "physical"]).columns
-        for path, verdict, record_count, size, physical in zip(*(c.to_pylist() for c in columns), strict=True):
-            yield SkippedFile(
-                path=path, reason=_REASONS[verdict], record_count=record_count, size=size, physical=physical
-            )
+        table = self.load().select(["path", "record_count", "size", "physical"])
+        for start in range(0, len(self), _SLICE_ROWS):
+            columns = [column.to_pylist() for column in table.slice(start, _SLICE_ROWS).columns]
+            verdicts = self.verdicts[start : start + _SLICE_ROWS].tolist()
+            for verdict, path, record_count, size, physical in zip(verdicts, *columns, strict=True):
+                yield SkippedFile(
+                    path=path, reason=_REASONS[verdict], record_count=record_count, size=size, physical=physical
+                )
 
     @overload
     def __getitem__(self, index: int) -> SkippedFile: ...
@@ -49,7 +68,18 @@ class SkippedFiles(Sequence[SkippedFile]):
     def __getitem__(self, index: slice) -> SkippedFiles: ...
 
     def __getitem__(self, index: int | slice) -> SkippedFile | SkippedFiles:
-        places = range(self.size)[index]
+        places = range(len(self))[index]
         if isinstance(places, range):
-            return SkippedFiles(len(places), lambda: self.load().take(pa.array(places, pa.int64())))
+            own = np.array(places, dtype=np.int64)
+            return SkippedFiles.of(self.verdicts[own], lambda: self.load().take(from_numpy(own)))
         return next(iter(self[places : places + 1]))
+
+
+def trusted_of_files(skipped: SkippedFiles, condition: Filter | None) -> tuple[str, ...]:
+    """What the table says of files, and was believed so that they were skipped: a phrase each."""
+    reasons = skipped.reasons()
+    found = [f"partition tuples of {reasons['partition']:,} files"] if "partition" in reasons else []
+    if "statistics" in reasons and condition is not None:
+        columns = ", ".join(f.name for f in condition.columns)
+        found.append(f"bounds and counts of {columns} in {reasons['statistics']:,} files")
+    return tuple(found)

@@ -27,21 +27,39 @@ def plan(table, where=None, **options):
 
 
 @pytest.mark.parametrize(
-    ("prune", "manifests", "left_out"), [("all", 2, []), ("files", 0, ["partition"] * 2), ("off", 0, [])]
+    ("prune", "manifests", "left_out", "trusted"),
+    [
+        ("all", 2, [], "partition summaries of n"),
+        ("files", 0, ["partition"] * 2, "partition tuples of 2 files"),
+        ("off", 0, [], None),
+    ],
 )
-def test_manifests_are_skipped_unless_asked_otherwise(table, prune, manifests, left_out):
+def test_manifests_are_skipped_unless_asked_otherwise(table, prune, manifests, left_out, trusted):
     found = plan(table, "n = 5", prune=prune)
     assert found.counts.manifests_skipped == manifests
     assert [s.reason for s in found.skipped] == left_out
     assert found.files.num_rows == 3 - manifests - len(left_out)
-    assert found.trusted == (("partition summaries of n",) if manifests else ())
-    assert ("trusted partition summaries of n" in found.explain()) == bool(manifests)
+    assert found.trusted == (() if trusted is None else (trusted,))
+    assert (f"trusted {trusted}" in found.explain()) == (trusted is not None)
     assert found.to_dict()["trusted"] == list(found.trusted)
 
 
 def test_nothing_is_said_to_be_trusted_where_nothing_was_skipped(table):
-    assert plan(table, "id = 2").trusted == ()
+    assert plan(table, "id > 0").trusted == ()
     assert plan(table).trusted == ()
+
+
+def test_statistics_that_were_trusted_are_named_by_their_columns(table):
+    found = plan(table, "id = 2")
+    assert found.trusted == ("bounds and counts of id in 2 files",)
+    assert found.skipped.reasons() == {"statistics": 2}
+
+
+def test_files_that_were_skipped_are_looked_up_once(table):
+    skipped = plan(table, "id = 2").skipped
+    assert skipped.load() is skipped.load()
+    assert [file.path for file in skipped] == [skipped[0].path, skipped[1].path]
+    assert [file.path for file in skipped[1:]] == [skipped[-1].path]
 
 
 def test_a_file_outside_of_its_summary_makes_all_manifests_be_read(table):
@@ -55,7 +73,7 @@ def test_a_file_outside_of_its_summary_makes_all_manifests_be_read(table):
     table.edit_manifest_list(lie)
     found = plan(table, "n = 9")
     assert (found.counts.manifests_skipped, found.files.num_rows, len(found.skipped)) == (0, 1, 2)
-    assert found.trusted == ()
+    assert found.trusted == ("partition tuples of 2 files",)
     assert [w.partition(" are wrong")[2] for w in found.warnings] == [": no manifest is skipped [iceberg 3.9]"]
 
 
