@@ -65,13 +65,15 @@ def run(
 
     Raises:
         typer.Exit: it ended with another exit code than 0.
-        RequestError: it was given options of a store, which may be secrets.
+        RequestError: it was given options of a store, which may be secrets, or a catalog.
         HarnessError: as for `harness.contained.launching.run`.
     """
     if context.params.get("storage_option"):
         raise RequestError(
             "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
         )
+    if context.params.get("catalog"):
+        raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")
     with terminal.progress("reading in a process apart"):
         finished = run_worker(
             f"{__name__}:serve",

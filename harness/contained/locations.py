@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from harness.catalogs.names import may_be_name
 from harness.errors import RequestError
 from harness.storage.paths import is_local, local_path, shown
 from harness.storage.roots import metadata_root
@@ -16,10 +17,16 @@ def directories_of(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple
     locations: of tables; of a metadata file, the table around it counts, as `harness.storage.roots` has it.
 
     Raises:
-        RequestError: one of them is not on a local disk.
+        RequestError: one of them is not on a local disk, or the name of a table in a catalog.
     """
     found: dict[str, None] = {}
     for location in locations:
+        if may_be_name(location):
+            raise RequestError(
+                "Cannot read an untrusted table by name: there is no such path, and no catalog is asked where it is "
+                "read; give its path",
+                table=location,
+            )
         path = _local(location)
         for spelled in (path, os.path.realpath(path)):
             found[metadata_root(spelled) if os.path.isfile(spelled) else spelled] = None

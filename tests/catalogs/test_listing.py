@@ -102,3 +102,16 @@ def test_a_query_names_tables_of_the_catalog(capfd, query, more, printed):
 def test_a_query_by_names_that_cannot_be_is_an_error_of_one_line(capfd, query, more, said):
     assert main(["sql", query, "--catalog", "lake", *more]) == 2
     assert said in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["info", "sales.orders", "--catalog", "lake"], "Cannot take --catalog with --untrusted"),
+        (["plan", "prod.sales.orders"], "Cannot read an untrusted table by name"),
+        (["sql", "SELECT 1", "--table", "t=prod.sales.orders"], "Cannot read an untrusted table by name"),
+    ],
+)
+def test_a_strangers_table_has_no_name(capfd, arguments, said):
+    assert main([*arguments, "--untrusted"]) == 2
+    assert said in capfd.readouterr().err

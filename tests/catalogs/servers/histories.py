@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from random import Random
@@ -30,7 +31,10 @@ def write_history(catalog: Any, name: tuple[str, ...], random: Random) -> list[s
     steps = [f"create v{version} {columns}"]
     for _ in range(random.randint(2, _MOST_STEPS)):
         step = random.choice((_append, _append, _append, _delete, _overwrite, _evolve, _evolve, _partition))
-        steps.append(step(table, random))
+        try:
+            steps.append(step(table, random))
+        except struct.error:  # PyIceberg 0.11.1 reads bounds of a column that was widened as of its new type
+            steps.append("a filter on id, which PyIceberg fails at")
         table = catalog.load_table(name)
     return steps
 
