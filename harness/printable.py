@@ -8,6 +8,7 @@ carry data as it is (CSV, Parquet, Arrow) do so everywhere but on a terminal.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from typing import Any
@@ -25,6 +26,16 @@ def visible(text: str) -> str:
 def visible_lines(text: str) -> str:
     """`text` with its line feeds as they are, and each line as `visible` has it."""
     return "\n".join(map(visible, text.split("\n")))
+
+
+def html_text(value: object) -> str:
+    """Any value as the text of an HTML element or attribute, on one line."""
+    return html.escape(visible(str(value)))
+
+
+def html_lines(text: str) -> str:
+    """`text` as the text of an HTML element, with its line feeds."""
+    return html.escape(visible_lines(text))
 
 
 def json_text(value: Any, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:

@@ -16,7 +16,9 @@ from harness.errors import RequestError, UnknownColumnError
 from harness.filters.predicate import Filter
 from harness.limits import contained
 from harness.model.metadata_columns import METADATA
+from harness.model.notebook import described
 from harness.model.schema import Schema
+from harness.model.times import show_ms
 from harness.opening import OpenedTable, Point, Selection
 from harness.plan.scan_plan import ScanPlan
 from harness.reading import reading
@@ -24,6 +26,8 @@ from harness.storage.paths import shown
 
 if TYPE_CHECKING:
     import duckdb
+    import pandas as pd
+    import polars as pl
     from pyspark.sql import DataFrame, SparkSession
 
     from harness.metadata_tables.reading import MetadataTable
@@ -41,6 +45,10 @@ class Changes:
 
     def __repr__(self) -> str:
         return repr(self.plan).replace("ScanPlan", "Changes", 1)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the plan."""
+        return self.plan._repr_html_()
 
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
@@ -71,6 +79,26 @@ class Changes:
         with contained(table=self.plan.table):
             return find_engine(engine).to_arrow(self.plan)
 
+    def to_pandas(self, *, engine: str = "duckdb") -> pd.DataFrame:
+        """The changes as a pandas DataFrame with Arrow dtypes, in which nothing is rounded; UUIDs are text.
+
+        Raises:
+            As `to_arrow`, and RequestError: pandas is not installed.
+        """
+        from harness.model.frames import to_pandas
+
+        return to_pandas(self.to_arrow(engine=engine))
+
+    def to_polars(self, *, engine: str = "duckdb") -> pl.DataFrame:
+        """The changes as a Polars DataFrame; UUIDs are text.
+
+        Raises:
+            As `to_arrow`, and RequestError: Polars is not installed.
+        """
+        from harness.model.frames import to_polars
+
+        return to_polars(self.to_arrow(engine=engine))
+
     def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> Batches:
         """The changes as a stream of Arrow batches, as `Snapshot.to_batches` says.
 
@@ -97,6 +125,13 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return f"Snapshot({point_shown(self.source, self.selection.snapshot)})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: which point of the table's history it is, and the columns. Reads nothing."""
+        time = None if self.timestamp_ms is None else show_ms(self.timestamp_ms)
+        name = "version" if self.source.format == "delta" else "snapshot"
+        known = {"location": shown(self.source.location), "format": self.source.format, name: self.id, "time": time}
+        return described("Snapshot", known, self.schema)
 
     @property
     def id(self) -> int | None:
@@ -248,6 +283,36 @@ class Snapshot:
         """
         with self._reading():
             return find_engine(engine).to_arrow(self.plan(columns, where))
+
+    def to_pandas(
+        self, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, engine: str = "duckdb"
+    ) -> pd.DataFrame:
+        """The rows as a pandas DataFrame with Arrow dtypes, in which nothing is rounded; UUIDs are text.
+
+        Args:
+            columns, where, engine: as for `to_arrow`.
+
+        Raises:
+            As `to_arrow`, and RequestError: pandas is not installed.
+        """
+        from harness.model.frames import to_pandas
+
+        return to_pandas(self.to_arrow(columns=columns, where=where, engine=engine))
+
+    def to_polars(
+        self, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, engine: str = "duckdb"
+    ) -> pl.DataFrame:
+        """The rows as a Polars DataFrame; UUIDs are text.
+
+        Args:
+            columns, where, engine: as for `to_arrow`.
+
+        Raises:
+            As `to_arrow`, and RequestError: Polars is not installed.
+        """
+        from harness.model.frames import to_polars
+
+        return to_polars(self.to_arrow(columns=columns, where=where, engine=engine))
 
     def to_batches(
         self,

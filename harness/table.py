@@ -21,6 +21,7 @@ from harness.cache.kept import open_cache
 from harness.catalogs.names import may_be_name
 from harness.errors import RequestError
 from harness.limits import DEFAULT, Limits, contained
+from harness.model.notebook import described
 from harness.model.schema import Schema
 from harness.opening import OpenedTable, load_table, open_storage, plan_changes
 from harness.plan.catalog_answer import Ratified, catalog_answer
@@ -28,7 +29,7 @@ from harness.plan.pruning import parse_prune
 from harness.plan.read_options import ReadOptions
 from harness.reading import reading
 from harness.snapshot import Changes, Snapshot, column_names, point_shown
-from harness.storage.paths import PathMap
+from harness.storage.paths import PathMap, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -181,6 +182,19 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({point_shown(self.source, self.source.current)})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: where the table is, its current snapshot, and the columns. Reads nothing."""
+        current = self.source.current
+        point = "version" if self.format == "delta" else "snapshot"
+        known = {
+            "name": self.name,
+            "location": shown(self.location),
+            "format": self.format,
+            point: None if current is None else current.id,
+            "warnings": len(self.warnings) or None,
+        }
+        return described("Table", known, self.schema)
 
     @property
     def location(self) -> str:

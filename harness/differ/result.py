@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass, field
 
 from harness.errors import HarnessError
+from harness.model.notebook import preformatted
 
 
 class SchemaKind(enum.Enum):
@@ -144,6 +145,10 @@ class ComparisonResult:
             and not any(difference.counts for difference in self.schema)
             and not (self.only_left or self.only_right or self.changed)
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what `to_text` says. `to_html` is a whole page, which a notebook has no place for."""
+        return preformatted(self.to_text())
 
     def to_text(self) -> str:
         """The report for a terminal or a log, see `harness.differ.reports.text`."""

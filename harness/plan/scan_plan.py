@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from harness.filters.predicate import Filter
+from harness.model.notebook import preformatted
 from harness.model.schema import Field, Schema
 from harness.plan.projection import ColumnLookup, NameMapping
 from harness.storage.paths import shown
@@ -194,6 +195,10 @@ class ScanPlan:
         name = "version" if self.format == "delta" else "snapshot"
         counts = f"files={self.files.num_rows}, skipped={len(self.skipped)}"
         return f"ScanPlan({shown(self.table)!r}, format={self.format!r}, {name}={self.snapshot}, {counts})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what `explain` says."""
+        return preformatted(self.explain())
 
     def explain(self) -> str:
         """The plan for a person: files read and skipped and by what, deletes, rows, bytes."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 from collections.abc import Iterable
 from importlib import resources
 
-from harness.printable import visible
+from harness.printable import html_text
 
 
 def document(title: str, body: Iterable[str], *, style: str, script: str | None = None) -> str:
@@ -46,7 +45,7 @@ def asset(package: str, name: str) -> str:
 
 def escaped(value: object) -> str:
     """Any text as HTML text or attribute value."""
-    return html.escape(visible(str(value)))
+    return html_text(value)
 
 
 def _hash(text: str) -> str:

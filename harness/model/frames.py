@@ -1,0 +1,81 @@
+"""Arrow tables as DataFrames of pandas and Polars, in types that lose nothing.
+
+UUIDs, which are an extension type in Arrow, are text there: pandas cannot show them, and Polars gives bytes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from harness.errors import RequestError
+from harness.model.arrow_rebuild import child_types, children_of, is_rebuilt, nested_type, with_children
+from harness.model.arrow_values import array_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+def to_pandas(rows: pa.Table) -> pd.DataFrame:
+    """The rows with Arrow dtypes, so that integers with nulls, decimals and nested values stay what they are.
+
+    Raises:
+        RequestError: pandas is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise _missing("pandas") from None
+    return _with_text(rows).to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def to_polars(rows: pa.Table) -> pl.DataFrame:
+    """The rows in Polars' own types.
+
+    Raises:
+        RequestError: Polars is not installed.
+    """
+    try:
+        import polars as pl
+    except ImportError:
+        raise _missing("polars") from None
+    found = pl.from_arrow(_with_text(rows))
+    assert isinstance(found, pl.DataFrame), "a table is no single column"
+    return found
+
+
+def _missing(package: str) -> RequestError:
+    return RequestError(f"Cannot make a DataFrame: {package} is not installed, pip install {package}")
+
+
+def _with_text(rows: pa.Table) -> pa.Table:
+    types = [_text_type(field.type) for field in rows.schema]
+    if types == rows.schema.types:
+        return rows
+    columns = [
+        pa.chunked_array([_changed(chunk, type_) for chunk in column.chunks], type_)
+        for column, type_ in zip(rows.columns, types, strict=True)
+    ]
+    return pa.table(columns, schema=pa.schema([f.with_type(t) for f, t in zip(rows.schema, types, strict=True)]))
+
+
+def _text_type(type_: pa.DataType) -> pa.DataType:
+    if isinstance(type_, pa.UuidType):
+        return pa.string()
+    if not is_rebuilt(type_):
+        return type_
+    types = child_types(type_)
+    changed = [_text_type(child) for child in types]
+    return type_ if changed == types else nested_type(type_, changed)
+
+
+def _changed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if array.type.equals(wanted):
+        return array
+    if isinstance(array.type, pa.UuidType):
+        return array_of([None if v is None else str(uuid.UUID(bytes=v)) for v in array.storage.to_pylist()], wanted)
+    pairs = zip(children_of(array), child_types(wanted), strict=True)
+    return with_children(array, [_changed(child, type_) for child, type_ in pairs], wanted)

@@ -1,0 +1,124 @@
+"""What notebooks show: nothing that a table says is markup, and nothing is read for it; and DataFrames."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from html.parser import HTMLParser
+from uuid import UUID
+
+import pytest
+
+import harness
+from harness.errors import RequestError
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+EVIL = "</pre><script>alert(1)</script><i a='\"&lt;\x1b\u202e"
+TAGS = {"div", "p", "b", "ul", "li", "code", "table", "tr", "th", "td", "pre"}
+
+
+class Parsed(HTMLParser):
+    """The elements and the text of a fragment."""
+
+    def __init__(self, fragment: str) -> None:
+        super().__init__()
+        self.tags, self.open, self.text = [], [], ""
+        self.feed(fragment)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, attrs))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory) -> list[harness.Table]:
+    """One of each format, whose names, values, paths and documentation are markup."""
+    place = tmp_path_factory.mktemp("shown") / EVIL.replace("/", "\\").replace("\x1b", "")
+    ice = IcebergTable.create(place / "ice", {"id": "long", EVIL: "string"})
+    ice.append(ice.write_data([{"id": 1, EVIL: EVIL}]))
+    dlt = DeltaTable.create(place / "delta", {"id": "long", EVIL: "string"}, column_mapping="name")
+    dlt.append(dlt.write_data([{"id": 2, EVIL: EVIL}]))
+    return [harness.open_table(ice.location), harness.open_table(str(dlt.directory))]
+
+
+def test_no_text_of_a_table_is_markup(tables):
+    shown = [thing for t in tables for thing in (t, t.snapshot(), t.snapshot().plan(where="id > 0"))]
+    shown.append(harness.compare(*tables, engines=("duckdb", "duckdb"), keys=["id"]))
+    for thing in shown:
+        fragment = thing._repr_html_()
+        parsed = Parsed(fragment)
+        assert {tag for tag, _ in parsed.tags} <= TAGS
+        assert all(attrs == [] for _, attrs in parsed.tags)
+        assert parsed.open == []
+        assert not {"\x1b", "\u202e"} & set(fragment)
+        assert "script>alert(1)<" in parsed.text, type(thing)
+
+
+def test_a_table_is_described(tmp_path):
+    t = DeltaTable.create(tmp_path / "t", {"id": "long", "s": "string"})
+    t.append(t.write_data([{"id": 1, "s": "x"}]))
+    table = harness.open_table(str(t.directory))
+    for thing, title in ((table, "Table"), (table.snapshot(), "Snapshot")):
+        text = Parsed(thing._repr_html_()).text
+        assert text.startswith(f"{title}")
+        assert "format: delta" in text
+        assert "version: 1" in text
+        assert "idlong" in text
+    assert "files 1 read" in Parsed(table.snapshot().plan()._repr_html_()).text
+    assert Parsed(harness.compare(table, table, engines=("duckdb", "duckdb"))._repr_html_()).text
+
+
+def test_wide_tables_are_cut(tmp_path):
+    t = DeltaTable.create(tmp_path / "t", {f"c{i}": "long" for i in range(103)})
+    text = Parsed(harness.open_table(str(t.directory))._repr_html_()).text
+    assert "c99long" in text
+    assert "c100" not in text
+    assert "3 more columns" in text
+
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory) -> harness.Snapshot:
+    """Values that NumPy's types would round, and UUIDs at two levels."""
+    columns = {"id": "long", "d": "decimal(38, 2)", "u": "uuid", "l": "list<uuid>"}
+    t = IcebergTable.create(tmp_path_factory.mktemp("exact") / "t", columns)
+    u = UUID(int=10)
+    t.append(t.write_data([{"id": 2**60 + 1, "d": Decimal("1.50"), "u": u, "l": [u]}, {"id": None}]))
+    return harness.open_table(t.location).snapshot()
+
+
+ROWS = [
+    {"id": 2**60 + 1, "d": Decimal("1.50"), "u": str(UUID(int=10)), "l": [str(UUID(int=10))]},
+    {"id": None, "d": None, "u": None, "l": None},
+]
+
+
+def test_pandas_keeps_values(exact):
+    pandas = pytest.importorskip("pandas")
+    frame = exact.to_pandas()
+    rows = [
+        {name: list(v) if name == "l" and v is not pandas.NA and v is not None else v for name, v in row.items()}
+        for row in frame.to_dict("records")
+    ]
+    rows = [{name: None if v is pandas.NA else v for name, v in row.items()} for row in rows]
+    assert rows == ROWS
+    assert list(exact.to_pandas(columns=["id"], where="id IS NOT NULL")["id"]) == [2**60 + 1]
+    assert "1.50" in str(frame["d"])
+
+
+def test_polars_keeps_values(exact):
+    pytest.importorskip("polars")
+    assert exact.to_polars().to_dicts() == ROWS
+
+
+@pytest.mark.parametrize(("package", "method"), [("pandas", "to_pandas"), ("polars", "to_polars")])
+def test_what_is_not_installed_is_said(exact, monkeypatch, package, method):
+    monkeypatch.setitem(__import__("sys").modules, package, None)
+    with pytest.raises(RequestError, match=f"{package} is not installed, pip install {package}"):
+        getattr(exact, method)()
