@@ -53,16 +53,18 @@ def configured() -> dict[str, Configured]:
     Raises:
         RequestError: a configuration cannot be read, or two give a name to a catalog.
     """
-    found = {name: catalog for file in files() for name, catalog in _read(file).items()}
+    found: dict[str, Configured] = {}
+    for file in files():
+        for name, catalog in _read(file).items():
+            if name in found and "unity" in (catalog.kind, found[name].kind):  # or a stranger's server gets the token
+                raise _twice(name, "your own configuration and the project's")
+            found[name] = catalog
     from harness.catalogs.pyiceberg import configured as of
 
     if of.is_installed():
         for name, properties in of.configured().items():
             if name in found:
-                raise RequestError(
-                    f"Cannot tell which catalog is {name}: harness's configuration and PyIceberg's have it; rename one",
-                    cause=_CAUSE,
-                )
+                raise _twice(name, "harness's configuration and PyIceberg's")
             kind, warehouse = properties.get("type"), properties.get("warehouse")
             found[name] = Configured(name, kind, warehouse, partial(of.open_configured, name, properties))
     return found
@@ -118,6 +120,10 @@ def _variable(name: str) -> str:
 def _expected(known: Mapping[str, type], key: str) -> str:
     words = {str: "text", int: "a whole number", dict: "a table"}
     return words[known[key]] if key in known else f"one of {', '.join(('type', *known))}"
+
+
+def _twice(name: str, who: str) -> RequestError:
+    return RequestError(f"Cannot tell which catalog is {name}: {who} have it; rename one", cause=_CAUSE)
 
 
 def _invalid(file: Path, field_: str, reason: str) -> RequestError:

@@ -117,6 +117,13 @@ def test_a_name_that_two_configurations_have(project, monkeypatch):
         configuration.configured()
 
 
+def test_a_project_puts_no_server_in_place_of_its_users(project):
+    say_at_home(project, f"{PROD}type = 'unity'\nuri = 'https://own'\n")
+    say(project, f"{PROD}type = 'unity'\nuri = 'https://evil'\n")
+    with pytest.raises(RequestError, match="Cannot tell which catalog is prod: your own configuration and the project"):
+        configuration.configured()
+
+
 def test_a_name_of_no_catalog(project):
     say(project, WAREHOUSE)
     with pytest.raises(TableNotFoundError, match="no catalog 'lak' is configured: configured are lake, which have no"):
