@@ -18,7 +18,7 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 
 
-_ELSEWHERE = "not catalog and not corpus and not mutation and not reference and not cluster"
+_ELSEWHERE = "not catalog and not corpus and not mutation and not reference and not cluster and not tools"
 """The marks of tests that have sessions of their own; pyproject.toml leaves out most of those on Spark besides."""
 
 
@@ -46,11 +46,11 @@ def _pytest(session: nox.Session, *arguments: str, **environment: str) -> None:
     session.run("python", "-m", "pytest", *arguments, *session.posargs, env=environment)
 
 
-def _beside(session: nox.Session, requirement: str) -> str:
-    """Installs another version of a package apart from the environment; a PYTHONPATH that puts it first."""
-    place = Path("build", "packages", re.sub(r"\W+", "-", requirement).strip("-")).resolve()
+def _beside(session: nox.Session, *requirements: str) -> str:
+    """Installs packages, or another version of one, apart from the environment; a PYTHONPATH that puts them first."""
+    place = Path("build", "packages", re.sub(r"\W+", "-", requirements[0]).strip("-")).resolve()
     quiet = ("--quiet", "--disable-pip-version-check", "--upgrade")
-    session.run("python", "-m", "pip", "install", *quiet, "--target", str(place), requirement)
+    session.run("python", "-m", "pip", "install", *quiet, "--target", str(place), *requirements)
     return os.pathsep.join(filter(None, (str(place), os.environ.get("PYTHONPATH"))))
 
 
@@ -257,6 +257,22 @@ def tests_catalogs(session: nox.Session) -> None:
     """
     session.install("-e", ".[dev,catalog,s3]", "moto[server,s3,glue]", "deltalake", "pyiceberg-core")
     _pytest(session, *_ONE, "-m", "catalog", "tests/catalogs/servers")
+
+
+_TOOLS = {
+    "terminal": (),
+    "ibis": ("ibis-framework[duckdb]>=12", "duckdb==1.5.*"),  # Ibis 12 fails on DuckDB 2.0
+    "dbt": ("dbt-duckdb>=1.11", "dbt-core>=1.10,<1.11", "duckdb==1.5.*"),  # later ones fetch a parser when installed
+}
+
+
+@nox.session(name="tests-tools")
+@nox.parametrize("tool", list(_TOOLS))
+def tests_tools(session: nox.Session, tool: str) -> None:
+    """The shell on a terminal, and the pages about Ibis and dbt with the packages themselves."""
+    session.install("-e", ".[dev]")
+    path = _beside(session, *_TOOLS[tool]) if _TOOLS[tool] else os.environ.get("PYTHONPATH", "")
+    _pytest(session, *_ONE, "-m", "tools", "tests/tools", "-k", tool, PYTHONPATH=path)
 
 
 @nox.session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -16,6 +17,7 @@ COMMANDS = {
     "metadata": "metadata:metadata",
     "plan": "plan:plan",
     "sql": "query:sql",
+    "shell": "shell.command:shell",
     "diff": "diff:diff",
     "run": "run:run",
     "build": "build:build",
@@ -30,21 +32,29 @@ COMMANDS = {
 def application(arguments: Sequence[str]) -> typer.Typer:
     """The application for these arguments of the command line.
 
-    Where they begin with a command, it has no other: each costs its imports and its many options.
+    Where they begin with a command, it has no other: each costs its imports and its many options. Without any, those
+    count that a shell wants to be completed.
     """
+    words = arguments or _completed_words()
     app = typer.Typer(
         name="harness",
         help="Read Iceberg and Delta tables exactly: plan, query, compare and inspect them.",
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=True,
         rich_markup_mode=None,  # help and usage errors as plain text, the same in a log as on a terminal
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_global_options)
-    for name in [name for name in COMMANDS if name in arguments[:1]] or COMMANDS:
+    for name in [name for name in COMMANDS if name in words[:1]] or COMMANDS:
         module, _, function = COMMANDS[name].partition(":")
         app.command(name)(getattr(importlib.import_module(f"harness.cli.{module}"), function))
     return app
+
+
+def _completed_words() -> list[str]:
+    """What is typed so far behind `harness`, where a shell asks for completion; Typer's scripts tell it so."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    return line.split()[1:] if "_HARNESS_COMPLETE" in os.environ else []
 
 
 def _print_version(wanted: bool) -> None:  # a typer callback gets the option's value, nothing else

@@ -126,6 +126,24 @@ def listening() -> Iterator[Interruption]:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@contextlib.contextmanager
+def anew() -> Iterator[Interruption]:
+    """Listens afresh while the block runs: an interruption ends the block, and not the command around it."""
+    before = signal.getsignal(signal.SIGINT)
+    if not _current:  # nobody listens, or a caller does
+        with listening() as found:
+            yield found
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with listening() as found:
+            yield found
+            if found:
+                raise KeyboardInterrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def check() -> None:
     """Go no further if somebody asked for an end. What cleans up after an interruption may put an error in its place.
 

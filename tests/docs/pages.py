@@ -3,7 +3,8 @@
 A page says so by the line `<!-- examples are run -->`. Then, in a directory that holds the tables of `harness demo
 --directory demo-tables`, and from the top of the page to its end:
 
-- in each `console` block, every `$ harness …` is run, and what it prints is compared with the lines under it;
+- in each `console` block, every `$ harness …` is run, and what it prints is compared with the lines under it; what
+  stands between `<<'END'` and `END` is typed into it;
 - each `python` block is executed, with the names that the blocks before it made; its `assert`s are the check.
 
 A block below the line `<!-- not run: why -->` is only shown. `python tests/docs/refresh.py` writes into the pages what
@@ -19,6 +20,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import duckdb
 
@@ -29,8 +31,10 @@ MARK = "<!-- examples are run -->"
 _BLOCK = re.compile(
     r"(?P<skip><!-- not run: [^\n]*-->\n+)?^```(?P<kind>python|console)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-_COMMAND = re.compile(r"^\$ harness (?P<command>.*)\n(?P<shown>(?:(?!\$ ).*\n)*)", re.MULTILINE)
-Answer = Callable[[str], str]
+_COMMAND = re.compile(
+    r"^\$ harness (?P<command>.*?)(?P<typed> <<'END'\n(?:(?!END$).*\n)*END)?\n(?P<shown>(?:(?!\$ ).*\n)*)", re.MULTILINE
+)
+Answer = Callable[[tuple[str, str]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +61,26 @@ def examples(text: str) -> list[Example]:
     ]
 
 
-def commands(block: str) -> list[tuple[str, str]]:
-    """The `harness` commands of a console block, and the lines shown under each."""
-    return [(found["command"], found["shown"]) for found in _COMMAND.finditer(block)]
+def commands(block: str) -> list[tuple[str, str, str]]:
+    """The `harness` commands of a console block, what is typed into each, and the lines shown under it."""
+    return [(found["command"], _typed(found), found["shown"]) for found in _COMMAND.finditer(block)]
 
 
-def answer(command: str) -> tuple[str, int]:
-    """What a command prints, to either stream, on the newest DuckDB; and its exit code. Runs in this process."""
+def _typed(found: re.Match[str]) -> str:
+    return "".join((found["typed"] or "").splitlines(keepends=True)[1:-1])
+
+
+def answer(command: str, typed: str = "") -> tuple[str, int]:
+    """What a command prints, to either stream, on the newest DuckDB; and its exit code. Runs in this process.
+
+    Of the shell, which goes on after an error, as one stream, as a terminal has it.
+    """
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    if typed:
+        err = out
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), mock.patch("sys.stdin", io.StringIO(typed)):
         code = main(shlex.split(command))
-    printed = "".join(stream.buffer.getvalue().decode("utf-8") for stream in (out, err))
+    printed = "".join(stream.buffer.getvalue().decode("utf-8") for stream in dict.fromkeys((out, err)))
     return printed.replace(f"duckdb {duckdb.__version__},", "duckdb 2.0.0,"), code
 
 
@@ -80,6 +93,9 @@ def rewritten(text: str, answered: Answer) -> str:
     """The page with what the commands of its console blocks print now."""
     for example in reversed(examples(text)):
         if example.kind == "console":
-            block = _COMMAND.sub(lambda at: f"$ harness {at['command']}\n{answered(at['command'])}", example.text)
+            block = _COMMAND.sub(
+                lambda at: f"$ harness {at['command']}{at['typed'] or ''}\n{answered((at['command'], _typed(at)))}",
+                example.text,
+            )
             text = text[: example.start] + block + text[example.start + len(example.text) :]
     return text

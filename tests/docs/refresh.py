@@ -26,12 +26,12 @@ def refresh() -> None:
         for page in pages.marked():
             text = page.read_text("utf-8")
             namespace: dict[str, object] = {}
-            answers: dict[str, str] = {}
+            answers: dict[tuple[str, str], str] = {}
             for example in pages.examples(text):  # in the order in which a reader runs them
                 if example.kind == "python":
                     exec(compile(example.text, str(page), "exec"), namespace)
-                for command, _ in pages.commands(example.text) if example.kind == "console" else ():
-                    answers[command] = pages.answer(command)[0]
+                for command, typed, _ in pages.commands(example.text) if example.kind == "console" else ():
+                    answers[command, typed] = pages.answer(command, typed)[0]
             page.write_text(pages.rewritten(text, answers.__getitem__), "utf-8")
         os.chdir(pages.ROOT)
 

@@ -18,8 +18,8 @@ def test_the_examples_of_a_page_are_true(page, demo, monkeypatch):
         if example.kind == "python":
             line = text[: example.start].count("\n")
             exec(compile("\n" * line + example.text, str(page), "exec"), namespace)
-        for command, shown in pages.commands(example.text) if example.kind == "console" else ():
-            printed, code = pages.answer(command)
+        for command, typed, shown in pages.commands(example.text) if example.kind == "console" else ():
+            printed, code = pages.answer(command, typed)
             assert printed == shown, f"$ harness {command}"
             assert code == pages.expected_code(shown), f"$ harness {command}"
 
@@ -32,6 +32,6 @@ def test_the_tour_and_the_readme_are_run():
 def test_a_block_that_is_not_run_says_why():
     text = "<!-- not run: starts Spark -->\n```python\n1 / 0\n```\n\n```console\n$ harness --version\nold\n```\n"
     assert [example.kind for example in pages.examples(text)] == ["console"]
-    assert pages.rewritten(text, lambda command: f"{command} now\n").endswith(
+    assert pages.rewritten(text, lambda asked: f"{asked[0]} now\n").endswith(
         "$ harness --version\n--version now\n```\n"
     )

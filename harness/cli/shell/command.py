@@ -1,0 +1,88 @@
+"""`harness shell`: SQL over the tables of a catalog, statement by statement."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+import harness
+from harness.cli import FAILED, interruption, options, terminal
+from harness.cli.row_options import number_of_rows
+from harness.cli.shell.inputs import Inputs
+from harness.cli.shell.session import Session
+from harness.cli.shell.terminal_lines import TerminalLines
+from harness.cli.text_table import MAX_ROWS
+from harness.cli.writers import RowFormat
+
+
+@options.grouped
+def shell(
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="CATALOG", help="Where tables are found by name: a catalog, or a warehouse directory."),
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", metavar="NAME=TABLE", help="A table by a name of its own. Repeatable."),
+    ] = None,
+    format_: Annotated[RowFormat, typer.Option("--format", help="How rows are written.")] = RowFormat.TEXT,
+    max_rows: Annotated[
+        str,
+        typer.Option(metavar="N", help="How many rows are shown as text; the others are counted. all: all of them."),
+    ] = str(MAX_ROWS),
+    *,
+    opening: options.Opening,
+    reading: options.Reading,
+) -> None:
+    """Run statements as they are typed, or from standard input, on the tables of a catalog."""
+    if source is not None and opening.catalog is not None:
+        raise typer.BadParameter("say the catalog once: as the argument, or with --catalog")
+    if format_.is_binary():
+        raise typer.BadParameter(f"--format {format_.value} is binary: harness sql writes it, one result a file")
+    rows = number_of_rows(max_rows)
+    locations = options.pairs(table, "--table")
+    with terminal.progress("opening the catalog"):
+        connection = harness.connect(source or opening.catalog, **opening.arguments(options.Trust(), reading))
+    for name, location in locations.items():
+        connection.register(name, location)
+    with connection:
+        session = Session(connection, row_format=format_, max_rows=rows)
+        if sys.stdin is not None and sys.stdin.isatty():
+            _converse(session)
+            return
+        _run_all(session, sys.stdin or ())
+    if session.has_failed:
+        raise typer.Exit(FAILED)
+
+
+def _converse(session: Session) -> None:
+    """Until the person ends it. Ctrl-C ends what runs, or gives up what was typed."""
+    terminal.message(f"harness {harness.__version__}: .help says what there is, .quit or Ctrl-D ends")
+    inputs = Inputs()
+    with TerminalLines(session.connection) as lines:
+        while not session.is_over:
+            try:
+                with interruption.anew():
+                    line = lines.ask(inputs.unfinished)
+                    if line is None:
+                        return
+                    if (text := inputs.add(line)) is not None:
+                        lines.remember(text)
+                        session.run(text)
+            except KeyboardInterrupt:
+                inputs.give_up()
+                terminal.message("interrupted")
+
+
+def _run_all(session: Session, lines: Iterable[str]) -> None:
+    """All that standard input holds; what no semicolon ends too."""
+    inputs = Inputs()
+    for line in lines:
+        if (text := inputs.add(line)) is not None:
+            session.run(text)
+        if session.is_over:
+            return
+    session.run(inputs.give_up())

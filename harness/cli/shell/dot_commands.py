@@ -1,0 +1,86 @@
+"""The commands of the shell that are no SQL: they begin with a dot, and end with the line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from harness.catalogs.names import nearest, written
+from harness.cli import results
+from harness.cli.plan import explained
+from harness.cli.row_options import number_of_rows
+from harness.cli.writers import RowFormat
+from harness.errors import RequestError
+from harness.printable import visible
+
+if TYPE_CHECKING:
+    from harness.cli.shell.session import Session
+
+
+def run(session: Session, line: str) -> None:
+    """Run a command.
+
+    Raises:
+        RequestError: there is no such command, or it cannot take the argument.
+        HarnessError: as for what it does.
+    """
+    name, _, argument = line.strip().rstrip(";").partition(" ")
+    if name not in COMMANDS:
+        near = nearest((name[1:],), [(each[1:],) for each in COMMANDS]) or ((".help"[1:],),)
+        raise RequestError(f"There is no command {name}; the nearest is .{near[0][0]}")
+    COMMANDS[name][0](session, argument.strip())
+
+
+def _help(session: Session, argument: str) -> None:
+    lines = [f"{name + ' ' + takes:<18} {what}\n" for name, (_, takes, what) in COMMANDS.items() if what]
+    results.print_result("Statements end with a semicolon; Ctrl-C ends the one that runs, or gives up what is typed.\n")
+    results.print_result(*lines)
+
+
+def _tables(session: Session, argument: str) -> None:
+    names = (written(name) for name in session.connection.names())
+    results.print_result(*(f"{visible(name)}\n" for name in names if argument.casefold() in name.casefold()))
+
+
+def _schema(session: Session, argument: str) -> None:
+    if not argument:
+        raise RequestError("Cannot show a schema: say whose, .schema sales.orders")
+    fields = session.connection.table(argument).schema.fields
+    width = max((len(field.name) for field in fields), default=0)
+    results.print_result(*(f"{visible(f'{field.name:<{width}}  {field.type}')}\n" for field in fields))
+
+
+def _plan(session: Session, argument: str) -> None:
+    query = argument or session.last_statement
+    if query is None:
+        raise RequestError("Cannot show a plan: there was no query yet; say one, .plan SELECT …")
+    parts = [f"{visible(name)}:\n{explained(plan.explain())}" for name, plan in session.connection.plans(query)]
+    results.print_result("\n".join(parts) or "The query reads no table of the catalog.\n")
+
+
+def _format(session: Session, argument: str) -> None:
+    known = [each.value for each in RowFormat if not each.is_binary()]
+    if argument not in known:
+        raise RequestError(f"Cannot write rows as {argument or 'nothing'}: say one of {', '.join(known)}")
+    session.row_format = RowFormat(argument)
+
+
+def _max_rows(session: Session, argument: str) -> None:
+    session.max_rows = number_of_rows(argument)
+
+
+def _quit(session: Session, argument: str) -> None:
+    session.is_over = True
+
+
+COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
+    ".tables": (_tables, "[TEXT]", "the tables of the catalog whose names hold the text"),
+    ".schema": (_schema, "TABLE", "the columns of a table, and their types"),
+    ".plan": (_plan, "[QUERY]", "which files a query reads and skips, and why; of the last one, if none is said"),
+    ".format": (_format, "NAME", "how rows are written: text, csv, json or jsonl"),
+    ".max-rows": (_max_rows, "N", "how many rows are shown as text, or all"),
+    ".help": (_help, "", "what there is"),
+    ".quit": (_quit, "", "end; Ctrl-D does too"),
+    ".exit": (_quit, "", ""),
+}
+"""By name: what runs it, what it takes, and what it does; the last empty for another name of the same."""

@@ -1,0 +1,83 @@
+"""A session of the shell: what was set, and how one input is run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+
+import duckdb
+import typer
+
+from harness.cli import interruption, options, results, terminal
+from harness.cli.rows import Rows, engine_error
+from harness.cli.shell import dot_commands
+from harness.cli.writers import RowFormat, write_rows
+from harness.connections.connection import Connection
+from harness.connections.splitting import statements
+from harness.errors import HarnessError
+from harness.printable import visible_lines
+
+_COUNTS = (["Count"], ["Success"])
+"""Columns of what DuckDB says of a statement that gives no rows."""
+_EXPLAINED = ["explain_key", "explain_value"]
+
+
+class Session:
+    """Runs statements and commands of the shell. What fails is a line on stderr, and the next one runs.
+
+    connection: whose tables the statements have.
+    row_format: how rows are shown. max_rows: how many; None: all.
+    last_statement: what `.plan` without a query is about.
+    has_failed: whether anything did.
+    is_over: whether the person wants to end.
+    """
+
+    def __init__(self, connection: Connection, *, row_format: RowFormat, max_rows: int | None) -> None:
+        self.connection, self.row_format, self.max_rows = connection, row_format, max_rows
+        self.last_statement: str | None = None
+        self.has_failed, self.is_over = False, False
+
+    def run(self, text: str) -> None:
+        """Run a command, or statements."""
+        if text.startswith("."):
+            self._guarded(partial(dot_commands.run, self, text))
+            return
+        for statement in statements(text):
+            self._guarded(partial(self._run, statement))
+
+    def _run(self, statement: str) -> None:
+        self.last_statement = statement
+        try:
+            with terminal.progress("planning"):
+                relation = self.connection.sql(statement)
+            if relation is not None and relation.columns not in _COUNTS:
+                self._show(relation)
+        finally:
+            with contextlib.suppress(duckdb.Error):  # after an interruption
+                self.connection.release()
+
+    def _show(self, relation: duckdb.DuckDBPyRelation) -> None:
+        with results.result_stream() as stream:
+            if relation.columns == _EXPLAINED:
+                text = "\n".join(str(value) for _, value in relation.fetchall())
+                results.write_texts([visible_lines(text).rstrip("\n") + "\n"], stream)
+                return
+            with terminal.progress_until_written("running the query", stream) as written:
+                write_rows(Rows(relation), self.row_format, written, max_rows=self.max_rows)
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except typer.Exit:
+            raise
+        except Exception as error:
+            interruption.check()
+            self.has_failed = True
+            match error:
+                case HarnessError():
+                    terminal.error(str(error.respelled(options.spelled)))
+                case duckdb.Error():
+                    terminal.error(str(engine_error(error)))
+                case _:
+                    terminal.failure(error)

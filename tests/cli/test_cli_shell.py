@@ -1,0 +1,154 @@
+"""`harness shell` from a pipe; how inputs are put together, and how they may go on."""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from harness.cli import interruption, main
+from harness.cli.shell.completion import completions
+from harness.cli.shell.inputs import Inputs
+from harness.writing.delta.builder import DeltaTable
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory: Path = tmp_path_factory.mktemp("lake")
+    for name, ids in (("sales/orders", (1, 2, 3)), ("days", (7,))):
+        table = DeltaTable.create(directory / name, {"id": "long", "note": "string"})
+        table.append(*(table.write_data([{"id": i, "note": f"n{i}"}]) for i in ids))
+    return str(directory)
+
+
+@pytest.fixture
+def shell(lake, monkeypatch, capsys):
+    def run(text: str, *arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        code = main(["shell", *(arguments or (lake,))])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def test_statements_and_commands_run_one_after_the_other(shell):
+    text = """
+        CREATE TEMP TABLE mine AS
+          SELECT id FROM sales.orders
+          WHERE id > 1;
+        INSERT INTO mine FROM mine; SELECT count(*) AS n FROM mine;
+        .format csv
+        .max-rows 1
+        SELECT note FROM days
+    """
+    assert shell(text) == (0, "n\n-\n4\nnote\nn7\n", "")
+
+
+def test_what_fails_is_a_line_and_the_next_statement_runs(shell):
+    text = "FROM sales.order;\nSELECT nope FROM days; SELEC;\n.what\n.format arrow\n.schema x\nSELECT 1;\n"
+    code, out, err = shell(".plan\n" + text)
+    assert (code, out) == (2, "1\n-\n1\n")
+    assert [re.split(r" \^* ?\[| \[", line)[0] for line in err.splitlines()] == [
+        "error: Cannot show a plan: there was no query yet; say one, .plan SELECT …",
+        "error: There is no table sales.order; the nearest are sales.orders",
+        'error: DuckDB cannot run the query: Binder Error: Referenced column "nope" not found in FROM clause! '
+        'Candidate bindings: "note"',
+        'error: Cannot parse the statement: Parser Error: syntax error at or near "SELEC" LINE 1: SELEC',
+        "error: There is no command .what; the nearest is .help",
+        "error: Cannot write rows as arrow: say one of text, csv, json, jsonl",
+        "error: There is no table x; the nearest are days, sales.orders",
+    ]
+
+
+def test_commands_say_what_there_is(shell):
+    code, out, err = shell(".tables SALES\n.schema sales.orders\n.help\n.quit\nSELECT 1;")
+    assert (code, err) == (0, "")
+    assert out.startswith("sales.orders\nid    long\nnote  string\n")
+    assert "1\n-\n" not in out
+
+
+def test_the_plan_of_a_query(shell):
+    text = "SELECT id FROM sales.orders WHERE id > 2;\n.plan\n.plan SELECT 1\nEXPLAIN SELECT id FROM days;\n"
+    code, out, _ = shell(text)
+    assert code == 0
+    assert "files 1 read, 2 skipped" in out
+    assert "The query reads no table of the catalog.\n" in out
+    assert "READ_PARQUET" in out
+    assert "explain_key" not in out
+
+
+def test_tables_of_names_of_their_own(shell, lake):
+    assert shell("SELECT count(*) AS n FROM t;", "--table", f"t={lake}/days", "--format", "jsonl")[1] == '{"n": 1}\n'
+    assert shell("", "--catalog", lake, lake)[0] == 2
+    assert shell("", lake, "--format", "parquet")[0] == 2
+
+
+def test_inputs_are_put_together_of_lines():
+    inputs = Inputs()
+    assert [inputs.add(line) for line in (".tables a", "SELECT ';", "'; SELECT 2;")] == [
+        ".tables a",
+        None,
+        "SELECT ';\n'; SELECT 2;\n",
+    ]
+    assert [inputs.add("SELECT"), inputs.add(".5;\n")] == [None, "SELECT\n.5;\n"]
+    inputs.add("given up")
+    assert (inputs.give_up(), inputs.unfinished) == ("given up\n", "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        (".ta", [".tables"]),
+        (".format j", ["json", "jsonl"]),
+        (".schema sales.or", ["sales.orders"]),
+        ("SELECT * FROM sal", ["sales.orders", "sales.old"]),
+        ("SELECT * FROM SALES.OR", ["sales.orders"]),
+        ("SELECT no", ["not"]),
+        ("SEL", ["SELECT"]),
+        ("SELECT * FROM sales.orders WHERE no", ["note"]),
+        ("SELECT * FROM sales.orders\nWHERE orders.", ["orders.id", "orders.note"]),
+        ("SELECT sales.orders.i", ["sales.orders.id"]),
+        ("SELECT * FROM sales.orders WHERE ", ["id", "note", "sales.orders", "sales.old", '"odd name"']),
+        ('SELECT * FROM "od', ['"odd name"']),
+        ("SELECT xyz", []),
+    ],
+)
+def test_how_a_line_may_go_on(typed, expected):
+    text, _, word = typed.rpartition(" ")
+    names = [("sales", "orders"), ("sales", "old"), ("odd name",)]
+    columns = {"sales.orders": ["id", "note"], "sales.old": ["when"]}
+    found = completions(word, text + " ", lambda: names, lambda table: columns.get(table, []))
+    assert found == expected
+
+
+def test_an_interruption_ends_what_listens_anew_and_not_the_command():
+    with interruption.listening() as whole:
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt), interruption.anew():
+                signal.raise_signal(signal.SIGINT)
+        interruption.check()
+        assert not whole
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"_HARNESS_COMPLETE": "complete_bash", "COMP_WORDS": "harness sh", "COMP_CWORD": "1"}, "shell\n"),
+        ({"_HARNESS_COMPLETE": "complete_bash", "COMP_WORDS": "harness sql --tab", "COMP_CWORD": "2"}, "--table\n"),
+        (
+            {"_HARNESS_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+            | {"_TYPER_COMPLETE_ARGS": "harness plan --outside re"},
+            "refuse\n",
+        ),
+    ],
+)
+def test_shells_of_the_system_are_told_how_a_command_may_go_on(asked, expected, monkeypatch, capsys):
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out == expected
