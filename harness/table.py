@@ -125,7 +125,8 @@ def open_table(
     if located is not None:
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
-        roots += (located.location, *located.allowed_roots)
+        if not untrusted:
+            roots += (located.location, *located.allowed_roots)
         renewal = located.renewal(own_options)
         own_options = {**located.storage_options, **own_options}
         if max_version is None and not published_only:

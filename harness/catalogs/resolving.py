@@ -15,7 +15,7 @@ from harness.catalogs.configuration import Configured, configured
 from harness.catalogs.names import Name, nearest, parse_name, written
 from harness.catalogs.objects import is_of
 from harness.catalogs.warehouse import open_warehouse
-from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError
+from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
 from harness.storage.paths import SCHEME
 
 
@@ -61,6 +61,9 @@ def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located
         except TableNotFoundError as error:
             if error.cause not in _ELSEWHERE:  # a view, or several tables: it is there
                 raise
+        except HarnessError as error:
+            error.message = f"{tried}; whether catalog {key} has it cannot be told: {error.message}"
+            raise
     if len(found) > 1:
         whole = " or ".join(written((key, *name)) for key in found)
         raise AmbiguousTableError(

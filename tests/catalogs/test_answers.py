@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,15 +57,63 @@ def record(parameters: dict[str, str], location: str = "s3://lake/t", path: str 
     }
 
 
+class HiveCatalog(GlueCatalog):
+    """The same tables, as Hive's client gives them."""
+
+    @property
+    def _client(self) -> Any:
+        def named(dbname: str, tbl_names: list[str]) -> list[Any]:
+            return [self._get_hive_table(None, dbname, name) for name in tbl_names]
+
+        names = [table for _, table in self.records]
+        return nullcontext(SimpleNamespace(get_all_tables=lambda db_name: names, get_table_objects_by_name=named))
+
+    def _get_hive_table(self, client: Any, database: str, table: str) -> Any:
+        record = self._get_glue_table(database, table)
+        described = record["StorageDescriptor"]
+        serde = SimpleNamespace(parameters=described.get("SerdeInfo", {}).get("Parameters"))
+        return SimpleNamespace(
+            dbName=database,
+            tableName=table,
+            parameters=record["Parameters"],
+            tableType=record["TableType"],
+            sd=SimpleNamespace(location=described["Location"], serdeInfo=serde),
+        )
+
+
+class RestCatalog:
+    """A REST catalog that gives one answer."""
+
+    def __init__(self, said: dict[str, Any]) -> None:
+        self.said = said
+        self.properties = {"uri": "http://catalog", "s3.region": "eu-west-1"}
+        self._session = SimpleNamespace(get=self._get)
+
+    def _get(self, url: str, params: dict[str, str]) -> Any:
+        assert (url, params) == ("/tables/t", {"snapshots": "refs"})
+        return SimpleNamespace(status_code=200, raise_for_status=lambda: None, json=lambda: self.said)
+
+    def _split_identifier_for_path(self, name: tuple[str, ...]) -> dict[str, str]:
+        return {"table": name[-1]}
+
+    def url(self, endpoint: str, **parts: str) -> str:
+        return endpoint.format(**parts)
+
+
 @pytest.fixture(autouse=True)
 def pyiceberg(monkeypatch):
-    """The one class of PyIceberg that is imported to ask Glue."""
+    """What is imported of PyIceberg to ask its catalogs."""
     exceptions = SimpleNamespace(NoSuchTableError=NoSuchTableError)
-    monkeypatch.setitem(__import__("sys").modules, "pyiceberg.exceptions", exceptions)
+    monkeypatch.setitem(sys.modules, "pyiceberg.exceptions", exceptions)
+    endpoints = SimpleNamespace(load_table="/tables/{table}")
+    monkeypatch.setitem(sys.modules, "pyiceberg.catalog.rest", SimpleNamespace(Endpoints=endpoints))
+    monkeypatch.setitem(
+        sys.modules, "pyiceberg.catalog.rest.response", SimpleNamespace(_handle_non_200_response=pytest.fail)
+    )
 
 
-def catalog(records: dict[str, dict[str, Any]]) -> PyIcebergCatalog:
-    return PyIcebergCatalog("glue", GlueCatalog({("db", name): each for name, each in records.items()}))
+def catalog(records: dict[str, dict[str, Any]], kind: type[GlueCatalog] = GlueCatalog) -> PyIcebergCatalog:
+    return PyIcebergCatalog("glue", kind({("db", name): each for name, each in records.items()}))
 
 
 @pytest.mark.parametrize(
@@ -80,9 +130,11 @@ def catalog(records: dict[str, dict[str, Any]]) -> PyIcebergCatalog:
         ),
     ],
 )
-def test_a_table_of_glue_is_what_its_parameters_say(parameters, path, expected):
-    found = catalog({"t": record(parameters, path=path)}).locate(("db", "t"))
+@pytest.mark.parametrize("kind", [GlueCatalog, HiveCatalog])
+def test_a_table_of_glue_or_hive_is_what_its_parameters_say(parameters, path, expected, kind):
+    found = catalog({"t": record(parameters, path=path)}, kind).locate(("db", "t"))
     assert (found.format, found.location, found.metadata_location) == expected
+    assert found.allowed_roots == (found.location,)
     assert found.storage_options == {"client_kwargs": {"region_name": "eu-west-1"}}
     assert found.qualified == "glue.db.t"
 
@@ -101,13 +153,74 @@ def test_what_is_no_table_of_either_format_is_refused(given, said):
         catalog({"t": given}).locate(("db", "t"))
 
 
-def test_tables_of_both_formats_are_listed_and_read(tmp_path):
+@pytest.mark.parametrize("kind", [GlueCatalog, HiveCatalog])
+def test_tables_of_both_formats_are_listed_and_read(tmp_path, kind):
     table = DeltaTable.create(tmp_path / "orders", {"id": "long"})
     table.append(table.write_data([{"id": 1}, {"id": 2}]))
     iceberg = record({"table_type": "ICEBERG", "metadata_location": "s3://lake/t/metadata/1.metadata.json"})
-    own = catalog({"orders": record(DELTA, str(tmp_path / "orders")), "t": iceberg, "csv": record({})})
+    own = catalog({"orders": record(DELTA, str(tmp_path / "orders")), "t": iceberg, "csv": record({})}, kind)
     assert list(walk(own)) == [("db", "orders"), ("db", "t")]
     assert harness.open_table("db.orders", catalog=own).snapshot().to_arrow().num_rows == 2
+
+
+METADATA = "s3://lake/t/metadata/1.metadata.json"
+
+
+@pytest.mark.parametrize(
+    ("said", "options", "roots", "ends"),
+    [
+        ({}, {}, (), None),
+        (
+            {"config": {"s3.access-key-id": "a"}, "metadata": {"location": "s3://lake/t"}},
+            {"key": "a"},
+            ("s3://lake/t",),
+            None,
+        ),
+        pytest.param(
+            {
+                "config": {"s3.access-key-id": "a", "s3.secret-access-key": "s"},
+                "storage-credentials": [
+                    {"prefix": "s3", "config": {"s3.access-key-id": "b"}},
+                    {
+                        "prefix": "s3://lake/t",
+                        "config": {"s3.access-key-id": "c", "s3.session-token-expires-at-ms": "9"},
+                    },
+                    {"prefix": "s3://lake/u", "config": {"s3.access-key-id": "d"}},
+                ],
+            },
+            {"key": "c", "secret": "s"},
+            ("s3://lake/t", "s3://lake/u"),
+            9,
+            id="the credentials of the longest prefix",
+        ),
+        pytest.param(
+            {"metadata": {"location": "/", "properties": {"write.data.path": "file:///", "write.metadata.path": "x"}}},
+            {},
+            (),
+            None,
+            id="no table is the whole disk",
+        ),
+        pytest.param(
+            {"metadata": {"location": "s3://lake/t", "properties": {"write.data.path": "s3://data/t"}}},
+            {"s3://data": {"client_kwargs": {"region_name": "eu-west-1"}}},
+            ("s3://lake/t", "s3://data/t"),
+            None,
+            id="data in another bucket",
+        ),
+    ],
+)
+def test_an_answer_of_a_rest_catalog(said, options, roots, ends):
+    own = PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said}))
+    found = own.locate(("sales", "t"))
+    assert found.storage_options == {"client_kwargs": {"region_name": "eu-west-1"}, **options}
+    assert (found.location, found.metadata_location) == ("s3://lake/t", METADATA)
+    assert (found.allowed_roots, found.expires_ms, found.renew is None) == (roots, ends, ends is None)
+
+
+@pytest.mark.parametrize("said", [{}, {"metadata-location": None}, {"metadata-location": 1}])
+def test_an_answer_that_does_not_say_where_is_refused(said):
+    with pytest.raises(harness.UnsupportedError, match="does not say where its metadata is"):
+        PyIcebergCatalog("prod", RestCatalog(said)).locate(("sales", "t"))
 
 
 def test_a_name_that_is_not_there_comes_with_the_nearest():
@@ -124,6 +237,17 @@ def error(name: str, text: str = "") -> Exception:
     return type(name, (Exception,), {})(text)
 
 
+def refused() -> Exception:
+    """As clients wrap it."""
+    try:
+        try:
+            raise ConnectionRefusedError(111, "Connection refused")
+        except OSError as first:
+            raise error("ConnectionError", "HTTPConnectionPool(...): Max retries exceeded") from first
+    except Exception as wrapped:
+        return wrapped
+
+
 @pytest.mark.parametrize(
     ("raised", "kind", "said"),
     [
@@ -134,6 +258,7 @@ def error(name: str, text: str = "") -> Exception:
         ),
         (error("ClientError", "(ExpiredTokenException) when calling"), harness.StorageError, "or they have expired"),
         (error("ConnectionError", "refused"), harness.StorageError, "Cannot reach catalog my-prod at http://host/x"),
+        (refused(), harness.StorageError, r"http://host/x \(Connection refused\); is it running"),
         (error("NotInstalledError", "pip install 'pyiceberg[hive]'"), harness.RequestError, r"pyiceberg\[hive\]"),
         (ValueError("URI missing"), harness.RequestError, r"its configuration is wrong \(URI missing\)"),
         (error("ServerError", "x" * 1000), harness.StorageError, r"Catalog my-prod failed \(ServerError: x{200}…\)"),

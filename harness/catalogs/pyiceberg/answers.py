@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.catalogs.names import Name, written
 from harness.errors import IsAViewError, StorageError, UnsupportedError
+from harness.storage.paths import is_local, local_path
 
 _WRITE_PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 _DELTA, _ICEBERG = "delta", "iceberg"
@@ -19,7 +20,10 @@ _DELTA, _ICEBERG = "delta", "iceberg"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Where a table is. properties: of this answer, which go before the catalog's. roots: what it may be read from."""
+    """Where a table is: its directory or, for Iceberg, its metadata file.
+
+    properties: of this answer, which go before the catalog's. roots: what it may be read from.
+    """
 
     format: str
     location: str | None = None
@@ -65,18 +69,16 @@ def _rest(catalog: Any, name: Name) -> Answer:
         )
     metadata = said.get("metadata") or {}
     recorded = metadata.get("properties") or {}
-    own = [metadata.get("location"), *(recorded.get(key) for key in _WRITE_PATHS)]
+    own = _roots(metadata.get("location"), *(recorded.get(key) for key in _WRITE_PATHS))
     credentials = said.get("storage-credentials") or []
     fitting = [each for each in credentials if location.startswith(str(each.get("prefix")))]
     longest = max(fitting, key=lambda each: len(str(each.get("prefix"))), default=None)
     vended = {} if longest is None else longest.get("config") or {}
-    roots = (*own, *(each.get("prefix") for each in credentials))
     return Answer(
         format=_ICEBERG,
-        location=metadata.get("location"),
         metadata_location=location,
         properties={**(said.get("config") or {}), **vended},
-        roots=tuple(dict.fromkeys(root for root in roots if isinstance(root, str) and _is_root(root))),
+        roots=_roots(*own, *(each.get("prefix") for each in credentials)),
     )
 
 
@@ -168,9 +170,8 @@ def _of_record(record: _Record, name: Name) -> Answer:
     if kind == _ICEBERG and metadata:
         return Answer(
             format=_ICEBERG,
-            location=record.location,
             metadata_location=metadata,
-            roots=(record.location,) if record.location and _is_root(record.location) else (),
+            roots=_roots(record.location),
         )
     if (record.kind or "").upper() == "VIRTUAL_VIEW":
         raise IsAViewError("Cannot read a view: query what it names", table=written(name))
@@ -197,16 +198,21 @@ def _loaded(catalog: Any, name: Name) -> Answer:
 def of_table(table: Any) -> Answer:
     """What a PyIceberg `Table` says of itself, at its own metadata."""
     recorded = table.metadata.properties
-    roots = (table.metadata.location, *(recorded.get(key) for key in _WRITE_PATHS))
     return Answer(
         format=_ICEBERG,
-        location=table.metadata.location,
         metadata_location=table.metadata_location,
         properties=table.io.properties,
-        roots=tuple(dict.fromkeys(root for root in roots if isinstance(root, str) and _is_root(root))),
+        roots=_roots(table.metadata.location, *(recorded.get(key) for key in _WRITE_PATHS)),
     )
 
 
+def _roots(*given: object) -> tuple[str, ...]:
+    """Those that may be a table's: absolute, and not the root of the local disk, which is everybody's."""
+    return tuple(dict.fromkeys(path for path in given if isinstance(path, str) and _is_root(path)))
+
+
 def _is_root(path: str) -> bool:
-    """Whether a directory may be a table's: the root of the local disk is everybody's."""
-    return path.removeprefix("file:").strip("/") != ""
+    plain = local_path(path)
+    if is_local(plain):
+        return plain.startswith("/") and plain.strip("/.") != ""
+    return not plain.endswith("://")

@@ -74,7 +74,11 @@ def _translated(error: Exception, catalog: str, uri: str | None) -> HarnessError
 
 
 def _said(error: Exception) -> str:
-    """The first words of an error, in one line, without what may be secret."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    """The first words of an error, in one line, without what may be secret; of a connection that failed, why."""
+    first: BaseException = error
+    while (inner := first.__cause__ or first.__context__) is not None:
+        first = inner
+    why = first.strerror if isinstance(first, OSError) else None
+    text = " ".join((why or str(error)).split()) or type(error).__name__
     text = _SECRET.sub("", text)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
