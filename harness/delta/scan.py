@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +15,14 @@ import pyarrow.compute as pc
 from harness.delta.actions import DeletionVectorDescriptor
 from harness.delta.column_mapping import materialized_columns
 from harness.delta.files_statistics import COLUMNS, FilesStatistics
+from harness.delta.partition_tuples import PartitionTuples
 from harness.delta.planned_files import planned_files, skipped_files
 from harness.delta.protocol import is_enabled
 from harness.delta.source import DeltaSnapshot, DeltaSource
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
 from harness.filters.column_binding import bind_columns
 from harness.filters.parsed import filter_for
-from harness.filters.predicate import Filter
+from harness.filters.predicate import Filter, opposite
 from harness.model.arrow_values import from_numpy, to_numpy
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, StructType, UnknownType
@@ -78,7 +80,7 @@ class _Scan:
         statistics = FilesStatistics(
             state.files, state.statistics, self.source.location, strict=self.source.storage.untrusted
         )
-        verdicts = self._verdicts(condition, statistics)
+        verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)
         kept = np.flatnonzero(verdicts == KEPT)
         counts = statistics.record_counts(kept)
         files = state.files.drop_columns([name for name in COLUMNS if name in state.files.column_names])
@@ -112,9 +114,18 @@ class _Scan:
             lookup=self.snapshot.columns.lookup,
             materialized=self._materialized(used),
             row_commit_versions=files.column("default_row_commit_version").combine_chunks(),
+            kept_whole=None if condition is None else partial(self._kept_whole, condition, statistics, kept),
         )
 
-    def _verdicts(self, condition: Filter | None, statistics: FilesStatistics) -> Verdicts:
+    def _kept_whole(
+        self, condition: Filter, statistics: FilesStatistics, kept: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        partitions = replace(self.snapshot.partitions, indexes=self.snapshot.partitions.indexes[kept])
+        planned = replace(statistics, files=statistics.files.take(from_numpy(kept)))
+        verdicts = self._verdicts(opposite(condition), planned, partitions)
+        return np.not_equal(verdicts, KEPT)
+
+    def _verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
         """What the filter says of each file.
 
         Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
@@ -124,7 +135,7 @@ class _Scan:
             return np.zeros(statistics.files.num_rows, dtype=np.int8)
         from harness.delta.skipping import skip_files
 
-        return skip_files(statistics, self.snapshot.partitions, self.snapshot.columns.schema, condition.predicate)
+        return skip_files(statistics, partitions, self.snapshot.columns.schema, condition.predicate)
 
     def _check_metadata_columns(self, used: set[str]) -> None:
         if "_last_updated_sequence_number" in used:

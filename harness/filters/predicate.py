@@ -156,6 +156,11 @@ def negate(predicate: Predicate) -> Predicate:
             assert_never(unreachable)
 
 
+def opposite(filter_: Filter) -> Filter:
+    """What is true where a filter is false, false where it is true, and unknown where it is unknown."""
+    return Filter(sql=f"NOT ({filter_.sql})", predicate=negate(filter_.predicate), columns=filter_.columns)
+
+
 def fields_of(predicate: Predicate) -> frozenset[int]:
     """Ids of the fields that `predicate` mentions; those of Undecided parts are not among them."""
     match predicate:

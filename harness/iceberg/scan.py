@@ -8,14 +8,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.errors import HarnessError
 from harness.filters.column_binding import bind_columns
 from harness.filters.parsed import filter_for
-from harness.filters.predicate import Filter, fields_of
+from harness.filters.predicate import Filter, fields_of, opposite
+from harness.iceberg.columns.data_files import DataFiles
 from harness.iceberg.columns.kept import KeptManifests
 from harness.iceberg.columns.reading import read_data_files
-from harness.iceberg.columns.sifting import Sifted
+from harness.iceberg.columns.sifting import Sift, Sifted
 from harness.iceberg.columns.skipping import skip_files
 from harness.iceberg.equality_keys import read_schema_first
 from harness.iceberg.file_list import list_files
@@ -34,7 +36,7 @@ from harness.model.schema import Field, Schema, StructType, UnknownType
 from harness.plan.containment import within_roots
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, ScanPlan
-from harness.plan.skipped_files import trusted_of_files
+from harness.plan.skipped_files import KEPT, trusted_of_files
 
 
 def plan_scan(
@@ -141,6 +143,7 @@ class _Scan:
             storage=self.source.storage,
             warnings=opened.warnings,
             trusted=(*opened.trusted, *trusted_of_files(files.skipped, condition)),
+            kept_whole=None if condition is None else lambda: self._dropped(opened.files.files, opposite(condition)),
         )
 
     def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:
@@ -201,7 +204,7 @@ class _Scan:
         self, manifests: list[ManifestFile], statistics: frozenset[int], condition: Filter | None
     ) -> Sifted:
         specs = self.source.metadata.specs
-        sift = None if condition is None else partial(skip_files, specs=specs, schema=self.schema, condition=condition)
+        sift = None if condition is None else self._sift(condition)
         kept = self.kept
 
         def known(manifest: ManifestFile) -> bool:
@@ -214,10 +217,21 @@ class _Scan:
                 specs=specs,
                 schemas=read_schema_first(self.source.metadata.schemas, self.schema),
                 statistics=statistics,
-                sift=None if self.source.options.prune is Prune.OFF else sift,
+                sift=sift,
                 limits=self.source.storage.limits,
                 kept=kept,
             )
+
+    def _sift(self, condition: Filter) -> Sift | None:
+        """The verdicts of a filter on files; None: it drops none."""
+        if self.source.options.prune is Prune.OFF:
+            return None
+        return partial(skip_files, specs=self.source.metadata.specs, schema=self.schema, condition=condition)
+
+    def _dropped(self, files: DataFiles, condition: Filter) -> npt.NDArray[np.bool_]:
+        """Which files a filter leaves out."""
+        sift = self._sift(condition)
+        return np.zeros(len(files), dtype=np.bool_) if sift is None else sift(files) != KEPT
 
     def _condition(self, where: str | Filter) -> Filter:
         parsed = filter_for(where, self.schema)

@@ -269,3 +269,25 @@ def below_positional(nodes: list[dict[str, Any]], inside: bool = False) -> Itera
         if inside:
             yield node
         yield from below_positional(node.get("children", []), inside or "POSITIONAL" in node["name"].upper())
+
+
+WHERE = {
+    "all of both files": ("id >= 0", 2, list(LIVE)),
+    "one file whole, some of the other": (f"id >= {GROUP}", 1, [i for i in LIVE if i >= GROUP]),
+    "some of each": ("k < 3", 0, [i for i in LIVE if i % 7 < 3]),
+    "one file, the other is skipped": (f"id >= {FILE}", 1, [i for i in LIVE if i >= FILE]),
+    "not what a function makes of it": (f"id + 1 > {FILE} AND abs(id) >= 0", 0, [i for i in LIVE if i >= FILE]),
+    "nothing is known of positions": ("_pos >= 0", 0, list(LIVE)),
+}
+
+
+@pytest.mark.parametrize(("where", "joins", "rows"), WHERE.values(), ids=WHERE)
+def test_files_that_a_filter_keeps_whole_are_joined_by_position(
+    plan: ScanPlan, where: str, joins: int, rows: list[int]
+) -> None:
+    """Where statistics say that no row of a file fails the filter, no row group could be skipped."""
+    filtered = open_table(plan.table).snapshot().plan(columns=["id"], where=where)
+    with duckdb.connect() as con:
+        registered(filtered, con, file_by_file)
+        assert view_sql(con).count("POSITIONAL JOIN") == joins
+        assert con.execute("SELECT id FROM v ORDER BY id").fetchnumpy()["id"].tolist() == rows

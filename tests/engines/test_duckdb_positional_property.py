@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from harness.engines.duckdb import engine, lowering
 from harness.engines.duckdb.engine import Use
+from harness.plan.scan_plan import ScanPlan
 from harness.table import open_table
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -84,6 +85,15 @@ def written(directory: Path, drawn: Sequence[File]) -> tuple[IcebergTable, Ids, 
     return t, np.concatenate(ids), np.concatenate(places)
 
 
+def filtered(t: IcebergTable, where: str, draw: Callable[[st.SearchStrategy[bool]], bool]) -> ScanPlan:
+    """A plan with a filter. Of which files it keeps whole the metadata may lie, at the cost of time and not of rows."""
+    plan = open_table(t.location).snapshot().plan(columns=["id"], where=where)
+    if draw(st.booleans()):
+        return plan
+    lie = np.array([draw(st.booleans()) for _ in range(plan.files.num_rows)], dtype=np.bool_)
+    return replace(plan, kept_whole=lambda: lie)
+
+
 def cuts(draw: Callable[[st.SearchStrategy[bool]], bool]) -> Callable[..., list[list[slice]]]:
     """Runs that end after drawn files."""
 
@@ -117,6 +127,11 @@ def test_rows_are_those_that_are_left(drawn: list[File], data: st.DataObject) ->
                 for view in ("joined", "looked_up"):
                     found = con.execute(f"SELECT id FROM {view} WHERE {where}").fetchnumpy()["id"]
                     assert np.array_equal(np.sort(found), expected), (view, where)
+            planned = data.draw(st.sampled_from(sorted(FILTERS)))
+            engine.register(filtered(t, planned, data.draw), con, "filtered", use=Use.ONCE)
+            found = np.sort(con.execute("SELECT id FROM filtered WHERE id <> 3000").fetchnumpy()["id"])
+            expected = np.sort(ids[FILTERS[planned](ids, places)])
+            assert np.array_equal(found, expected[expected != 3000]), planned
             counted = con.execute("SELECT count(*), count(k), sum(_pos), count(DISTINCT _file) FROM joined").fetchall()
             alive = sum(file.rows > len(file.deleted) for file in drawn)
             assert counted == [(len(ids), int((ids % 7 != 0).sum()), int(places.sum()) if len(ids) else None, alive)]

@@ -231,6 +231,20 @@ FAULTS = (
         "WHERE true OR {plan.filter.sql}",
     ),
     Fault(
+        "files that a filter keeps whole have the deletes of the first files",
+        "engines/shared/union_arms.py",
+        "deleted=None if self.deleted is None else tuple(self.deleted[i] for i in places),",
+        "deleted=None if self.deleted is None else self.deleted[: len(places)],",
+        test="tests/engines/test_duckdb_positional_join.py",
+    ),
+    Fault(
+        "files that a filter keeps in part are not read beside those that it keeps whole",
+        "engines/duckdb/lowering.py",
+        "            others += rest\n",
+        "",
+        test="tests/engines/test_duckdb_positional_join.py",
+    ),
+    Fault(
         "row ids are positions",
         "engines/shared/union_arms.py",
         "return Lineage(first, self._stored_or(column, PositionFrom(first)))",
@@ -420,16 +434,17 @@ FAULTS = (
     Fault(
         "files whose numRecords is 0 are dropped",
         "delta/scan.py",
-        "verdicts = self._verdicts(condition)\n",
-        "verdicts = self._verdicts(condition)\n        verdicts[counts == 0] = 2\n",
+        "verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)\n",
+        "verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)\n"
+        "        verdicts[statistics.record_counts() == 0] = 2\n",
     ),
     Fault(
         "files that have as many deleted rows as they are said to have rows are dropped",
         "delta/scan.py",
-        "verdicts = self._verdicts(condition)\n",
-        "verdicts = self._verdicts(condition)\n"
+        "verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)\n",
+        "verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)\n"
         '        gone = pc.fill_null(state.files.column("dv_cardinality"), -2).to_numpy()\n'
-        "        verdicts[gone == counts] = 2\n",
+        "        verdicts[gone == statistics.record_counts()] = 2\n",
     ),
     Fault(
         "a change shows all rows beyond the recorded count",
@@ -632,8 +647,8 @@ FAULTS = (
     Fault(
         "a link between the files may lead anywhere",
         "storage/gate.py",
-        "os.open(follow(path) if os.path.islink(path) else path, _FLAGS | _NO_LINK)",
-        "os.open(path, _FLAGS)",
+        "return os.open(follow(path), _FLAGS | _NO_LINK)",
+        "return os.open(path, _FLAGS)",
         test="tests/test_containment.py",
     ),
     Fault(

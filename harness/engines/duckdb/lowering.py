@@ -9,9 +9,10 @@ of the query alone (docs/bench has whole reads by the clock):
 - by *bitmap*: a row's bit is looked up in its file's bitmap, which joins on `file_index`. Filters reach the Parquet
   reader, so row groups are still skipped; a full scan costs 1.75 times the plain one.
 - by *positional join* of runs of files with a column of flags: a full scan costs 1.15 times the plain one, but nothing
-  can be skipped. So only for queries without a filter, on DuckDB versions whose optimizer is known to leave it alone,
-  and where `harness.engines.duckdb.runs` finds enough to do for all threads. Never for streams: each run holds a row
-  group, and DuckDB begins all of them while it waits for the reader (20 runs held 530 MB, one arm of bitmaps 96).
+  can be skipped. So only for files of which the metadata says that the filter keeps all rows, on DuckDB versions whose
+  optimizer is known to leave it alone, and where `harness.engines.duckdb.runs` finds enough to do for all threads.
+  Never for streams: each run holds a row group, and DuckDB begins all of them while it waits for the reader (20 runs
+  held 530 MB, one arm of bitmaps 96).
 
 What else was measured, in multiples of the plain scan: to read `file_row_number` and compare it 1.13, which every
 lookup pays; an anti join on positions 2.7 and more; each file with its bitmap from a cross product 2.1; with one bit or
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import numpy as np
@@ -126,25 +127,44 @@ class _Lowering:
         arms = union_arms(self.plan, self.columns, scanner.inspector, equality.files)
         scans = [scanner.scan(arm.files, arm.group, arm.fields) for arm in arms]
         lowered = [_Arm(arm, scan, scanner, equality) for arm, scan in zip(arms, scans, strict=True)]
-        joined = self._joined_by_position(lowered)
         queries: list[str] = []
-        for i, arm in enumerate(lowered):
-            queries += map(arm.by_position, joined[i]) if i in joined else [arm.by_bitmap()]
+        for arm, cut in self._cut(lowered):
+            queries += [arm.by_bitmap()] if cut is None else map(arm.by_position, cut)
         return queries
 
-    def _joined_by_position(self, arms: Sequence[_Arm]) -> dict[int, list[slice]]:
-        """The runs of files that are joined by position, by number of their arms; the others are read by bitmap."""
-        if self.use is not Use.ONCE or self.plan.filter is not None or any(arm.arm.flags_deleted for arm in arms):
-            return {}
+    def _cut(self, arms: Sequence[_Arm]) -> list[tuple[_Arm, list[slice] | None]]:
+        """The arms, and the runs of their files that are joined by position; None: bitmaps are looked up."""
+        by_bitmap: list[tuple[_Arm, list[slice] | None]] = [(arm, None) for arm in arms]
+        if self.use is not Use.ONCE or any(arm.arm.flags_deleted for arm in arms):
+            return by_bitmap
         if not duckdb.__version__.startswith(_POSITIONAL_JOIN_VERSIONS):
-            return {}
-        joined = [i for i, arm in enumerate(arms) if arm.scan.parquet and arm.arm.deleted is not None]
-        if not joined:
-            return {}
+            return by_bitmap
+        joined = [arm for arm in arms if arm.scan.parquet and arm.arm.deleted is not None]
+        others = [arm for arm in arms if not (arm.scan.parquet and arm.arm.deleted is not None)]
         ((threads,),) = self.connection.execute("SELECT current_setting('threads')").fetchall()
-        counts = [arms[i].scan.rows for i in joined]
-        cut = runs(counts, sum(sum(arm.scan.rows) for arm in arms) - sum(map(sum, counts)), threads)
-        return {} if cut is None else dict(zip(joined, cut, strict=True))
+        cut = self._runs(joined, others, threads)
+        if cut is not None and self.plan.filter is not None:
+            joined, rest = self._apart(joined)
+            others += rest
+            cut = self._runs(joined, others, threads)
+        return by_bitmap if cut is None else [*zip(joined, cut, strict=True), *((arm, None) for arm in others)]
+
+    def _runs(self, joined: Sequence[_Arm], others: Sequence[_Arm], threads: int) -> list[list[slice]] | None:
+        counted = [arm.scan.rows for arm in joined]
+        return runs(counted, sum(sum(arm.scan.rows) for arm in others), threads) if joined else None
+
+    def _apart(self, arms: Sequence[_Arm]) -> tuple[list[_Arm], list[_Arm]]:
+        """The arms of those files that the filter keeps whole, where nothing could be skipped, and of the others."""
+        if self.plan.kept_whole is None:
+            return [], list(arms)
+        whole = self.plan.kept_whole().tolist()
+        kept: list[_Arm] = []
+        others: list[_Arm] = []
+        for arm in arms:
+            is_kept = [whole[ordinal] for ordinal in arm.arm.group.members]
+            kept += arm.part([i for i, is_whole in enumerate(is_kept) if is_whole])
+            others += arm.part([i for i, is_whole in enumerate(is_kept) if not is_whole])
+        return kept, others
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +175,14 @@ class _Arm:
     scan: GroupScan
     scanner: Scanner
     equality: EqualityLowering
+
+    def part(self, places: Sequence[int]) -> list[_Arm]:
+        """The arm of some of its files, which DuckDB reads itself; none, if there are no files."""
+        if not places or len(places) == len(self.arm.files):
+            return [self] if places else []
+        arm, rows = self.arm.part(places), tuple(self.scan.rows[i] for i in places)
+        relation = self.scanner.read_parquet([file.name.physical for file in arm.files])
+        return [replace(self, arm=arm, scan=replace(self.scan, rows=rows, relation=relation))]
 
     def by_bitmap(self) -> str:
         """The arm with deleted positions looked up in bitmaps."""
@@ -175,14 +203,14 @@ class _Arm:
         Flags are an Arrow table and never a DuckDB table: a table's row order is not promised. They are bytes, which
         Arrow and DuckDB pass on as they are; Booleans cost to pack and to unpack.
         """
-        arm, rows = self.arm.part(run), self.scan.rows[run]
+        (part,) = self.part(range(len(self.arm.files))[run])
+        arm, rows = part.arm, part.scan.rows
         flag = "deleted"
         while flag in {shown.name.lower() for shown in self.scan.shown}:
             flag += "_"
         masks = [deleted_mask(positions, count) for positions, count in zip(arm.deleted or (), rows, strict=True)]
         flags = self.scanner.register(pa.table({flag: pa.chunked_array(masks, pa.int8())}))
-        files = self.scanner.read_parquet([file.name.physical for file in arm.files])
-        data = f"(SELECT *, file_index, file_row_number FROM {files})"
+        data = f"(SELECT *, file_index, file_row_number FROM {part.scan.relation})"
         relation = f"(SELECT * FROM {data} POSITIONAL JOIN (SELECT {flag} FROM {flags}))"
         return self._query(arm, relation, Translation(self.scan.shown, FileTable(len(rows))), deleted=f"f.{flag} = 1")
 

@@ -133,11 +133,16 @@ class UnionArm:
             values["sp"] = self._constant(self.planned.partition_index, _LONG)
         return values
 
-    def part(self, files: slice) -> UnionArm:
+    def part(self, places: Sequence[int]) -> UnionArm:
         """The arm of some of its files."""
-        group = replace(self.group, members=self.group.members[files], rows=self.group.rows[files])
-        deleted = None if self.deleted is None else self.deleted[files]
-        return replace(self, group=group, files=self.files[files], deleted=deleted)
+        members, rows = self.group.members, self.group.rows
+        group = replace(self.group, members=tuple(members[i] for i in places), rows=tuple(rows[i] for i in places))
+        return replace(
+            self,
+            group=group,
+            files=tuple(self.files[i] for i in places),
+            deleted=None if self.deleted is None else tuple(self.deleted[i] for i in places),
+        )
 
     def _metadata(self, column: Field) -> ColumnValue:
         """Where the values of a metadata column come from (iceberg 5.17, 5.18; delta W2, W3)."""
