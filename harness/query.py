@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -96,6 +96,9 @@ def sql(
     An integer of more digits fails with an error that names the column, once the rows are asked for.
     `docs/reference/result-types.md` shows all types.
 
+    A table may be read at moments that the query names, at several in one query: `FROM orders AT (VERSION => 3)`,
+    `orders AT (TIMESTAMP => '2024-06-01')`, `orders VERSION AS OF 'audit'`, `orders TIMESTAMP AS OF '2024-06-01'`.
+
     Behind a table's name stand its metadata tables, as `Snapshot.metadata` gives them, on DuckDB only:
     `SELECT * FROM orders.snapshots`.
 
@@ -127,6 +130,8 @@ def sql(
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
     snapshots = {name: _snapshot(name, value, storage_options) for name, value in tables.items()}
+    fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
+    query = _at_moments(query, dialect, snapshots, fixed)
     schemas = {name: snapshot.schema for name, snapshot in snapshots.items()}
     prefix = f"_harness_{_token}_{next(_calls)}"
     metadata = _MetadataTables(snapshots)
@@ -200,6 +205,32 @@ def _snapshot(name: str, value: Table | Snapshot | str, options: Mapping[str, An
             return open_table(value).snapshot()
         case _:
             raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
+
+
+def _at_moments(query: str, dialect: str, snapshots: dict[str, Snapshot], fixed: Collection[str]) -> str:
+    """The query without the moments of tables that it names; `snapshots` gets the tables at these moments.
+
+    fixed: names of what is a snapshot already.
+    """
+    from harness.queries.plain import may_name_moments
+
+    if not may_name_moments(query):
+        return query
+    from harness.queries.rewrite import bound_name
+    from harness.queries.statements import parse_statement
+    from harness.queries.time_travel import pin
+
+    def key(name: tuple[str, ...]) -> str | None:
+        table = bound_name(name[0], snapshots) if len(name) == 1 else None
+        return None if table in fixed else table
+
+    pinned = pin(parse_statement(query, dialect), lambda name: key(name) is not None)
+    if pinned is None:
+        return query
+    for alias, (name, moment) in pinned.moments.items():
+        source = snapshots[str(key(name))].source
+        snapshots[alias] = Table(source).snapshot(**moment.selector(source.format))
+    return pinned.query
 
 
 @dataclass(frozen=True, slots=True)

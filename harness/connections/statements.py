@@ -20,8 +20,10 @@ from harness.connections.tables import Tables
 from harness.engines.registry import duckdb_engine
 from harness.errors import AmbiguousTableError, HarnessError, RequestError
 from harness.plan.scan_plan import ScanPlan
+from harness.queries.plain import may_name_moments
 from harness.queries.rewrite import refuse_writes, rewrite_statement
 from harness.queries.statements import Statement, parse_statement, references
+from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
 from harness.table import Table
 
@@ -88,6 +90,8 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
         AmbiguousTableError: a name may be more than one table.
         HarnessError: a table cannot be opened or planned.
     """
+    pinned = _pinned(text, tables)
+    text = pinned.query
     kind = _kind(text, connection)
     as_it_is = Prepared(text=text, gives_rows=kind in _QUERIES)
     if kind not in _QUERIES and kind not in _OTHERS:
@@ -97,7 +101,7 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
     except RequestError as error:  # DuckDB's own syntax, and maybe without any table of the catalog
         return replace(as_it_is, unparsed=error)
     names = dict.fromkeys(reference.name for reference in references(parsed))
-    found = {name: _found(name, tables, connection) for name in names}
+    found = {name: _found(name, tables, connection, pinned) for name in names}
     target = _target(parsed)
     unknown = tuple(name for name, table in found.items() if table is _Other.UNKNOWN and name != target)
     bound = {name: table for name, table in found.items() if isinstance(table, _Bound)}
@@ -120,6 +124,18 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
         for reference in rewritten.references
     )
     return replace(as_it_is, text=rewritten.sql, reads=reads, tables=snapshots, unknown=unknown)
+
+
+def _pinned(text: str, tables: Tables) -> Pinned:
+    """The statement with tables of the catalog at moments under names of their own."""
+    as_it_is = Pinned(text, {})
+    if not may_name_moments(text):
+        return as_it_is
+    try:
+        statement = parse_statement(text)
+    except RequestError:  # DuckDB's own syntax; `prepare` keeps the reason
+        return as_it_is
+    return pin(statement, lambda name: tables.open(name) is not None) or as_it_is
 
 
 def absent(error: duckdb.CatalogException, prepared: Prepared, tables: Tables) -> HarnessError | None:
@@ -185,7 +201,9 @@ class _Other(enum.Enum):
     UNKNOWN = "nothing that is known"
 
 
-def _found(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -> _Bound | _Other:
+def _found(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection, pinned: Pinned) -> _Bound | _Other:
+    if len(name) == 1 and name[0] in pinned.moments:
+        return _at_moment(name[0], tables, connection, pinned)
     found = tables.open(name)
     is_own = _is_own(name, connection)
     if found is None:
@@ -198,6 +216,15 @@ def _found(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
             cause="AmbiguousName",
         )
     return _Bound(whole, table.snapshot() if isinstance(table, Table) else table)
+
+
+def _at_moment(alias: str, tables: Tables, connection: duckdb.DuckDBPyConnection, pinned: Pinned) -> _Bound | _Other:
+    name, moment = pinned.moments[alias]
+    found = _found(name, tables, connection, pinned)
+    if not isinstance(found, _Bound):
+        return found
+    source = found.snapshot.source
+    return _Bound(f"{found.whole} at {moment}", Table(source).snapshot(**moment.selector(source.format)))
 
 
 def _is_own(name: Name, connection: duckdb.DuckDBPyConnection) -> bool:

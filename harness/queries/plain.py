@@ -54,6 +54,14 @@ def rewrite_plain(query: str, tables: Mapping[str, Schema], *, prefix: str) -> R
         return None
 
 
+def may_name_moments(query: str) -> bool:
+    """Whether a query may read a table at a moment that it names: `harness.queries.time_travel` has to be asked."""
+    return _MOMENT.search(query) is not None
+
+
+_MOMENT = re.compile(r"\bAT\s*\(|\bAS\s+OF\b", re.IGNORECASE)
+
+
 class _NotPlainError(Exception):
     """The query is none of these."""
 

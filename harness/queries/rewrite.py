@@ -9,7 +9,7 @@ replaced in it, and those that stand before a column (`harness.queries.qualified
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -68,11 +68,11 @@ def rewrite(
     refuse_writes(statement)
     names: set[Name] = {found.name for found in references(statement)}
     bound: dict[Name, str] = {
-        n: table for n in names if len(n) == 1 and (table := _bound_name(n[0], tables)) is not None
+        n: table for n in names if len(n) == 1 and (table := bound_name(n[0], tables)) is not None
     }
     about: dict[Name, MetadataReference] = {}
     for name in [name for name in names if metadata is not None and len(name) == 2]:
-        table = _bound_name(name[0], tables)
+        table = bound_name(name[0], tables)
         schema = None if table is None or metadata is None else metadata(table, name[1])
         if table is not None and schema is not None:
             about[name] = MetadataReference(table, name[1], schema)
@@ -160,7 +160,12 @@ def refuse_writes(statement: Statement) -> None:
     raise RequestError(f"A query only reads, got {kind}. Use SELECT, and write its result with the API or the shell.")
 
 
-def _bound_name(name: str, tables: Mapping[str, Schema]) -> str | None:
+def bound_name(name: str, tables: Collection[str]) -> str | None:
+    """Which of the bound tables a name means, without regard to case; None: none.
+
+    Raises:
+        RequestError: it may be any of several.
+    """
     if name in tables:
         return name
     alike = [table for table in tables if table.casefold() == name.casefold()]

@@ -1,0 +1,199 @@
+"""Moments of tables that a query names: `FROM orders AT (VERSION => 3)`, `FROM orders TIMESTAMP AS OF '2024-06-01'`.
+
+A table at a moment becomes a table of a name of its own, so that one query may read a table at several moments. The
+words are those of DuckDB and of Spark, in queries of either dialect:
+
+    AT (VERSION => 3)                       AT (TIMESTAMP => TIMESTAMP '2024-06-01 12:00:00')
+    [FOR] VERSION AS OF 3, or 'audit'       [FOR] TIMESTAMP AS OF '2024-06-01'
+                                            FOR SYSTEM_TIME AS OF '2024-06-01'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+
+from harness.errors import RequestError
+from harness.filters.column_names import quoted
+from harness.filters.literals import Kind, literal_of
+from harness.queries.qualified import shorten
+from harness.queries.statements import Reference, Statement, parse_statement, references
+
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a clause asks for.
+
+    kind: `version`, which is a snapshot id, a version, or the name of a branch or tag; or `timestamp`.
+    value: of a timestamp, text, or milliseconds since 1970-01-01 UTC.
+    """
+
+    kind: Literal["version", "timestamp"]
+    value: int | str
+
+    def selector(self, table_format: str) -> dict[str, Any]:
+        """The arguments of `Table.snapshot`. A version in digits is a snapshot id, or a version of a Delta table."""
+        if self.kind == "timestamp":
+            return {"timestamp": self.value}
+        number = int(self.value) if isinstance(self.value, int) or self.value.isdecimal() else None
+        if number is not None:
+            return {"version" if table_format == "delta" else "snapshot_id": number}
+        return {"ref": self.value}
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A query whose tables stand without moments.
+
+    query: its text, with a name of its own for each table at a moment.
+    moments: per such name, the name of the table as the query has it, and the moment.
+    """
+
+    query: str
+    moments: Mapping[str, tuple[tuple[str, ...], Moment]]
+
+
+def pin(statement: Statement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pinned | None:
+    """A query with tables at moments under names of their own; None: it reads no table so.
+
+    Clauses of tables that are not harness's stay as they are.
+
+    is_bound: whether a name is that of a table of harness's, by the parts that it has in the query.
+
+    Raises:
+        RequestError: a moment is no literal, or is one that no table has, such as BEFORE.
+    """
+    found = [r for r in references(statement) if _is_moved(r.node) and is_bound(r.name)]
+    if not found:
+        return None
+    dialect = statement.dialect
+    tokens = Dialect.get_or_raise(dialect).tokenize(statement.text)
+    taken = {identifier.name.casefold() for identifier in statement.tree.find_all(exp.Identifier)}
+    quote = quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
+    moments: dict[str, tuple[tuple[str, ...], Moment]] = {}
+    names: dict[tuple[tuple[str, ...], Moment], str] = {}
+    renamed = [bool(reference.node.alias) for reference in found]
+    edits = [(column.start, column.end, quote(column.alias)) for column in shorten(statement, found)]
+    for reference, is_renamed in zip(found, renamed, strict=True):
+        key = (reference.name, _moment(reference.node))
+        name = names[key] if key in names else names.setdefault(key, _free_name(key, taken))
+        moments[name] = key
+        alias = "" if is_renamed else f" AS {quote(reference.node.alias or reference.name[-1])}"
+        edits.append((reference.start, reference.end, quote(name) + alias))
+        edits.append((*_clause(statement, reference, tokens, key[1]), ""))
+    text = statement.text
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return Pinned(statement.explain + text, moments)
+
+
+def _is_moved(table: exp.Table) -> bool:
+    return table.args.get("when") is not None or table.args.get("version") is not None
+
+
+def _free_name(key: tuple[tuple[str, ...], Moment], taken: set[str]) -> str:
+    base = name = f"{'.'.join(key[0])} at {key[1]}"
+    number = 1
+    while name.casefold() in taken:
+        number += 1
+        name = f"{base} {number}"
+    taken.add(name.casefold())
+    return name
+
+
+def _moment(table: exp.Table) -> Moment:
+    clause = table.args.get("when") or table.args["version"]
+    if isinstance(clause, exp.HistoricalData):
+        is_known, kind = str(clause.this).upper() == "AT", str(clause.args["kind"]).lower()
+    else:
+        is_known, kind = clause.args["kind"] == "AS OF", str(clause.this).lower()
+    value = _value(clause.expression, kind) if is_known and clause.expression is not None else None
+    if value is None or kind not in ("version", "timestamp"):
+        raise RequestError(
+            f"Cannot read table {table.name} {clause.sql('duckdb')}: write AT (VERSION => …) or AT (TIMESTAMP => …) "
+            "with a literal: a version, a snapshot id, the name of a branch or tag, or a time as text"
+        )
+    return Moment("version" if kind == "version" else "timestamp", value)
+
+
+def _value(node: exp.Expr, kind: str) -> int | str | None:
+    literal = literal_of(node)
+    match literal.kind if literal is not None else None, kind:
+        case Kind.STRING, _:
+            assert literal is not None
+            return str(literal.value)
+        case (Kind.INTEGER, "version"):
+            assert literal is not None
+            return int(literal.value)
+        case ((Kind.TIMESTAMP | Kind.INSTANT), "timestamp"):
+            assert literal is not None
+            return int(literal.value) // 1_000_000
+        case Kind.DATE, "timestamp":
+            assert literal is not None
+            return int(literal.value) * _DAY_MS
+        case _:
+            return None
+
+
+# Where a clause stands in the text: the parser keeps no places of it.
+
+
+def _clause(statement: Statement, reference: Reference, tokens: Sequence[Token], moment: Moment) -> tuple[int, int]:
+    """The places of the clause behind a name, and behind the alias that may follow the name."""
+    first = next(i for i, token in enumerate(tokens) if token.start >= reference.end)
+    for start in range(first, min(first + 4, len(tokens))):
+        end = _end(tokens, start)
+        if end is None:
+            continue
+        begin, stop = tokens[start].start, tokens[end - 1].end + 1
+        if _reads_as(statement, statement.text[begin:stop], moment):
+            return begin, stop
+    raise RequestError(
+        f"Cannot read the time of table {'.'.join(reference.name)}: write AT (VERSION => …) or AT (TIMESTAMP => …) "
+        "behind its name"
+    )
+
+
+def _end(tokens: Sequence[Token], start: int) -> int | None:
+    """The index behind a clause that begins with a token; None if none does."""
+    words = [token.text.upper() for token in tokens[start : start + 4]]
+    if words[:2] == ["AT", "("]:
+        return _closing(tokens, start + 1)
+    if words[:1] == ["FOR"]:
+        start, words = start + 1, words[1:]
+    if len(words) < 3 or words[0] not in ("VERSION", "TIMESTAMP", "SYSTEM_TIME") or words[1:3] != ["AS", "OF"]:
+        return None
+    value = start + 3
+    if value < len(tokens) and tokens[value].token_type is TokenType.L_PAREN:
+        return _closing(tokens, value)
+    is_typed = value + 1 < len(tokens) and tokens[value].token_type is not TokenType.STRING
+    is_typed = is_typed and tokens[value + 1].token_type is TokenType.STRING
+    return min(value + (2 if is_typed else 1), len(tokens))
+
+
+def _closing(tokens: Sequence[Token], opening: int) -> int | None:
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[index].token_type, 0)
+        if depth == 0:
+            return index + 1
+    return None
+
+
+def _reads_as(statement: Statement, clause: str, moment: Moment) -> bool:
+    """Whether the words alone mean the moment: then they are the whole clause."""
+    try:
+        tree = parse_statement(f"SELECT * FROM t {clause}", statement.dialect).tree
+    except RequestError:
+        return False
+    table = tree.find(exp.Table)
+    return isinstance(table, exp.Table) and _is_moved(table) and _moment(table) == moment

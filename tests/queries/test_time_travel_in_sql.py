@@ -1,0 +1,127 @@
+"""Moments that queries name, on both engines; which rows a moment has is counted by hand."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.errors import RequestError, SnapshotNotFoundError
+from harness.queries.statements import parse_statement
+from harness.queries.time_travel import pin
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+ORDERS = ("orders",)
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "moments"),
+    [
+        ("FROM orders AT (VERSION => 3)", 'FROM "orders at version 3" AS "orders" ', ["version 3"]),
+        ("FROM Orders AT (VERSION => 3) o WHERE o.x", 'FROM "Orders at version 3"  o WHERE o.x', ["version 3"]),
+        ("FROM orders o AT (VERSION => 3)", 'FROM "orders at version 3" o ', ["version 3"]),
+        ("FROM orders FOR VERSION AS OF 'audit' o", 'FROM "orders at version audit"  o', ["version audit"]),
+        ("FROM orders VERSION AS OF 3, orders", 'FROM "orders at version 3" AS "orders" , orders', ["version 3"]),
+        (
+            "FROM orders TIMESTAMP AS OF '2024-06-01' WHERE x = 'a'",
+            'FROM "orders at timestamp 2024-06-01" AS "orders"  WHERE x = \'a\'',
+            ["timestamp 2024-06-01"],
+        ),
+        (
+            "FROM orders AT (TIMESTAMP => DATE '1970-01-03' - INTERVAL 1 DAY)",
+            'FROM "orders at timestamp 86400000" AS "orders" ',
+            ["timestamp 86400000"],
+        ),
+        (
+            "FROM orders FOR SYSTEM_TIME AS OF TIMESTAMP '1970-01-01 00:00:01' a",
+            'FROM "orders at timestamp 1000"  a',
+            ["timestamp 1000"],
+        ),
+        (
+            "FROM orders AT (VERSION => 1) EXCEPT ALL FROM orders AT (VERSION => 2)",
+            'FROM "orders at version 1" AS "orders"  EXCEPT ALL FROM "orders at version 2" AS "orders" ',
+            ["version 1", "version 2"],
+        ),
+        (
+            "EXPLAIN FROM orders AT (VERSION => 1) a, orders AT (VERSION => 1) b;",
+            'EXPLAIN FROM "orders at version 1"  a, "orders at version 1"  b',
+            ["version 1"],
+        ),
+    ],
+)
+def test_tables_at_moments_get_names_of_their_own(query: str, text: str, moments: list[str]) -> None:
+    pinned = pin(parse_statement(query), lambda name: name[0].casefold() == "orders")
+    assert pinned is not None
+    assert pinned.query == text
+    assert [str(moment) for _, moment in pinned.moments.values()] == moments
+
+
+@pytest.mark.parametrize("query", ["FROM other AT (VERSION => 3)", "SELECT x AS of FROM orders", "FROM orders version"])
+def test_other_tables_keep_their_clauses(query: str) -> None:
+    assert pin(parse_statement(query), lambda name: name == ORDERS) is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM orders AT (VERSION => x)",
+        "FROM orders AT (VERSION => 1.5)",
+        "FROM orders BEFORE (VERSION => 3)",
+        "FROM orders AT (TIMESTAMP => now())",
+        "FROM orders TIMESTAMP AS OF 1700000000",
+        "FROM orders AT (OFFSET => -60)",
+    ],
+)
+def test_what_is_no_moment_is_refused(query: str) -> None:
+    with pytest.raises(RequestError, match="Cannot read table orders"):
+        pin(parse_statement(query), lambda name: name == ORDERS)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Tables of one, two and three rows, a commit each; the Iceberg table has a branch at the first."""
+    place: Path = tmp_path_factory.mktemp("moments")
+    iceberg = IcebergTable.create(place / "i", {"id": "long"})
+    delta = DeltaTable.create(place / "d", {"id": "long"})
+    for i in range(3):
+        iceberg.append(iceberg.write_data([{"id": i}]))
+        delta.append(delta.write_data([{"id": i}]))
+    return {"i": harness.open_table(str(place / "i")), "d": str(place / "d")}
+
+
+def moments_of(tables: dict[str, Any]) -> list[tuple[str, list[tuple[int, ...]]]]:
+    first, second, _ = tables["i"].snapshots()
+    time = second["timestamp_ms"]
+    return [
+        ("SELECT count(*) FROM d AT (VERSION => 1)", [(1,)]),
+        ("SELECT count(*) FROM d VERSION AS OF '2' x WHERE x.id < 5", [(2,)]),
+        (f"SELECT id FROM i VERSION AS OF {first['id']}", [(0,)]),
+        ("SELECT count(*) FROM i FOR VERSION AS OF 'main'", [(3,)]),
+        (f"SELECT count(*), max(i.id) FROM i AT (TIMESTAMP => {iso(time)})", [(2, 1)]),
+        (f"SELECT id FROM i EXCEPT ALL SELECT id FROM i AT (VERSION => {second['id']})", [(2,)]),
+    ]
+
+
+def iso(milliseconds: int) -> str:
+    return f"TIMESTAMP '{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S.%f}'"
+
+
+def test_moments_on_duckdb(tables: dict[str, Any]) -> None:
+    for query, expected in moments_of(tables):
+        assert harness.sql(query, **tables).fetchall() == expected, query
+    connection = harness.connect(tables)
+    assert connection.execute("SELECT count(*) FROM d AT (VERSION => 1)").fetchall() == [(1,)]
+    with pytest.raises(SnapshotNotFoundError, match="branch or tag 'audit'"):
+        harness.sql("FROM i VERSION AS OF 'audit'", **tables)
+    with pytest.raises(RequestError, match="Table i is bound to one snapshot"):
+        harness.sql("FROM i AT (VERSION => 1)", i=tables["i"].snapshot())
+
+
+def test_moments_on_spark(tables: dict[str, Any], spark: Any) -> None:
+    for query, expected in moments_of(tables):
+        rows = harness.sql(query, engine="spark", spark=spark, **tables).collect()
+        assert [tuple(row) for row in rows] == expected, query
