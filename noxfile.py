@@ -18,7 +18,9 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 
 
-_ELSEWHERE = "not catalog and not corpus and not mutation and not reference and not cluster and not tools"
+_ELSEWHERE = (
+    "not catalog and not corpus and not mutation and not reference and not cluster and not stores and not tools"
+)
 """The marks of tests that have sessions of their own; pyproject.toml leaves out most of those on Spark besides."""
 
 
@@ -81,6 +83,14 @@ def tests_duckdb15(session: nox.Session) -> None:
     session.install("-e", ".[dev]")
     chosen = ("-m", f"{_ELSEWHERE} and not harness_spark", "--ignore-glob=tests/engines/test_spark_*")
     _pytest(session, *chosen, *_ASKS_DUCKDB, PYTHONPATH=_beside(session, "duckdb==1.5.*"))
+
+
+@nox.session(name="tests-stores")
+def tests_stores(session: nox.Session) -> None:
+    """Tables in servers of object stores: moto; and azurite and fake-gcs-server where they are installed."""
+    session.install("-e", ".[dev]")
+    path = _beside(session, "moto[server]", "obstore")
+    _pytest(session, *_ONE, "-m", "stores", "tests/stores", PYTHONPATH=path)
 
 
 @nox.session

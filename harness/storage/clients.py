@@ -38,7 +38,7 @@ class Client(Protocol):
 
     @property
     def reads_ends(self) -> bool:
-        """Whether `end` is one request, which tells the file's status too."""
+        """Whether to read the ends of many files at once by `end`, which tells their status too."""
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         """Bytes of a file, fewer at its end, in one request; and what it was then, if that is told with them."""

@@ -82,7 +82,7 @@ class ObjectClient:
     @property
     def reads_ends(self) -> bool:
         """As `Client` says."""
-        return self.kind is not Kind.AZURE  # which gives no bytes from the end
+        return True
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         """As `Client` says."""
@@ -98,19 +98,21 @@ class ObjectClient:
         except Exception as error:
             if object_failures.status_of(error) == _UNSATISFIABLE:
                 return b"", None
+            if _may_be_empty(error):
+                return self._empty(path)
             raise self._told(error, path) from error
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
         """As `Client` says."""
-        if not self.reads_ends:
+        if self.kind is Kind.AZURE:  # which gives no bytes from the end
             status = self.status(path)
             return self.read(path, max(0, status.size - length), length)[0], status
         try:
             found = self._get(path, {"suffix": length})
             return bytes(found.bytes()), _status(found.meta)
         except Exception as error:
-            if object_failures.status_of(error) == _UNSATISFIABLE:
-                return b"", self._head(path)
+            if _may_be_empty(error):
+                return self._empty(path)
             raise self._told(error, path) from error
 
     def status(self, path: str) -> FileStatus:
@@ -168,6 +170,12 @@ class ObjectClient:
 
         return get(self.store, _key(path), options=None if span is None else {"range": span})
 
+    def _empty(self, path: str) -> tuple[bytes, FileStatus]:
+        status = self._head(path)
+        if status.size:
+            raise StorageError("Cannot read file: its store does not give parts of files", file=path)
+        return b"", status
+
     def _head(self, path: str) -> FileStatus:
         from obstore import head
 
@@ -178,6 +186,10 @@ class ObjectClient:
 
     def _told(self, error: Exception, path: str, *, listing: bool = False) -> Exception:
         return object_failures.told(error, path, self.kind, listing=listing)
+
+
+def _may_be_empty(error: Exception) -> bool:
+    return object_failures.status_of(error) == _UNSATISFIABLE or object_failures.NO_PARTS in str(error)
 
 
 def _key(path: str) -> str:

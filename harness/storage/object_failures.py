@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 
-from harness.errors import StorageError
+from harness.errors import HarnessError, StorageError
 from harness.storage.option_names import Kind
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _HOST = re.compile(r"Error performing [A-Z]+ (https?://[^/\s?]+)")
+_METADATA = re.compile(r"Error performing [A-Z]+ https?://[^/\s]+/(?:latest/|computeMetadata/|metadata/identity)")
+"""Of the service on a machine that knows its role."""
 _BROKEN = re.compile(r"dns error|Connection refused|TimedOut|timed out|certificate|Connection reset|IncompleteMessage")
 _MISSING = ("NoSuchKey", "BlobNotFound", "ResourceNotFound")
 _KEYS = {
@@ -41,6 +43,10 @@ DENIED = "Denied"
 """The cause of the error where a store does not say whether a file is there, as S3 does to who may not list."""
 
 
+NO_PARTS = "non-partial response"
+"""In a message: a server gave all of a file when it was asked for a part, as some do of an empty one."""
+
+
 def status_of(error: Exception) -> int | None:
     """The status that a server answered with; None: it did not answer."""
     found = _STATUS.search(str(error))
@@ -49,7 +55,11 @@ def status_of(error: Exception) -> int | None:
 
 def told(error: Exception, path: str, kind: Kind, *, listing: bool = False) -> Exception:
     """The error to raise in place of obstore's: a FileNotFoundError, or a StorageError that says what to set."""
+    if isinstance(error, HarnessError):
+        return error
     text, status = str(error), status_of(error)
+    if _METADATA.search(text):
+        return no_credentials(path, kind)
     found = _CODE.search(text)
     answer = found[1] if found else f"{status or ''}"
     if answer in _BY_CODE:
@@ -82,8 +92,6 @@ def no_credentials(path: str, kind: Kind) -> StorageError:
 def _unanswered(text: str, path: str, kind: Kind) -> StorageError:
     host = _HOST.search(text)
     asked = host[1] if host else ""
-    if "//169.254." in asked or "//metadata." in asked:
-        return no_credentials(path, kind)
     broken = _BROKEN.search(text)
     if broken is None and not host:
         return _failure("Storage", f"its client failed; check credentials and options, such as {_KEYS[kind]}", path, "")

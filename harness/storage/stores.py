@@ -164,7 +164,7 @@ class Storage:
             return self._ends.look(client, local, length)
 
     def reads_ends(self, path: str) -> bool:
-        """Whether `end` is worth its while: it costs one request, and tells the status too."""
+        """Whether to read the ends of many files at once by `end`, which tells their status too."""
         local = local_path(path)
         return is_local(local) or self.client(local).reads_ends
 

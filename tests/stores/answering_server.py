@@ -1,0 +1,78 @@
+"""A small server of HTTP that answers what a test says: errors of stores, and counts of what is asked of another."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+
+@dataclass
+class Asked:
+    """An endpoint, and the method and path of each request to it."""
+
+    endpoint: str = ""
+    requests: list[tuple[str, str]] = field(default_factory=list)
+
+    def methods(self) -> set[str]:
+        return {method for method, _ in self.requests}
+
+
+Answer = Callable[[int, str], tuple[int, bytes] | None]
+"""From the number of a request and its path to a status and a body; None: what the server behind says."""
+
+
+@contextmanager
+def server(answer: Answer, behind: str = "http://127.0.0.1:1") -> Iterator[Asked]:
+    asked, lock = Asked(), threading.Lock()
+    address = urlsplit(behind)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _handle(self) -> None:
+            with lock:
+                number = len(asked.requests)
+                asked.requests.append((self.command, self.path))
+            said = answer(number, self.path)
+            if said is None:
+                connection = http.client.HTTPConnection(address.hostname or "", address.port)
+                connection.request(self.command, self.path, headers=dict(self.headers.items()))
+                found = connection.getresponse()
+                status, body, headers = found.status, found.read(), found.getheaders()
+            else:
+                (status, body), headers = said, []
+            self.send_response_only(status)
+            for name, value in headers:
+                if name.lower() not in ("transfer-encoding", "connection", "content-length"):
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_HEAD = do_PUT = _handle
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.daemon_threads = True
+    asked.endpoint = f"http://127.0.0.1:{made.server_address[1]}"
+    thread = threading.Thread(target=made.serve_forever)
+    thread.start()
+    try:
+        yield asked
+    finally:
+        made.shutdown()
+        thread.join()
+        made.server_close()
+
+
+def error(code: str, status: int = 403) -> Answer:
+    """The same error of S3 to every request."""
+    body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>AKIASECRET</Message></Error>".encode()
+    return lambda number, path: (status, body)
