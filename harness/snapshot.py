@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
     from harness.metadata_tables.reading import MetadataTable
     from harness.plan.file_index import FileIndex
+
+
+_LOG = logging.getLogger("harness.plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,7 @@ class Snapshot:
         with self._reading():
             plan = self.source.plan(self.selection, column_names(columns, self.source.location), where)
             _refuse_foreign_columns(plan)
+            _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
             return plan
 
     def metadata(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:

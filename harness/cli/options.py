@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 import harness
+from harness.cli import terminal
 from harness.cli.ratified import MaxVersion, PublishedOnly, RatifiedCommits, ratified_commit
 from harness.cli.storage_options import storage_options
 from harness.limits import parse_limits
@@ -141,6 +142,9 @@ CacheDir: TypeAlias = Annotated[
         help="Keep what was decoded of large metadata here, for the next time. Default: what HARNESS_CACHE_DIR says.",
     ),
 ]
+Verbose: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", help="Say on standard error what is asked of stores, and which files are skipped.")
+]
 FormatHint: TypeAlias = Annotated[
     TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
 ]
@@ -194,6 +198,11 @@ class Opening:
     format_hint: FormatHint = None
     limit: LimitPairs = None
     cache_dir: CacheDir = None
+    verbose: Verbose = False
+
+    def __post_init__(self) -> None:
+        if self.verbose:
+            terminal.say_more()
 
     def open(self, location: str, trust: Trust, reading: Reading | None = None) -> Table:
         """The table at `location`; `reading` is for commands that plan.

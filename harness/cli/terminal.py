@@ -105,28 +105,37 @@ def warnings_as_lines() -> Iterator[None]:
 
 @contextlib.contextmanager
 def logs_as_lines(interrupted: object) -> Iterator[None]:
-    """While the block runs, what libraries log as a warning or worse is a line on stderr, unless a caller has it.
+    """While the block runs, what is logged is a line on stderr, unless a caller has it: from libraries warnings and
+    worse, from harness what `say_more` lets through.
 
     interrupted: true once the user does not want to know any more: some libraries log how they were broken off.
     """
-    if logging.root.handlers:
-        yield
-        return
-    lines = _LogLines(interrupted)
-    logging.root.addHandler(lines)
+    own = logging.getLogger("harness")
+    level, lines = own.level, _LogLines(interrupted)
+    is_alone = not logging.root.handlers
+    if is_alone:
+        logging.root.addHandler(lines)
     try:
         yield
     finally:
-        logging.root.removeHandler(lines)
+        own.setLevel(level)
+        if is_alone:
+            logging.root.removeHandler(lines)
+
+
+def say_more() -> None:
+    """Let through all that harness logs, until the end of `logs_as_lines`."""
+    logging.getLogger("harness").setLevel(logging.DEBUG)
 
 
 class _LogLines(logging.Handler):
     def __init__(self, interrupted: object) -> None:
-        super().__init__(logging.WARNING)
+        super().__init__()
         self._interrupted = interrupted
 
     def emit(self, record: logging.LogRecord) -> None:
-        if not self._interrupted:
+        is_own = record.name.partition(".")[0] == "harness"
+        if (is_own or record.levelno >= logging.WARNING) and not self._interrupted:
             _print(Text(_one_line(f"{record.name}: {record.getMessage()}")))
 
 

@@ -89,6 +89,7 @@ class Storage:
             OutsideTableError: the table may not read there.
         """
         from harness.storage import clients  # local files are read without it
+        from harness.storage.logged import LoggedClient
 
         match = SCHEME.match(path)
         try:
@@ -102,7 +103,7 @@ class Storage:
             if key not in self._clients:
                 clients.check_scheme(match[0])
                 self.check(path)
-                self._clients[key] = clients.opened(base, self._own(options, place(base).store))
+                self._clients[key] = LoggedClient(clients.opened(base, self._own(options, place(base).store)))
             self.check(path)
         except HarnessError as error:
             raise error.within(file=path) from error.__cause__

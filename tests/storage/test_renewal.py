@@ -70,9 +70,9 @@ def test_what_cannot_be_renewed_is_used_to_its_end(clock):
 def test_a_store_is_opened_anew_with_new_options(clock, lent):
     lending = Renewal({"key": "a"}, 100_000, lambda: ({"key": "b"}, None))
     storage = Storage({"key": "a"}, renewal=lending)
-    assert [storage.client("lent://x/f").file_system.key for _ in range(2)] == ["a", "a"]
+    assert [storage.client("lent://x/f").client.file_system.key for _ in range(2)] == ["a", "a"]
     clock[0] = 100_000
-    assert storage.client("lent://x/f").file_system.key == "b"
+    assert storage.client("lent://x/f").client.file_system.key == "b"
 
 
 def test_another_process_gets_the_options_that_hold_now(clock):
