@@ -205,7 +205,8 @@ def raises(node: ast.AST) -> bool:
         ("choose one with columns=, or", ["columns"], "choose one with --columns, or"),
         ("by snapshot_id and timestamp", ["snapshot_id", "timestamp"], "by --snapshot and --timestamp"),
         ("my_path_map, a.path_map", ["path_map"], "my_path_map, a.path_map"),
-        ("say engine='spark'", ["engine"], "say engine='spark'"),
+        ("say engine='spark'", ["engine"], "say --engine spark"),
+        ("say from_version=3", ["from_version"], "say from_version=3"),
         ("a path_map of yours", [], "a path_map of yours"),
     ],
 )

@@ -74,6 +74,7 @@ def view_plans(
                 f"Cannot make views of both {written(taken[folded])} and {written(name)}: DuckDB takes them for one "
                 "name; attach one of them with tables=[…]",
                 cause="AmbiguousName",
+                options=("tables",),
             )
         plans[view] = (table.snapshot() if isinstance(table, Table) else table).plan()
     return plans
