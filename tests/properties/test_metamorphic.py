@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -131,6 +132,27 @@ def test_the_base_that_a_delta_version_is_read_from(drawn) -> None:
     with made(drawn, mixed) as history:
         for at in drawn.model.points():
             assert_same(modelled(drawn, Read(at=at)), read_by(history, Read(at=at), "duckdb"))
+
+
+@FEW
+@given(histories("delta", max_size=4), st.data())
+def test_where_the_commits_of_a_managed_table_are(drawn, data) -> None:
+    """frontier F4.4: published, staged or held by the catalog, beside checkpoints and compacted commits."""
+    features = [*drawn.table.get("features", ()), "catalogManaged"]
+    configuration = {**drawn.table.get("configuration", {}), "delta.enableInCommitTimestamps": "true"}
+    table = {**drawn.table, "features": features, "configuration": configuration}
+    with made(dataclasses.replace(drawn, table=table)) as history:
+        log, newest = history.table.log, history.table.version
+        ratified = []
+        for version in range(data.draw(st.integers(1, newest + 1)), newest + 1):
+            place = data.draw(st.sampled_from(["staged", "held", "published"]))
+            if place == "staged" and log.commit_path(version).exists():
+                ratified.append(log.stage(version))
+            elif place == "held" and log.commit_path(version).exists():
+                ratified.append((version, log.hold(version)))
+        answer = {"max_version": newest, "ratified": ratified}
+        assert_same(modelled(drawn), open_table(address(history), **answer).snapshot().to_arrow())
+        assert_same(modelled(drawn), find_engine("oracle").to_arrow(plan_unpruned(address(history), **answer)))
 
 
 @FEW
