@@ -33,7 +33,7 @@ import harness
 walk = {"import": seen()}
 table = harness.open_table(location)
 walk["open"] = seen()
-assert harness.sql("SELECT count(*), sum(id) FROM t", t=table).fetchall() == [(2, 3)]
+assert harness.sql("SELECT count(*) n, sum(id)::bigint FROM t x", t=table).fetchall() == [(2, 3)]
 walk["sql"] = seen()
 from harness.cli import main
 assert main(["info", location]) == 0

@@ -1,9 +1,10 @@
 """Queries of one table without conditions, understood without sqlglot: to import that takes a third as long as all else
 that the first query of a process does, and it could only say that there is nothing to push down.
 
-    query := SELECT item, ... FROM table [AS alias] [GROUP BY sum, ...] [ORDER BY sum [ASC | DESC], ...] [LIMIT number]
-    item  := * | sum [AS alias]
-    sum   := part {(+ | - | * | / | %) part}
+    query := SELECT item, ... FROM table [[AS] alias]
+             [GROUP BY sum, ...] [ORDER BY sum [ASC | DESC], ...] [LIMIT number]
+    item  := * | sum [[AS] alias]
+    sum   := part {::type} {(+ | - | * | / | %) part {::type}}
     part  := number | text | function([DISTINCT] sum, ...) | count(*) | [alias .] column | (sum) | - part
 
 Whatever is not so, or might mean something else to DuckDB or to sqlglot, is left to `harness.queries.rewrite`, which
@@ -21,8 +22,9 @@ from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
 from harness.queries.rewritten import Rewritten, TableReference
 
-_TOKEN = re.compile(r"\s*(?:([A-Za-z_][A-Za-z0-9_]*)|([0-9]+(?:\.[0-9]+)?(?![\w.]))|('[^'\\]*')|([-+*/%(),.]))")
+_TOKEN = re.compile(r"\s*(?:([A-Za-z_][A-Za-z0-9_]*)|([0-9]+(?:\.[0-9]+)?(?![\w.]))|('[^'\\]*')|(::|[-+*/%(),.]))")
 _FUNCTIONS = frozenset({"abs", "avg", "count", "length", "lower", "max", "min", "round", "sum", "upper"})
+_TYPES = frozenset({"bigint", "date", "double", "float", "hugeint", "int", "integer", "text", "timestamp", "varchar"})
 _TAKEN = """
 all analyse analyze and anti any array as asc asof asymmetric at authorization between bigint binary bit boolean both by
 case cast char character check coalesce collate collation column columns concurrently constraint create cross dec
@@ -105,7 +107,7 @@ class _Query:
         table = self._name()
         if table.text not in self.tables:
             raise _NotPlainError
-        alias = self._name().text if self._is("as") else table.text
+        alias = self._alias() or table.text
         is_renamed = self.at - 1 > self.tokens.index(table)
         if self._is("group"):
             self._word("by")
@@ -144,8 +146,14 @@ class _Query:
             self.all_columns = True
             return
         self._sum()
-        if self._is("as"):
-            self.aliases.add(self._name().text.casefold())
+        alias = self._alias()
+        if alias is not None:
+            self.aliases.add(alias.casefold())
+
+    def _alias(self) -> str | None:
+        token = self.tokens[self.at]
+        is_name = token.kind == "word" and token.text.lower() not in KEYWORDS
+        return self._name().text if self._is("as") or is_name else None
 
     def _ordered(self) -> None:
         self._sum()
@@ -153,13 +161,19 @@ class _Query:
             self._is("desc")
 
     def _sum(self) -> None:
-        self._part()
+        self._cast()
         while any(self._is(sign) for sign in "+-*/%"):
-            self._part()
+            self._cast()
+
+    def _cast(self) -> None:
+        self._part()
+        while self._is("::"):
+            if self._take("word").text.lower() not in _TYPES:
+                raise _NotPlainError
 
     def _part(self) -> None:
         if self._is("-"):
-            self._part()
+            self._cast()
         elif self._is("("):
             self._sum()
             self._word(")")
