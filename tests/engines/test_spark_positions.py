@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 from stored_on_spark import disk_files
 
 from harness.engines.spark.gateway import Gateway
-from harness.engines.spark.positions import encode, is_deleted, with_flags
+from harness.engines.spark.positions import encode, is_marked, unmarked, with_flags
 
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+VECTORISED = "spark.sql.parquet.enableVectorizedReader"
 SPLIT = "spark.sql.files.maxPartitionBytes"
 LONG_FILE = 1 << 40
 BLOCK = 1 << 16
@@ -42,34 +44,45 @@ def neighbours(positions: BitMap64) -> list[int]:
     return sorted(p for p in around if p >= 0)
 
 
+@pytest.fixture
+def jvm(spark: SparkSession) -> Any:
+    """The JVM, after harness's classes were loaded."""
+    return Gateway.of(spark).session._jvm
+
+
+def marked(jvm: Any, bitmap: BitMap64, positions: list[int]) -> list[int]:
+    """What becomes of the positions of a batch."""
+    long = jvm.org.apache.spark.sql.types.DataTypes.LongType
+    vector = jvm.org.apache.spark.sql.execution.vectorized.OnHeapColumnVector(max(1, len(positions)), long)
+    for place, position in enumerate(positions):
+        vector.putLong(place, position)
+    jvm.harness.spark.DeletedPositions(encode(bitmap, LONG_FILE)).mark(vector, len(positions))
+    return [int(vector.getLong(place)) for place in range(len(positions))]
+
+
 @pytest.mark.parametrize("deleted", BITMAPS.values(), ids=list(BITMAPS))
-def test_a_row_is_deleted_where_its_bit_is_set(spark: SparkSession, deleted: list[int]) -> None:
-    gateway = Gateway.of(spark)
+def test_a_row_is_marked_where_its_bit_is_set(jvm: Any, deleted: list[int]) -> None:
     bitmap = BitMap64(deleted)
-    encoded = encode(bitmap, LONG_FILE)
     positions = neighbours(bitmap)
-    frame = gateway.session.createDataFrame([(p,) for p in positions], "pos bigint").coalesce(1)
-    # One array for all rows, and an array of its own for each row: Spark does either.
-    shared = is_deleted(gateway, functions.lit(encoded), functions.col("pos"))
-    copied = is_deleted(gateway, functions.concat(functions.lit(encoded), functions.lit(b"")), functions.col("pos"))
-    rows = frame.select("pos", shared.alias("shared"), copied.alias("copied")).collect()
-    assert [tuple(row) for row in rows] == [(p, p in bitmap, p in bitmap) for p in positions]
+    assert marked(jvm, bitmap, positions) == [~p if p in bitmap else p for p in positions]  # a batch with gaps
+    for first in positions[::5]:
+        batch = list(range(first, first + 50))
+        assert marked(jvm, bitmap, batch) == [~p if p in bitmap else p for p in batch]
+    one_by_one = jvm.harness.spark.DeletedPositions(encode(bitmap, LONG_FILE))
+    assert [one_by_one.contains(p) for p in positions] == [p in bitmap for p in positions]
 
 
-def test_no_bitmap_deletes_nothing(spark: SparkSession) -> None:
-    gateway = Gateway.of(spark)
-    frame = gateway.session.createDataFrame([(None, 0), (encode(BitMap64([0]), 1), 0)], "b binary, pos bigint")
-    flag = is_deleted(gateway, functions.col("b"), functions.col("pos"))
-    assert [row[0] for row in frame.select(flag).collect()] == [False, True]
+def test_a_batch_without_rows_is_left_alone(jvm: Any) -> None:
+    assert marked(jvm, BitMap64([0]), []) == []
 
 
-def test_bitmaps_that_take_turns_in_one_task(spark: SparkSession) -> None:
-    gateway = Gateway.of(spark)
-    left, right = BitMap64([0, 2, BLOCK]), BitMap64([1, 2])
-    frame = gateway.session.createDataFrame([(p,) for p in (0, 1, 2, 3, BLOCK)], "pos bigint").coalesce(1)
-    flags = [is_deleted(gateway, functions.lit(encode(b, 2 * BLOCK)), functions.col("pos")) for b in (left, right)]
-    rows = frame.select("pos", flags[0].alias("left"), flags[1].alias("right")).collect()
-    assert [tuple(row) for row in rows] == [(p, p in left, p in right) for p in (0, 1, 2, 3, BLOCK)]
+def test_rows_that_have_no_number_are_an_error(jvm: Any) -> None:
+    """Spark's reader fills the column; should it ever not do so, rows would seem deleted, or not."""
+    long = jvm.org.apache.spark.sql.types.DataTypes.LongType
+    vector = jvm.org.apache.spark.sql.execution.vectorized.OnHeapColumnVector(1, long)
+    vector.putNull(0)
+    with pytest.raises(Exception, match="did not number the rows"):
+        jvm.harness.spark.DeletedPositions(encode(BitMap64([0]), 1)).mark(vector, 1)
 
 
 def test_the_encoded_bitmap_is_small_and_leaves_the_given_one_alone() -> None:
@@ -127,10 +140,32 @@ def scan(gateway: Gateway, paths: list[str], bitmaps: list[BitMap64]) -> DataFra
         files=disk_files(paths),
         constants=constants,
         positions=True,
+        deleted="bits",
     )
 
 
-@pytest.mark.usefixtures("small_splits")
+@pytest.fixture(params=["true", "false"], ids=["vectorised", "by row"])
+def reader(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
+    sessions = [spark, Gateway.of(spark).session]
+    before = [session.conf.get(VECTORISED) for session in sessions]
+    for session in sessions:
+        session.conf.set(VECTORISED, request.param)
+    yield
+    for session, value in zip(sessions, before, strict=True):
+        session.conf.set(VECTORISED, value)
+
+
+@pytest.mark.usefixtures("small_splits", "reader")
+def test_positions_of_all_rows(spark: SparkSession, data: list[str], bitmaps: list[BitMap64]) -> None:
+    frame = scan(Gateway.of(spark), data, bitmaps)
+    position = functions.col("pos")
+    wrong = frame.where((unmarked(position) != functions.col("p0")) | position.isNull())
+    assert wrong.count() == 0
+    gone = frame.where(is_marked(position)).groupBy("f").count().collect()
+    assert {row.f: row["count"] for row in gone} == {file: len(bitmap) for file, bitmap in enumerate(bitmaps)}
+
+
+@pytest.mark.usefixtures("small_splits", "reader")
 @pytest.mark.parametrize(
     "condition", ["true", "p0 >= 77777", "p0 % 1000 = 3"], ids=["all", "row groups skipped", "few"]
 )
@@ -139,7 +174,7 @@ def test_positions_hold_in_files_read_in_parts(
 ) -> None:
     gateway = Gateway.of(spark)
     frame = scan(gateway, data, bitmaps)
-    kept = frame.where(~is_deleted(gateway, functions.col("bits"), functions.col("pos"))).where(condition)
+    kept = frame.where(~is_marked(functions.col("pos"))).where(condition)
     assert kept.rdd.getNumPartitions() > 4
     rows = kept.select("f", "p0").collect()
     numbers = np.arange(ROWS)
@@ -153,7 +188,7 @@ def test_filters_and_chosen_columns_still_reach_the_scan(
 ) -> None:
     gateway = Gateway.of(spark)
     frame = scan(gateway, data, bitmaps)
-    kept = frame.where(~is_deleted(gateway, functions.col("bits"), functions.col("pos"))).where("p0 = 9 and f = 1")
+    kept = frame.where(~is_marked(functions.col("pos"))).where("p0 = 9 and f = 1")
     query = kept.select("p0")
     text = str(query._jdf.queryExecution().executedPlan().toString())
     assert "EqualTo(n,9)" in text

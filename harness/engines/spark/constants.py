@@ -50,9 +50,13 @@ class FileConstants:
 
     def column(self, values: pa.Array) -> Column:
         """The expression of a column of ready values, one per file."""
+        return F.col(self.label(values))
+
+    def label(self, values: pa.Array) -> str:
+        """The name of a column of ready values, one per file."""
         label = f"v{len(self._columns)}"
         self._columns[label] = values
-        return F.col(label)
+        return label
 
     def table(self) -> pa.Table:
         """One row per file, with the columns that the expressions need."""

@@ -135,6 +135,7 @@ class Gateway:
         files: Sequence[DiskFile],
         constants: pa.Table,
         positions: bool,
+        deleted: str | None = None,
     ) -> DataFrame:
         """The rows of `files`, in the private session.
 
@@ -144,6 +145,8 @@ class Gateway:
             constants: one row per file, of bool, int32, int64, float32, float64, string, binary, decimal128, date32 or
                 timestamp[us] columns.
             positions: whether rows have their 0-based place in the file; Parquet only.
+            deleted: which constant holds deleted positions, as `positions.encode` made them, of each file. `pos` of
+                such a row is the complement of its position, and so below 0.
 
         Columns: `p0`, `p1`, ... for the fields of `read_schema`, then the constants under their names, then `pos`.
         A filter on constants skips files; filters on and choices of the other columns reach the Parquet scan.
@@ -154,7 +157,8 @@ class Gateway:
         check_readable(read_schema)
         if positions and file_format != "parquet":
             raise UnsupportedError(f"Cannot number the rows of {file_format.upper()} files with Spark's own reader")
-        return self._planned(file_format, read_schema, files, constants, positions=positions)
+        bitmap = -1 if deleted is None else constants.column_names.index(deleted)
+        return self._planned(file_format, read_schema, files, constants, positions=positions, bitmap=bitmap)
 
     def refused_frame(
         self, *, read_schema: StructType, files: Sequence[DiskFile], reasons: Sequence[str], constants: pa.Table
@@ -165,7 +169,7 @@ class Gateway:
             reasons: per file, with what text.
         """
         told = constants.add_column(0, _REASON, pa.array(reasons, pa.string()))
-        return self._planned("refused", read_schema, files, told, positions=False)
+        return self._planned("refused", read_schema, files, told)
 
     def look_at_footers(self, physical: Sequence[str], numbers: Sequence[int]) -> bytes:
         """What executors find at the ends of Parquet files, see `footer_job`; fails for no file.
@@ -196,7 +200,14 @@ class Gateway:
             raise known or EngineError(f"Spark failed: {' '.join(str(error).split())[:500]}") from error
 
     def _planned(
-        self, kind: str, read_schema: StructType, files: Sequence[DiskFile], constants: pa.Table, *, positions: bool
+        self,
+        kind: str,
+        read_schema: StructType,
+        files: Sequence[DiskFile],
+        constants: pa.Table,
+        *,
+        positions: bool = False,
+        bitmap: int = -1,
     ) -> DataFrame:
         assert constants.num_rows == len(files), "one row of constants per file"
         frame = self._lowering.planned(
@@ -207,6 +218,7 @@ class Gateway:
             _stream(files, constants),
             OPTIONS,
             positions,
+            bitmap,
         )
         return DataFrame(frame, self.session)
 

@@ -1,10 +1,10 @@
 """Rows deleted by their position: bitmaps that travel to the executors, and the test of one row.
 
-With a gateway, a file's bitmap is a constant of the file, like its partition values, and a Java method looks each row
-up (`java/DeletedPositions.java`): no join, whole-stage code generation stays, filters and chosen columns still reach
-the Parquet reader. The bitmap travels as a compressed roaring bitmap, because it goes along with every task that reads
-a part of the file: 20,000 deletes in 2 million rows take 40 kB where plain bits take 250. The method spreads the 65,536
-rows around the current one out as plain bits, so that a row costs about 10 ns.
+With a gateway, a file's bitmap is a constant of the file, like its partition values, and harness's reader marks the
+positions of deleted rows, batch by batch (`java/MarkedRows.java`): no join, whole-stage code generation stays, filters
+and chosen columns still reach the Parquet reader, and a batch costs what its deleted rows cost. The bitmap travels as a
+compressed roaring bitmap, because it goes along with every task that reads a part of the file: 20,000 deletes in 2
+million rows take 40 kB where plain bits take 250.
 
 Without a gateway, words of 64 rows are joined to the rows.
 """
@@ -19,9 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession, functions
-from pyspark.sql.types import BooleanType
 
-from harness.engines.spark.gateway import Gateway
 from harness.files.roaring import Positions, to_positions
 
 Words: TypeAlias = npt.NDArray[np.int64]
@@ -32,7 +30,7 @@ _BROADCAST_CONF = "spark.sql.autoBroadcastJoinThreshold"
 
 
 def encode(deleted: BitMap64, rows: int) -> bytes:
-    """The bitmap as a constant of its file, for `is_deleted`: 64-bit roaring, in the portable format.
+    """The bitmap as a constant of its file, for `Gateway.planned_frame`: 64-bit roaring, in the portable format.
 
     Args:
         deleted: positions from 0.
@@ -45,17 +43,14 @@ def encode(deleted: BitMap64, rows: int) -> bytes:
     return compact.serialize()
 
 
-def is_deleted(gateway: Gateway, encoded: Column, position: Column) -> Column:
-    """Whether a row is deleted, never null.
+def is_marked(position: Column) -> Column:
+    """Whether the row of a position is deleted, as `Gateway.planned_frame` marks it; never null."""
+    return position < 0
 
-    Args:
-        gateway: of the session that the columns belong to.
-        encoded: the bitmap of the row's file, as `encode` made it; null: no row is deleted. It must come straight from
-            the scan: after a join or a shuffle Spark copies it for each row.
-        position: of the row in its file, from 0.
-    """
-    found = gateway.invoke("DeletedPositions", "isDeleted", BooleanType(), encoded, position)
-    return functions.coalesce(found, functions.lit(False))
+
+def unmarked(position: Column) -> Column:
+    """The position itself, of any row."""
+    return functions.when(position < 0, functions.bitwise_not(position)).otherwise(position)
 
 
 def with_flags(

@@ -26,7 +26,7 @@ from harness.engines.spark.constants import FileConstants
 from harness.engines.spark.executor_looks import ExecutorLooks
 from harness.engines.spark.gateway import FileFormat, Gateway, hadoop_opens
 from harness.engines.spark.native_reads import reads_natively
-from harness.engines.spark.positions import encode, is_deleted
+from harness.engines.spark.positions import encode, is_marked, unmarked
 from harness.engines.spark.types import natural
 from harness.plan.scan_plan import ScanPlan
 
@@ -118,20 +118,22 @@ class GroupScan:
 
     def _gateway_frame(self, reader: Gateway) -> DataFrame:
         assert isinstance(self.looks, ExecutorLooks)
-        encoded = None
+        bitmaps = None
         if self.deleted is not None:
             masks = [encode(bits, rows) for bits, rows in zip(self.deleted, self._rows(), strict=True)]
-            encoded = self.constants.column(pa.array(masks, pa.binary()))
+            bitmaps = self.constants.label(pa.array(masks, pa.binary()))
         frame = reader.planned_frame(
             file_format=_native(self.group.format),
             read_schema=self._read_schema(),
             files=self.looks.disk_files([file.name.physical for file in self.files]),
             constants=self.constants.table(),
-            positions=self.positions or encoded is not None,
+            positions=self.positions or bitmaps is not None,
+            deleted=bitmaps,
         )
-        if encoded is None:
+        if bitmaps is None:
             return frame
-        return frame.withColumn("deleted", is_deleted(reader, encoded, functions.col("pos")))
+        position = functions.col("pos")
+        return frame.withColumns({"deleted": is_marked(position), "pos": unmarked(position)})
 
     def _read_schema(self) -> SparkStruct:
         return SparkStruct([natural(self.group.schema[place]) for place in self._places])

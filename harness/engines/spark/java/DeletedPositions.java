@@ -2,38 +2,21 @@ package harness.spark;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 import org.roaringbitmap.PeekableIntIterator;
 import org.roaringbitmap.buffer.ImmutableRoaringBitmap;
 
-/**
- * Whether a row is deleted by its position, asked for row by row.
- *
- * A thread keeps the bitmap that it asked last, and its current block of 65,536 rows as plain bits, because a task reads
- * the rows of a file in ascending order. A bitmap is known by the identity of its array. That is safe: the array is
- * held as long as it is compared to, so no other can take its place, and Spark never writes to an array that it has
- * handed out. Where Spark copies the array for each row (rows that are not generated code's), each call looks its one
- * row up in the compressed bitmap instead.
- */
+/** The deleted positions of one file: a 64-bit roaring bitmap in the portable format, with ascending keys. */
 public final class DeletedPositions {
-    private static final int BLOCK_BITS = 16;
-    private static final int BLOCK_WORDS = 1 << (BLOCK_BITS - 6);
-    private static final long[] NONE = new long[BLOCK_WORDS];
-    private static final ThreadLocal LAST = new ThreadLocal();
-
-    private final byte[] bytes;
     private final int[] keys;
     private final ImmutableRoaringBitmap[] parts;
-    private long block = -1L;
-    private long[] words = NONE;
-    private long[] own = null;
 
-    private DeletedPositions(byte[] bytes) {
+    public DeletedPositions(byte[] bytes) {
         ByteBuffer buffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
         int count = (int) buffer.getLong(0);
         int at = 8;
-        this.bytes = bytes;
-        this.keys = new int[count];
-        this.parts = new ImmutableRoaringBitmap[count];
+        keys = new int[count];
+        parts = new ImmutableRoaringBitmap[count];
         for (int i = 0; i < count; i++) {
             keys[i] = buffer.getInt(at);
             buffer.position(at + 4);
@@ -42,59 +25,50 @@ public final class DeletedPositions {
         }
     }
 
-    /**
-     * Whether the row at `position` (from 0) is deleted. `bitmap`: a 64-bit roaring bitmap in the portable format, with
-     * ascending keys.
-     */
-    public static boolean isDeleted(byte[] bitmap, long position) {
-        DeletedPositions last = (DeletedPositions) LAST.get();
-        if (last == null || last.bytes != bitmap) {
-            last = new DeletedPositions(bitmap);
-            LAST.set(last);
-            return last.contains(position);
-        }
-        if (position >>> BLOCK_BITS != last.block) {
-            last.load(position >>> BLOCK_BITS);
-        }
-        return (last.words[(int) (position >>> 6) & (BLOCK_WORDS - 1)] & (1L << position)) != 0L;
-    }
-
-    private boolean contains(long position) {
-        ImmutableRoaringBitmap part = part(position);
-        return part != null && part.contains((int) position);
-    }
-
-    private ImmutableRoaringBitmap part(long position) {
-        int key = (int) (position >>> 32);
+    public boolean contains(long position) {
         for (int i = 0; i < keys.length; i++) {
-            if (keys[i] == key) {
-                return parts[i];
+            if (keys[i] == (int) (position >>> 32)) {
+                return parts[i].contains((int) position);
             }
         }
-        return null;
+        return false;
     }
 
-    private void load(long wanted) {
-        long first = wanted << BLOCK_BITS;
-        ImmutableRoaringBitmap part = part(first);
-        block = wanted;
-        words = NONE;
-        if (part == null || !part.intersects(first & 0xFFFFFFFFL, (first & 0xFFFFFFFFL) + (1L << BLOCK_BITS))) {
+    /**
+     * Replaces each of the first `rows` values that is a deleted position by its complement, which is below 0. Positions
+     * ascend; where none is left out in between, only the deleted ones are looked at.
+     */
+    public void mark(WritableColumnVector positions, int rows) {
+        if (rows == 0) {
             return;
         }
-        if (own == null) {
-            own = new long[BLOCK_WORDS];
+        if (positions.hasNull()) {
+            throw new IllegalStateException("Spark's reader did not number the rows of a file");
         }
-        java.util.Arrays.fill(own, 0L);
-        words = own;
-        PeekableIntIterator positions = part.getIntIterator();
-        positions.advanceIfNeeded((int) first);
-        while (positions.hasNext()) {
-            int position = positions.next();
-            if (position >>> BLOCK_BITS != (int) first >>> BLOCK_BITS) {
-                break;
+        long first = positions.getLong(0);
+        long last = positions.getLong(rows - 1);
+        if (last - first != rows - 1) {
+            for (int i = 0; i < rows; i++) {
+                if (contains(positions.getLong(i))) {
+                    positions.putLong(i, ~positions.getLong(i));
+                }
             }
-            words[position >>> 6 & (BLOCK_WORDS - 1)] |= 1L << position;
+            return;
+        }
+        for (int i = 0; i < keys.length; i++) {
+            long base = (keys[i] & 0xFFFFFFFFL) << 32;
+            if (base > last || base + 0xFFFFFFFFL < first) {
+                continue;
+            }
+            PeekableIntIterator deleted = parts[i].getIntIterator();
+            deleted.advanceIfNeeded((int) (Math.max(first, base) - base));
+            while (deleted.hasNext()) {
+                long position = base + (deleted.next() & 0xFFFFFFFFL);
+                if (position > last) {
+                    break;
+                }
+                positions.putLong((int) (position - first), ~position);
+            }
         }
     }
 }

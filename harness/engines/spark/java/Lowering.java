@@ -43,7 +43,7 @@ public final class Lowering {
     private static final int SIZE = 1;
     private static final int MODIFIED = 2;
     private static final int CONSTANTS = 3;
-    private static final String ROW_INDEX = ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME();
+    static final String ROW_INDEX = ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME();
 
     private Lowering() {}
 
@@ -51,7 +51,8 @@ public final class Lowering {
      * The rows of the planned files: the fields of `schema` as p0, p1, ..., then the constants, then the row's position.
      *
      * `files` is an Arrow IPC stream, one row per file: its location, its size in bytes, when it was modified (ms since
-     * 1970, 0: unknown), its constants.
+     * 1970, 0: unknown), its constants. `bitmap`: which of these holds deleted positions, below 0: none; the positions
+     * of deleted rows are then complements, below 0.
      */
     public static Dataset planned(
             SparkSession session,
@@ -60,7 +61,8 @@ public final class Lowering {
             String schema,
             byte[] files,
             java.util.Map options,
-            boolean positions) throws Exception {
+            boolean positions,
+            int bitmap) throws Exception {
         StructType dataSchema = (StructType) DataType.fromJson(schema);
         ArrayList statuses = new ArrayList();
         ArrayList rows = new ArrayList();
@@ -74,12 +76,12 @@ public final class Lowering {
         // per row, and no column of a file can come in its place.
         StructType read = positions ? dataSchema.add(ROW_INDEX, DataTypes.LongType, true) : dataSchema;
         HadoopFsRelation relation = new HadoopFsRelation(
-            index, constants, read, scala.Option.empty(), format(kind, statuses), withStoreSettings(user, options), session);
+            index, constants, read, scala.Option.empty(), format(kind, statuses, bitmap), withStoreSettings(user, options), session);
         LogicalRelation scan = LogicalRelation$.MODULE$.apply(relation, false);
         return project(session, scan, dataSchema.length(), described, positions);
     }
 
-    private static FileFormat format(String kind, List statuses) {
+    private static FileFormat format(String kind, List statuses, int bitmap) {
         if (kind.equals("refused")) {
             return new RefusedFiles();
         }
@@ -87,7 +89,7 @@ public final class Lowering {
         for (int i = 0; i < statuses.size(); i++) {
             local = local && "file".equals(((FileStatus) statuses.get(i)).getPath().toUri().getScheme());
         }
-        return kind.equals("orc") ? (FileFormat) new PlannedOrc(local) : new PlannedParquet(local);
+        return kind.equals("orc") ? (FileFormat) new PlannedOrc(local) : new PlannedParquet(local, bitmap);
     }
 
     private static Dataset project(

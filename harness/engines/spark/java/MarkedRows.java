@@ -1,0 +1,67 @@
+package harness.spark;
+
+import java.io.Closeable;
+import java.io.IOException;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/**
+ * A reader whose rows know whether they are deleted: the position of one that is comes as its complement, below 0. A batch
+ * costs what its deleted rows cost, where a test of each row costs as much as the scan.
+ */
+final class MarkedRows extends scala.runtime.AbstractFunction1 implements java.io.Serializable {
+    private final scala.Function1 reader;
+    private final int column;
+    private final int bitmap;
+
+    /** `column`: the place of positions among the columns that are read. `bitmap`: that of the bitmap among the constants. */
+    MarkedRows(scala.Function1 reader, int column, int bitmap) {
+        this.reader = reader;
+        this.column = column;
+        this.bitmap = bitmap;
+    }
+
+    public Object apply(Object file) {
+        scala.collection.Iterator rows = (scala.collection.Iterator) reader.apply(file);
+        byte[] encoded = ((PartitionedFile) file).partitionValues().getBinary(bitmap);
+        return new Rows(rows, column, new DeletedPositions(encoded));
+    }
+
+    private static final class Rows extends scala.collection.AbstractIterator implements Closeable {
+        private final scala.collection.Iterator rows;
+        private final int column;
+        private final DeletedPositions deleted;
+
+        Rows(scala.collection.Iterator rows, int column, DeletedPositions deleted) {
+            this.rows = rows;
+            this.column = column;
+            this.deleted = deleted;
+        }
+
+        public boolean hasNext() {
+            return rows.hasNext();
+        }
+
+        public Object next() {
+            Object found = rows.next();
+            if (found instanceof ColumnarBatch) {
+                ColumnarBatch batch = (ColumnarBatch) found;
+                deleted.mark((WritableColumnVector) batch.column(column), batch.numRows());
+            } else {
+                UnsafeRow row = (UnsafeRow) found;
+                if (deleted.contains(row.getLong(column))) {
+                    row.setLong(column, ~row.getLong(column));
+                }
+            }
+            return found;
+        }
+
+        public void close() throws IOException {
+            if (rows instanceof Closeable) {
+                ((Closeable) rows).close();
+            }
+        }
+    }
+}
