@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from harness.errors import RequestError, StorageError
 if TYPE_CHECKING:
     from urllib.request import OpenerDirector
 
+LOG = logging.getLogger("harness.catalogs")
 _LARGEST = 64 << 20
 """Bytes of an answer."""
 _WAITS = (0.5, 2.0)
@@ -91,10 +93,17 @@ class Server:
 
     def _ask(self, method: str, path: str, query: Mapping[str, str], body: Any) -> dict[str, Any]:
         for seconds in (*_WAITS, None):
+            start = time.monotonic()
             status, content, after = self._send(method, path, query, body)
+            elapsed_ms = (time.monotonic() - start) * 1000
+            LOG.debug(
+                "%s: %s %s: HTTP %d, %d bytes, %.0f ms", self.name, method, path, status, len(content), elapsed_ms
+            )
             if status not in _BUSY or seconds is None:
                 break
-            self.wait(min(_LONGEST_WAIT, max(seconds, after)))
+            wait = min(_LONGEST_WAIT, max(seconds, after))
+            LOG.info("%s is busy (HTTP %d), and is asked again in %g s", self.name, status, wait)
+            self.wait(wait)
         if status == 200:
             return self._parsed(content)
         kind, said = _error(content)
