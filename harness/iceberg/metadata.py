@@ -182,9 +182,9 @@ def _format_version(document: Json) -> int:
             rule="iceberg 1.15",
         )
     if value.get("view-uuid") is not None:
-        dialects = ", ".join(_view_dialects(document)) or "no dialect"
+        texts = "; ".join(f"its SQL in {dialect} is {text}" for dialect, text in sorted(_view_texts(document).items()))
         raise IsAViewError(
-            f"Cannot open table: it is a view (SQL in {dialects}); query the tables that it names instead",
+            f"Cannot open table: it is a view; query the tables that it names instead; {texts or 'it has no SQL'}",
             file=document.file,
             rule="iceberg 1.9",
         )
@@ -200,19 +200,19 @@ def _format_version(document: Json) -> int:
     return version
 
 
-def _view_dialects(document: Json) -> list[str]:
-    """The distinct SQL dialects of a view's versions, sorted; what is malformed is passed over."""
+def _view_texts(document: Json) -> dict[str, str]:
+    """The SQL of a view's current version, or of its last one, by dialect; what is malformed is passed over."""
     try:
-        return sorted(
-            {
-                representation.text("dialect")
-                for version in document.elements("versions")
-                for representation in version.elements("representations")
-                if representation.has("dialect")
-            }
-        )
-    except InvalidTableError:
-        return []
+        versions = list(document.elements("versions"))
+        current = [v for v in versions if v.value.get("version-id") == document.value.get("current-version-id")]
+        return {
+            representation.text("dialect"): " ".join(representation.text("sql").split())
+            for version in (current or versions)[-1:]
+            for representation in version.elements("representations")
+            if representation.has("dialect") and representation.has("sql")
+        }
+    except (InvalidTableError, AttributeError):
+        return {}
 
 
 def _warn_of_missing(document: Json, version: int, warnings: list[str]) -> None:

@@ -326,18 +326,32 @@ def test_other_json_is_not_a_table(document: Any) -> None:
     )
 
 
-def test_view_is_refused_with_its_dialects_1_9() -> None:
-    representations = [{"type": "sql", "sql": "select 1", "dialect": d} for d in ("trino", "spark")]
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"current-version-id": 1}, "its SQL in spark is select 1 from a.b; its SQL in trino is SELECT 1"),
+        ({"current-version-id": 2}, "its SQL in spark is select 2"),
+        ({}, "its SQL in spark is select 2"),
+        ({"versions": [{"version-id": 1, "representations": "none"}]}, "it has no SQL"),
+        ({"versions": "none"}, "it has no SQL"),
+    ],
+)
+def test_view_is_refused_with_its_sql_1_9(more: dict[str, Any], said: str) -> None:
+    texts = {1: {"trino": "SELECT 1", "spark": "select 1\n  from a.b"}, 2: {"spark": "select 2"}}
     view = {
         "format-version": 1,
         "view-uuid": "fa6506c3-7681-40c8-86dc-e36561f83385",
         "location": "s3://bucket/db/v",
-        "versions": [{"version-id": 1, "representations": representations}],
+        "versions": [
+            {"version-id": i, "representations": [{"type": "sql", "sql": sql, "dialect": d} for d, sql in of.items()]}
+            for i, of in texts.items()
+        ],
+        **more,
     }
     with pytest.raises(IsAViewError) as caught:
         parsed(view)
     assert str(caught.value) == (
-        "Cannot open table: it is a view (SQL in spark, trino); query the tables that it names instead "
+        f"Cannot open table: it is a view; query the tables that it names instead; {said} "
         "[IsAView; file v3.metadata.json, rule iceberg 1.9]"
     )
 
