@@ -134,7 +134,7 @@ def sql(
     query = _at_moments(query, dialect, snapshots, fixed)
     schemas = {name: snapshot.schema for name, snapshot in snapshots.items()}
     prefix = f"_harness_{_token}_{next(_calls)}"
-    metadata = _MetadataTables(snapshots)
+    metadata = MetadataTables(snapshots)
     if name == "duckdb":
         rewritten = _rewritten(query, schemas, dialect, prefix, metadata.columns)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
@@ -234,7 +234,7 @@ def _at_moments(query: str, dialect: str, snapshots: dict[str, Snapshot], fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class _MetadataTables:
+class MetadataTables:
     """The metadata tables that a query names, each opened once."""
 
     snapshots: Mapping[str, Snapshot]
@@ -279,7 +279,7 @@ def _rewritten(
 
 
 def _read(
-    rewritten: Rewritten, snapshots: Mapping[str, Snapshot], metadata: _MetadataTables
+    rewritten: Rewritten, snapshots: Mapping[str, Snapshot], metadata: MetadataTables
 ) -> dict[str, ScanPlan | pa.Table]:
     """Plans of tables, and metadata tables themselves, by the names of their views."""
     tables = {r.view: metadata.read(r) for r in rewritten.references if r.metadata is not None}

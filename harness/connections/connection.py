@@ -121,7 +121,7 @@ class Connection:
         Nothing runs, neither the query nor statements before it. Raises as `sql`.
         """
         prepared = self._prepared(_statements(query)[-1])
-        return [(read.table, read.plan) for read in prepared.reads]
+        return [(read.table, read.plan) for read in prepared.reads if isinstance(read.plan, ScanPlan)]
 
     def table(self, name: str) -> Table | Snapshot:
         """The table of that name as it is now, or what was registered under the name.
@@ -306,7 +306,7 @@ class Connection:
             yield
         except duckdb.IOException as error:
             raise missing_file(error, prepared.tables) or error from error
-        except duckdb.CatalogException as error:
+        except (duckdb.CatalogException, duckdb.BinderException) as error:
             raise absent(error, prepared, self._tables) or error from error
 
 

@@ -13,17 +13,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import duckdb
+import pyarrow as pa
 from sqlglot import exp
 
 from harness.catalogs.names import Name, written
 from harness.connections.tables import Tables
 from harness.engines.registry import duckdb_engine
 from harness.errors import AmbiguousTableError, HarnessError, RequestError
+from harness.metadata_tables.naming import NAMES, is_metadata_table
 from harness.plan.scan_plan import ScanPlan
 from harness.queries.plain import may_name_moments
-from harness.queries.rewrite import refuse_writes, rewrite_statement
+from harness.queries.rewrite import MetadataReference, refuse_writes, rewrite_statement
 from harness.queries.statements import Statement, parse_statement, references
 from harness.queries.time_travel import Pinned, pin
+from harness.query import MetadataTables
 from harness.snapshot import Snapshot
 from harness.table import Table
 
@@ -41,13 +44,13 @@ class Read:
 
     table: its whole name.
     view: what stands there in the text. aliased: whether an alias follows it.
-    plan: what the view must give.
+    plan: what the view must give; of a metadata table the rows themselves.
     """
 
     table: str
     view: str
     aliased: bool
-    plan: ScanPlan
+    plan: ScanPlan | pa.Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,24 +105,40 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
         return replace(as_it_is, unparsed=error)
     names = dict.fromkeys(reference.name for reference in references(parsed))
     found = {name: _found(name, tables, connection, pinned) for name in names}
+    about = {name: table for name in names if (table := _owner(name, found[name], tables, connection)) is not None}
     target = _target(parsed)
-    unknown = tuple(name for name, table in found.items() if table is _Other.UNKNOWN and name != target)
+    unknown = tuple(
+        name for name, table in found.items() if table is _Other.UNKNOWN and name != target and name not in about
+    )
     bound = {name: table for name, table in found.items() if isinstance(table, _Bound)}
-    if not bound:
+    if not bound and not about:
         return replace(as_it_is, unknown=unknown)
     wholes = {name: table.whole for name, table in bound.items()}
     _refuse(parsed, target, wholes)
     snapshots: dict[str, Snapshot] = {}
-    for table in bound.values():  # two names of one table are one version
+    for table in (*bound.values(), *about.values()):  # two names of one table are one version
         snapshots.setdefault(table.whole, table.snapshot)
     schemas = {whole: snapshot.schema for whole, snapshot in snapshots.items()}
-    rewritten = rewrite_statement(parsed, wholes, schemas, prefix=f"_harness_{_token}_{next(_calls)}")
+    metadata = MetadataTables(snapshots)
+    rewritten = rewrite_statement(
+        parsed,
+        wholes,
+        schemas,
+        prefix=f"_harness_{_token}_{next(_calls)}",
+        metadata={
+            name: MetadataReference(table.whole, name[-1], columns)
+            for name, table in about.items()
+            if (columns := metadata.columns(table.whole, name[-1])) is not None
+        },
+    )
     reads = tuple(
         Read(
             table=reference.table,
             view=reference.view,
             aliased=reference.aliased,
-            plan=snapshots[reference.table].plan(columns=reference.columns, where=reference.where),
+            plan=snapshots[reference.table].plan(columns=reference.columns, where=reference.where)
+            if reference.metadata is None
+            else metadata.read(reference),
         )
         for reference in rewritten.references
     )
@@ -138,12 +157,16 @@ def _pinned(text: str, tables: Tables) -> Pinned:
     return pin(statement, lambda name: tables.open(name) is not None) or as_it_is
 
 
-def absent(error: duckdb.CatalogException, prepared: Prepared, tables: Tables) -> HarnessError | None:
+def absent(error: duckdb.Error, prepared: Prepared, tables: Tables) -> HarnessError | None:
     """The error about a name that stands for nothing, if that is what DuckDB complains of."""
-    if prepared.unparsed is not None:
-        return prepared.unparsed
     said = str(error).casefold()
-    name = next((name for name in prepared.unknown if name[-1].casefold() in said), None)
+    if isinstance(error, duckdb.BinderException):  # DuckDB 1.5 on a name of three parts, of which it says the first
+        names = (name for name in prepared.unknown if f'catalog "{name[0].casefold()}" does not exist' in said)
+    elif prepared.unparsed is not None:
+        return prepared.unparsed
+    else:
+        names = (name for name in prepared.unknown if name[-1].casefold() in said)
+    name = next(names, None)
     return None if name is None else tables.absent(name)
 
 
@@ -216,6 +239,16 @@ def _found(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection, pi
             cause="AmbiguousName",
         )
     return _Bound(whole, table.snapshot() if isinstance(table, Table) else table)
+
+
+def _owner(name: Name, found: _Bound | _Other, tables: Tables, connection: duckdb.DuckDBPyConnection) -> _Bound | None:
+    """The table of the catalog whose metadata table a name is, `sales.orders.files`; None: it is none's."""
+    if found is not _Other.UNKNOWN or len(name) < 2 or not any(is_metadata_table(f, name[-1]) for f in NAMES):
+        return None
+    owner = _found(name[:-1], tables, connection, Pinned("", {}))
+    if not isinstance(owner, _Bound) or not is_metadata_table(owner.snapshot.source.format, name[-1]):
+        return None
+    return owner
 
 
 def _at_moment(alias: str, tables: Tables, connection: duckdb.DuckDBPyConnection, pinned: Pinned) -> _Bound | _Other:

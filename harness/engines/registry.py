@@ -67,7 +67,7 @@ class DuckDBEngine(Engine, Protocol):
     def filled(
         self,
         text: str,
-        plans: Mapping[str, ScanPlan],
+        plans: Mapping[str, ScanPlan | pa.Table],
         connection: duckdb.DuckDBPyConnection,
         *,
         aliased: Collection[str] = (),
@@ -77,7 +77,7 @@ class DuckDBEngine(Engine, Protocol):
     def query_text(
         self,
         text: str,
-        plans: Mapping[str, ScanPlan],
+        plans: Mapping[str, ScanPlan | pa.Table],
         connection: duckdb.DuckDBPyConnection,
         *,
         aliased: Collection[str] = (),

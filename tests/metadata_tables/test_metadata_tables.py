@@ -10,7 +10,7 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.errors import MissingFileError, RequestError, UnknownColumnError
+from harness.errors import MissingFileError, RequestError, TableNotFoundError, UnknownColumnError
 from harness.metadata_tables.naming import NAMES
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -234,6 +234,21 @@ def test_queries_join_them_with_tables(iceberg):
     assert answer(iceberg, query) == [(1,)]
     assert answer(iceberg, "SELECT files.spec_id FROM t.files WHERE t.files.content = 1") == [(0,)]
     assert answer(iceberg, "WITH t AS (SELECT 1 AS x) SELECT x, (SELECT count(*) FROM T.FILES) FROM t") == [(1, 4)]
+
+
+def test_connections_read_them_by_qualified_names(iceberg, delta):
+    with harness.connect({"sales.ice": iceberg, "delta": delta}) as connection:
+        query = "SELECT status, count(*) FROM sales.ice.entries GROUP BY ALL ORDER BY ALL"
+        assert connection.execute(query).fetchall() == [(0, 2), (1, 2), (2, 1)]
+        query = "SELECT (SELECT count(*) FROM sales.ice) + count(*) FROM delta.versions AS v WHERE v.version > 0"
+        assert connection.execute(query).fetchall() == [(4,)]  # rows 2 and the null one, versions 1 and 2
+        assert connection.plans("SELECT * FROM sales.ice.files") == []
+        connection.execute("CREATE TEMP TABLE mine AS FROM sales.ice.refs")
+        assert connection.execute("SELECT count(*) FROM mine").fetchall() == [(2,)]
+        with pytest.raises(TableNotFoundError, match=r"no table sales\.ice\.file"):
+            connection.execute("SELECT * FROM sales.ice.file")
+        with pytest.raises(TableNotFoundError, match=r"no table sales\.none\.files"):
+            connection.execute("SELECT * FROM sales.none.files")
 
 
 def test_what_there_is_not_is_named(iceberg, delta):

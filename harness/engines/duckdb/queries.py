@@ -47,13 +47,17 @@ def query(
     try:
         result = own.sql(put)
     except duckdb.BinderException as error:
-        raise better_told(error, text, {n: p for n, p in plans.items() if isinstance(p, ScanPlan)}, own) from None
+        raise better_told(error, text, _scans(plans), own) from None
     columns = given_out(result.columns, result.types)
     return result if columns is None else result.project(columns)
 
 
 def filled(
-    text: str, plans: Mapping[str, ScanPlan], connection: duckdb.DuckDBPyConnection, *, aliased: Collection[str] = ()
+    text: str,
+    plans: Mapping[str, ScanPlan | pa.Table],
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    aliased: Collection[str] = (),
 ) -> str:
     """A statement of any kind, with what DuckDB reads in place of the names of plans; the arguments are `query`'s.
 
@@ -65,7 +69,7 @@ def filled(
 
 def query_text(
     text: str,
-    plans: Mapping[str, ScanPlan],
+    plans: Mapping[str, ScanPlan | pa.Table],
     connection: duckdb.DuckDBPyConnection,
     *,
     aliased: Collection[str] = (),
@@ -89,7 +93,7 @@ def query_text(
             rows = connection.execute(f"DESCRIBE (FROM ({put}\n))", parameters).fetchall()
             columns = given_out([name for name, *_ in rows], [connection.type(type_) for _, type_, *_ in rows])
     except duckdb.BinderException as error:
-        raise better_told(error, text, plans, connection) from None
+        raise better_told(error, text, _scans(plans), connection) from None
     return put if columns is None else f"SELECT {columns} FROM ({put}\n)"
 
 
@@ -110,6 +114,10 @@ def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str
     except duckdb.BinderException as error:
         raise better_told(error, text, plans, cursor()) from None
     return tuple(zip(result.columns, map(str, result.types), strict=True))
+
+
+def _scans(plans: Mapping[str, ScanPlan | pa.Table]) -> dict[str, ScanPlan]:
+    return {name: plan for name, plan in plans.items() if isinstance(plan, ScanPlan)}
 
 
 def _filled(
