@@ -203,6 +203,10 @@ def test_the_schema_is_that_of_the_selected_version(tmp_path: Path) -> None:
         ({"edit-commit": {"version": 7}}, "no version 7"),
         ({"edit-commit": {"version": 1, "set": {"9/add/path": "x"}}}, "leads nowhere"),
         ({"edit-commit": {"version": 1, "unset": ["1/add/nope"]}}, "Nothing to remove"),
+        ({"stage": 7}, "there is no version 7"),
+        ({"stage": {"version": 1, "uuid": "x"}}, "Unknown key 'uuid'"),
+        ({"hold": "1"}, "expected a whole number"),
+        ({"hold": 7}, "there is no version 7"),
         ({"break": {"delete": "b"}}, "No file 'b'"),
         ({"break": {"smash": "a"}}, "give one of delete"),
     ],
@@ -211,6 +215,33 @@ def test_what_cannot_be_is_refused(tmp_path: Path, operation: dict[str, Any], me
     history = built(tmp_path, [TWO_ROWS])
     with pytest.raises(RequestError, match=message):
         history.apply(operation)
+
+
+def test_what_is_known_of_the_catalog_becomes_arguments(tmp_path: Path) -> None:
+    history = built(tmp_path, [TWO_ROWS, {"remove": ["a"]}, {"stage": 1}, {"hold": 2}])
+    (name,) = log_files(history, "_staged_commits/*")
+    assert log_files(history, "*.json") == [f"{0:020}.json"]
+    assert history.opening(None) == {}
+    assert history.opening("published") == {"published_only": True}
+    assert history.opening({"max-version": 2}) == {"max_version": 2, "ratified": ()}
+    found = history.opening({"max-version": 2, "ratified": [1, 2, "x.json"]})
+    assert found == {"max_version": 2, "ratified": (name, (2, history.held[2]), "x.json")}
+    assert b'"remove"' in history.held[2]
+
+
+@pytest.mark.parametrize(
+    ("catalog", "message"),
+    [
+        ("unpublished", "expected a mapping"),
+        ({"ratified": [1]}, "Missing key 'max-version'"),
+        ({"max-version": 1, "ratified": [1]}, "version 1 was neither staged nor held"),
+        ({"max-version": 1, "ratified": [True]}, "expected a whole number"),
+        ({"max-version": 1, "names": []}, "Unknown key 'names'"),
+    ],
+)
+def test_a_catalog_that_cannot_be_is_refused(tmp_path: Path, catalog: Any, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        built(tmp_path, [TWO_ROWS]).opening(catalog)
 
 
 def test_unknown_table_keys_are_refused(tmp_path: Path) -> None:

@@ -360,6 +360,20 @@ def test_answers_are_written_as_json_and_parquet(tmp_path):
     assert document["columns"][0] == {"name": "id", "type": "int64", "nullable": True}
 
 
+def test_an_iceberg_table_has_no_catalogs_answer(tmp_path):
+    with pytest.raises(RequestError, match="Invalid 'catalog': it is for Delta tables"):
+        build(_changed("rows: [[2, y]]\n", "{catalog: published, rows: [[2, y]]}\n"), tmp_path)
+
+
+def test_answers_say_what_the_catalog_said(tmp_path):
+    (scenario,) = find("delta/catalog/held-commit-is-read")
+    built = build(scenario, tmp_path)
+    read, _ = json.loads(write_expected(built, tmp_path).read_text())["reads"]
+    (version, content), name = read["catalog"]["ratified"]
+    assert (read["catalog"]["max_version"], version, '"remove"' in content) == (3, 3, True)
+    assert name == built.history.table.log.staged[2]
+
+
 def test_answers_name_snapshot_ids_and_errors(tmp_path):
     text = "{at: {snapshot: deleted}, columns: [id], where: id > 1, error: CorruptDeleteError, match: x}"
     built = build(_changed("rows: [[2, y]]\n", f"{text}\n"), tmp_path)

@@ -270,10 +270,10 @@ class DeltaHistory:
         given = Arguments(value if isinstance(value, Mapping) else {"version": value}, place)
         version, published = given.integer("version"), given.of(bool, "published", False)
         given.finish()
-        self.table.log.stage(version, published=published)
+        self.table.log.stage(self._existing(version, place), published=published)
 
     def _hold(self, value: Any, place: str) -> None:
-        version = checked(int, value, place)
+        version = self._existing(checked(int, value, place), place)
         self.held[version] = self.table.log.hold(version)
 
     def _vacuum(self, value: Any, place: str) -> None:
@@ -302,9 +302,12 @@ class DeltaHistory:
         version = given.integer("version")
         changed, unset = self.writes.filled(given.of(dict, "set", {}), place), given.texts("unset", [])
         given.finish()
+        self.table.edit_commit(self._existing(version, place), lambda actions: edit(actions, changed, unset, place))
+
+    def _existing(self, version: int, place: str) -> int:
         if version not in self.table.log.commits:
             raise RequestError(f"Invalid {place}: there is no version {version}")
-        self.table.edit_commit(version, lambda actions: edit(actions, changed, unset, place))
+        return version
 
     def _edit_checkpoint(self, value: Any, place: str) -> None:
         given = Arguments(value, place)
