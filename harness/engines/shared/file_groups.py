@@ -129,6 +129,7 @@ class Inspector:
     looks: Looks
     plan: ScanPlan
     _schemas: dict[PhysicalSchema, PhysicalSchema] = field(default_factory=dict)
+    _met: dict[int, tuple[PhysicalSchema, PhysicalSchema]] = field(default_factory=dict)
 
     def prefetch(self, files: Sequence[ScanFile]) -> None:
         """Looks at all of `files` in one go, for the calls of `groups` that follow."""
@@ -165,7 +166,16 @@ class Inspector:
 
     def _open(self, file: ScanFile) -> Opened:
         found = self.looks.opened(file)
-        return replace(found, schema=self._schemas.setdefault(found.schema, found.schema))
+        schema = self._shared(found.schema)
+        return found if schema is found.schema else replace(found, schema=schema)
+
+    def _shared(self, schema: PhysicalSchema) -> PhysicalSchema:
+        """The first of the schemas that are equal. Most files share an object; to hash one takes 0.2 µs a column."""
+        met = self._met.get(id(schema))
+        if met is None:
+            # It is kept too, so that no other schema gets its id.
+            met = self._met[id(schema)] = schema, self._schemas.setdefault(schema, schema)
+        return met[1]
 
     def _group(
         self, files: Sequence[ScanFile], members: Sequence[int], opened: Sequence[Opened], fields: tuple[Field, ...]
