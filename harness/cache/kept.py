@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 from harness.cache.folder import MOST_BYTES, Folder
 from harness.cache.keys import Key
-from harness.errors import RequestError
+from harness.errors import MissingFileError, RequestError, StorageError
+from harness.storage.listings import FileVersion
+from harness.storage.paths import is_local
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from harness.cache.entries import Entry
+    from harness.storage.stores import Storage
 
 DIRECTORY = "HARNESS_CACHE_DIR"
 BYTES = "HARNESS_CACHE_BYTES"
@@ -32,6 +35,23 @@ class Cache:
 
     folder: Folder | None = field(default=None, repr=False, compare=False)
     opened: str = field(default_factory=lambda: secrets.token_hex(8), repr=False, compare=False)
+
+    def version(self, storage: Storage, path: str) -> FileVersion | None:
+        """Which version of a file there is, as far as that need be asked; None: nothing may be remembered of it.
+
+        A store is asked only where entries are on disk: else a request for the version saves none for the file, and the
+        file is taken not to change while the table is opened.
+
+        Raises:
+            OutsideTableError: the table may not read it.
+        """
+        if self.folder is None and not is_local(path):
+            storage.check(path)
+            return FileVersion(0, self.opened)
+        try:
+            return storage.version(path)
+        except (MissingFileError, StorageError):  # reading says so, or does better
+            return None
 
     def get(self, key: Key) -> Entry | None:
         """The entry of that key; None: there is none that is sound."""

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Final
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
-from harness.cache.entries import Entry
+if TYPE_CHECKING:
+    from harness.cache.entries import Entry
 
 MOST_BYTES: Final = 64 << 20
 """Entries are compressed: what a plan needs of a million files takes 15 MB."""
 
 
-class Memory:
-    """Entries by name. Threads may use it at once.
+class Sized(Protocol):
+    """Something that takes memory."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+
+Held = TypeVar("Held", bound=Sized)
+
+
+class Memory(Generic[Held]):
+    """Entries by name, or others that know their size. Threads may use it at once.
 
     most: bytes that all entries together may have.
     """
@@ -21,7 +33,7 @@ class Memory:
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
         self._size = 0
-        self._entries: OrderedDict[str, Entry] = OrderedDict()
+        self._entries: OrderedDict[str, Held] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -29,7 +41,7 @@ class Memory:
         """Bytes of all entries."""
         return self._size
 
-    def get(self, name: str) -> Entry | None:
+    def get(self, name: str) -> Held | None:
         """The entry of that name; None: there is none."""
         with self._lock:
             found = self._entries.get(name)
@@ -37,7 +49,7 @@ class Memory:
                 self._entries.move_to_end(name)
             return found
 
-    def put(self, name: str, entry: Entry) -> None:
+    def put(self, name: str, entry: Held) -> None:
         """Keeps an entry, in place of those that were not used for longest; one that is too large is not kept."""
         with self._lock:
             self._forget(name)
@@ -64,5 +76,5 @@ class Memory:
         self._size -= 0 if gone is None else gone.size
 
 
-SHARED: Final = Memory()
+SHARED: Final[Memory[Entry]] = Memory()
 """The memory of this process."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from harness.delta.checkpoints import CheckpointContent, Statistics, UnreadableCheckpoint, read_checkpoint
+from functools import partial
+
+from harness.cache.kept import Cache
+from harness.delta.checkpoint_files import Statistics
+from harness.delta.checkpoints import CheckpointContent, UnreadableCheckpoint, read_checkpoint
 from harness.delta.commits import Locator
-from harness.delta.log_files import CheckpointKind, Hint, LogFile
+from harness.delta.held_checkpoints import HeldCheckpoints
+from harness.delta.log_files import Checkpoint, CheckpointKind, Hint, LogFile
 from harness.delta.segment import LogSegment
 from harness.errors import CorruptFileError
 from harness.storage.stores import Storage
 
 
 def read_base(
-    segment: LogSegment, storage: Storage, locator: Locator, statistics: Statistics
+    segment: LogSegment, storage: Storage, locator: Locator, statistics: Statistics, cache: Cache | None
 ) -> tuple[LogSegment, CheckpointContent | None]:
     """The checkpoint of the segment, or of the next one that can be read (delta L9, L15, L19)."""
     first: UnreadableCheckpoint | None = None
     while segment.checkpoint is not None:
-        read = read_checkpoint(segment.checkpoint, storage, locator, statistics=statistics)
+        read = _read(segment.checkpoint, storage, locator, statistics, cache)
         if isinstance(read, CheckpointContent) and segment.checkpoint.kind is CheckpointKind.MULTI_PART:
             read = _refuse_parts_of_v2(read, segment.checkpoint.files[0])
         if isinstance(read, CheckpointContent):
@@ -29,6 +34,15 @@ def read_base(
             raise first.error
         segment = following
     return segment, None
+
+
+def _read(
+    checkpoint: Checkpoint, storage: Storage, locator: Locator, statistics: Statistics, cache: Cache | None
+) -> CheckpointContent | UnreadableCheckpoint:
+    read = partial(read_checkpoint, checkpoint, storage, locator, statistics=statistics)
+    if cache is None or statistics != "later":
+        return read()
+    return HeldCheckpoints(cache, storage).get(checkpoint, locator, read)
 
 
 def _refuse_parts_of_v2(content: CheckpointContent, part: LogFile) -> CheckpointContent | UnreadableCheckpoint:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.cache.kept import Cache
 from harness.delta.action_lines import Body, ParsedActions, parse_actions
 from harness.delta.actions import (
     ADDS,
@@ -44,8 +45,9 @@ from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
 if TYPE_CHECKING:
+    from harness.delta.checkpoint_files import Statistics
     from harness.delta.checkpoint_statistics import CheckpointStatistics
-    from harness.delta.checkpoints import CheckpointContent, Statistics
+    from harness.delta.checkpoints import CheckpointContent
 
 
 Ranks: TypeAlias = npt.NDArray[np.int64]
@@ -61,6 +63,7 @@ def load_state(
     *,
     statistics: Statistics = "any",
     path_map: PathMap | None = None,
+    cache: Cache | None = None,
 ) -> State:
     """The table at the version of `segment`.
 
@@ -71,6 +74,7 @@ def load_state(
         statistics: which statistics `State.files` has; with `later`, `State.statistics` has the others. `any` has
             `stats_parsed` only where a checkpoint holds files without JSON statistics.
         path_map: where files with absolute paths are, for tables that were copied.
+        cache: of what was decoded of checkpoints before.
 
     Raises:
         CorruptFileError: a commit or, with no other base, the checkpoint cannot be read. Rules: delta L19, L24. A
@@ -81,7 +85,7 @@ def load_state(
         MissingFileError: a file of the log is gone.
         UnsupportedError: a live file is in a store that cannot be opened. Rule: delta L41.
     """
-    load = partial(_load, storage=storage, root=root, statistics=statistics, path_map=path_map)
+    load = partial(_load, storage=storage, root=root, statistics=statistics, path_map=path_map, cache=cache)
     while True:
         try:
             state = load(segment)
@@ -103,14 +107,20 @@ def load_state(
 
 
 def _load(
-    segment: LogSegment, *, storage: Storage, root: str, statistics: Statistics, path_map: PathMap | None
+    segment: LogSegment,
+    *,
+    storage: Storage,
+    root: str,
+    statistics: Statistics,
+    path_map: PathMap | None,
+    cache: Cache | None,
 ) -> State:
     locator = Locator(TableRoot.of(root), path_map or PathMap())
     base: CheckpointContent | None = None
     if segment.checkpoint is not None:
         from harness.delta.bases import read_base
 
-        segment, base = read_base(segment, storage, locator, statistics)
+        segment, base = read_base(segment, storage, locator, statistics, cache)
     replay = _Replay(
         limits=storage.limits,
         adds=_Pending(ADDS, locator, frozenset({"stats"} if statistics == "none" else ())),

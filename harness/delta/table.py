@@ -283,7 +283,14 @@ def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
         InvalidTableError, UnsupportedError, MissingFileError: it cannot be read.
     """
     try:
-        state = load_state(segment, source.storage, source.root.path, statistics="later", path_map=source.path_map)
+        state = load_state(
+            segment,
+            source.storage,
+            source.root.path,
+            statistics="later",
+            path_map=source.path_map,
+            cache=source.options.cache,
+        )
         check_protocol(state.protocol, state.metadata, table=source.location)
         columns = table_schema(state.protocol, state.metadata, table=source.location)
         check_nesting(columns.schema.fields, source.storage.limits)

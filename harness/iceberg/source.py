@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from harness.cache.kept import Cache
-from harness.errors import MissingFileError, StorageError
+from harness.errors import MissingFileError
 from harness.iceberg.columns.kept import KeptManifests
 from harness.iceberg.manifest_list import ManifestFile
 from harness.iceberg.metadata import TableMetadata
@@ -41,12 +41,7 @@ class ScanSource:
     def _version(self, cache: Cache, recorded: str) -> tuple[str, FileVersion | None]:
         physical = self.path_map.physical(recorded)
         self.storage.check(physical, recorded)
-        if cache.folder is None and not is_local(physical):  # a request to a store is no less than reading a manifest
-            return physical, FileVersion(0, cache.opened)
-        try:
-            return physical, self.storage.version(physical)
-        except (MissingFileError, StorageError):  # reading says so, or does better
-            return physical, None
+        return physical, cache.version(self.storage, physical)
 
     @contextmanager
     def reading(
