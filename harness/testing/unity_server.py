@@ -29,7 +29,10 @@ _MANAGED = {"delta.feature.catalogManaged": "supported", "delta.minReaderVersion
 
 @dataclass(slots=True, kw_only=True)
 class Entry:
-    """A table as the server has it. location: a URI. latest: its latest version. ratified: names of staged commits."""
+    """A table as the server has it.
+
+    location: a URI. latest: its latest version. ratified: names of staged commits. sql: of a view.
+    """
 
     location: str
     kind: str = "MANAGED"
@@ -37,6 +40,7 @@ class Entry:
     latest: int = 0
     ratified: Sequence[str] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    sql: str | None = None
 
     def commits(self, separator: str) -> list[dict[str, Any]]:
         """The ratified commits, newest first, with words of keys joined by `separator`."""
@@ -152,6 +156,7 @@ class UnityServer:
             "storage_location": entry.location,
             "table_id": name,
             "properties": dict(entry.properties),
+            "view_definition": entry.sql,
         }
 
     def _lent_older(self) -> Answer:

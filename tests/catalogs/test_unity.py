@@ -138,7 +138,8 @@ def test_what_is_not_there_is_said_with_the_nearest_names(server, name, said):
     [
         ({"format": "ICEBERG"}, UnsupportedError, "it is an Iceberg table, .* configure a PyIceberg .*/iceberg"),
         ({"format": "PARQUET", "kind": "EXTERNAL"}, UnsupportedError, r"a table of format PARQUET \(EXTERNAL\)"),
-        ({"format": "", "kind": "VIEW"}, IsAViewError, r"it is a view \(VIEW\); query the tables that it names"),
+        ({"format": "", "kind": "VIEW"}, IsAViewError, r"it is a view \(VIEW\); query the tables that it names \["),
+        ({"format": "", "kind": "VIEW", "sql": "SELECT 1"}, IsAViewError, "that it names; its SQL is SELECT 1"),
     ],
 )
 def test_what_is_no_delta_table_is_named_as_what_it_is(server, entry, error, words):

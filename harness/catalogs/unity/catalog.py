@@ -135,9 +135,8 @@ class Unity:
             try:
                 answer = self.server.get(_path(whole))
             except Refused as refused:
-                if refused.status == 404:
-                    raise self._absent(name) from refused
-                if refused.kind != "UnsupportedTableFormatException":  # which the older calls may know
+                # The older calls may know it: views, and tables that are not Delta.
+                if refused.status != 404 and refused.kind != "UnsupportedTableFormatException":
                     self._refused(refused)
             else:
                 try:
@@ -145,7 +144,9 @@ class Unity:
                 except Unclear as unclear:
                     self._unclear(name, unclear)
         try:
-            entry = listed_table(self.server.get(f"{_ROOT}/tables/{_quoted('.'.join(whole))}"))
+            # Databricks leaves properties such as the table's features out unless it is asked for them.
+            query = {"include_delta_metadata": "true"}
+            entry = listed_table(self.server.get(f"{_ROOT}/tables/{_quoted('.'.join(whole))}", query))
         except Refused as refused:
             if refused.status == 404:
                 raise self._absent(name) from refused
@@ -204,8 +205,9 @@ class Unity:
         """The location of a table that harness reads."""
         shown = written((self.name, *name))
         if "VIEW" in entry.kind and entry.format != "DELTA":
+            its = "" if entry.sql is None else f"; its SQL is {entry.sql}"
             raise IsAViewError(
-                f"Cannot read {shown}: it is a view ({entry.kind}); query the tables that it names",
+                f"Cannot read {shown}: it is a view ({entry.kind}); query the tables that it names{its}",
                 table=shown,
             )
         if entry.format == "ICEBERG":

@@ -24,6 +24,7 @@ class TableEntry:
     kind: such as MANAGED, EXTERNAL or VIEW. format: such as DELTA or ICEBERG; None: it has no files of its own.
     location: its directory; None: the catalog does not say. id: by which older calls know it.
     managed: whether the catalog alone knows its commits; the property says so, not `kind`.
+    sql: of a view, if it is said.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class TableEntry:
     location: str | None
     id: str | None
     managed: bool
+    sql: str | None = None
 
 
 def loaded_table(answer: Mapping[str, Any]) -> tuple[TableEntry, CatalogAnswer | None]:
@@ -56,12 +58,14 @@ def loaded_table(answer: Mapping[str, Any]) -> tuple[TableEntry, CatalogAnswer |
 def listed_table(answer: Mapping[str, Any]) -> TableEntry:
     """The table in an answer of `getTable`."""
     location, format_, id_ = (answer.get(key) for key in ("storage_location", "data_source_format", "table_id"))
+    view = answer.get("view_definition")
     return TableEntry(
         kind=str(answer.get("table_type") or ""),
         format=format_.upper() if isinstance(format_, str) else None,
         location=location if isinstance(location, str) and location else None,
         id=id_ if isinstance(id_, str) else None,
         managed=_is_managed(answer.get("properties")),
+        sql=view if isinstance(view, str) else None,
     )
 
 
