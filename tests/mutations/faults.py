@@ -720,4 +720,41 @@ FAULTS = (
         "rows.validate()",
         test="tests/contained",
     ),
+    # What is printed and shown.
+    Fault(
+        "long integers are numbers in JSON that DuckDB writes",
+        "cli/sql_values.py",
+        'return f"{value} BETWEEN {-EXACT} AND {EXACT}"',
+        'return "true"',
+        test="tests/cli/test_cli_sql_values.py",
+    ),
+    Fault(
+        "rows that text does not show are not counted",
+        "cli/text_table.py",
+        "more += sum(batch.num_rows for batch in rest)",
+        "more += 0",
+        test="tests/cli/test_cli_writers.py",
+    ),
+    Fault(
+        "notebooks obey markup of tables",
+        "printable.py",
+        "return html.escape(visible(str(value)))",
+        "return visible(str(value))",
+        test="tests/test_notebook.py",
+    ),
+    # Metadata tables.
+    Fault(
+        "entries of deleted files are not shown",
+        "metadata_tables/iceberg_files.py",
+        "self._entries(deletes=kind, live_only=False)",
+        "self._entries(deletes=kind)",
+        test="tests/metadata_tables",
+    ),
+    Fault(
+        "statistics of columns are those of other files",
+        "metadata_tables/columns.py",
+        "from_numpy(places * size + rows)",
+        "from_numpy(rows * len(columns) + places)",
+        test="tests/metadata_tables",
+    ),
 )
