@@ -261,11 +261,11 @@ def tests_spark_cluster(session: nox.Session) -> None:
 
 @nox.session(name="tests-catalogs")
 def tests_catalogs(session: nox.Session) -> None:
-    """Tables by name through PyIceberg's catalogs: SQLite, REST (Java and Maven), Glue and S3 (moto); histories.
+    """Tables by name through PyIceberg's catalogs: SQLite, REST (Java, Maven), Glue, DynamoDB and S3 (moto); histories.
 
     `-- --histories 500 --seed 7` draws others. What cannot start is skipped, and says why.
     """
-    session.install("-e", ".[dev,catalog,s3]", "moto[server,s3,glue]", "deltalake", "pyiceberg-core")
+    session.install("-e", ".[dev,catalog,s3]", "moto[server,s3,glue,dynamodb]", "deltalake", "pyiceberg-core")
     _pytest(session, *_ONE, "-m", "catalog", "tests/catalogs/servers")
 
 

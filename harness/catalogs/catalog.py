@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from harness.catalogs.names import Name, nearest, written
-from harness.errors import TableNotFoundError
+from harness.errors import StorageError, TableNotFoundError
 from harness.storage.renewal import Lent, Renewal
 
 
@@ -91,8 +91,10 @@ def walk(catalog: Catalog, namespace: Name = ()) -> Iterator[Name]:
 
 def absent(catalog: Catalog, name: Name) -> TableNotFoundError:
     """The error about a table that a catalog does not have, which may lack its namespace too."""
-    missing = absent_namespace(catalog, name[:-1])
-    return missing or _missing(catalog, "table", name, catalog.tables(name[:-1]))
+    try:
+        return absent_namespace(catalog, name[:-1]) or _missing(catalog, "table", name, catalog.tables(name[:-1]))
+    except StorageError:  # who may read tables may not always list them
+        return _missing(catalog, "table", name, None)
 
 
 def absent_namespace(catalog: Catalog, namespace: Name) -> TableNotFoundError | None:
@@ -105,11 +107,17 @@ def absent_namespace(catalog: Catalog, namespace: Name) -> TableNotFoundError | 
     return None
 
 
-def _missing(catalog: Catalog, what: str, name: Name, known: tuple[Name, ...]) -> TableNotFoundError:
-    near = nearest(name, known) or known[:3]
-    has = f"the nearest are {', '.join(map(written, near))}" if near else "it holds none at all"
+def _missing(catalog: Catalog, what: str, name: Name, known: tuple[Name, ...] | None) -> TableNotFoundError:
+    """known: what the catalog has; None: it does not list it."""
     return TableNotFoundError(
-        f"Cannot find a table: catalog {catalog.name} has no {what} {written(name)}; {has}",
+        f"Cannot find a table: catalog {catalog.name} has no {what} {written(name)}; {_hint(name, known)}",
         cause="NoSuchTable" if what == "table" else "NoSuchNamespace",
         table=written((catalog.name, *name)),
     )
+
+
+def _hint(name: Name, known: tuple[Name, ...] | None) -> str:
+    if known is None:
+        return "it does not list what it has"
+    near = nearest(name, known) or known[:3]
+    return f"the nearest are {', '.join(map(written, near))}" if near else "it holds none at all"

@@ -233,6 +233,20 @@ def test_a_name_that_is_not_there_comes_with_the_nearest():
         own.locate(("orders",))
 
 
+def test_who_may_not_list_is_told_that_there_is_no_table():
+    own = catalog({"orders": record(DELTA)})
+
+    def forbidden(_: object) -> Any:
+        raise error("ForbiddenError", "not allowed")
+
+    own.client.list_namespaces = own.client.list_tables = forbidden
+    assert own.locate(("db", "orders")).format == "delta"
+    with pytest.raises(harness.TableNotFoundError, match=r"no table db\.order; it does not list what it has"):
+        own.locate(("db", "order"))
+    with pytest.raises(harness.StorageError, match="refuses the credentials"):
+        own.tables(("db",))
+
+
 def error(name: str, text: str = "") -> Exception:
     return type(name, (Exception,), {})(text)
 

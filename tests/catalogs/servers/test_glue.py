@@ -1,4 +1,4 @@
-"""Glue, on a server of moto's: tables of both formats in S3."""
+"""Glue and DynamoDB, on a server of moto's: tables of both formats in S3."""
 
 from __future__ import annotations
 
@@ -93,3 +93,19 @@ def test_keys_that_glue_refuses_are_one_line(prod, configure, monkeypatch):
         harness.StorageError, match="Cannot ask catalog prod: it refuses the credentials, or they have exp"
     ):
         harness.open_table(f"prod.{prod}.orders")
+
+
+def test_a_catalog_in_dynamodb(aws, configure, monkeypatch):
+    from pyiceberg.catalog.dynamodb import DynamoDbCatalog
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", aws)  # PyIceberg has no property for it
+    own = {"type": "dynamodb", "dynamodb.region": "us-east-1", **serving.s3(aws)}
+    own |= {"dynamodb.access-key-id": serving.KEY, "dynamodb.secret-access-key": serving.SECRET}
+    writer = DynamoDbCatalog("prod", **own, warehouse="s3://lake/dynamodb")
+    writer.create_namespace("sales")
+    writer.create_table("sales.orders", schema=pa.schema([("id", pa.int64())]))  # it commits no rows to such a table
+    configure("prod", own)
+    assert list(walk(harness.open_catalog("prod"))) == [("sales", "orders")]
+    assert ids(harness.open_table("prod.sales.orders")) == []
+    with pytest.raises(harness.TableNotFoundError, match=r"the nearest are sales\.orders"):
+        harness.open_table("prod.sales.order")
