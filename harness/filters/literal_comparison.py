@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from harness.filters.literals import Kind, Literal, double, float32, nearest_float32, parse_float32, scaled_decimal
+from harness.filters.moments import period_of
 from harness.filters.predicate import (
     And,
     Comparison,
@@ -63,7 +64,19 @@ class DayOf:
     field: Field
 
 
-Operand: TypeAlias = Field | DayOf
+@dataclass(frozen=True, slots=True)
+class PeriodOf:
+    """The unit of time that a date or wall-clock timestamp lies in: `date_trunc('month', field)`, `year(field)`.
+
+    unit: such as YEAR. is_number: it is the number of the year, not its first moment.
+    """
+
+    field: Field
+    unit: str
+    is_number: bool = False
+
+
+Operand: TypeAlias = Field | DayOf | PeriodOf
 
 
 def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
@@ -73,6 +86,8 @@ def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
     match operand:
         case DayOf(field=field):
             return _compare_day(field, op, literal)
+        case PeriodOf():
+            return _compare_period(operand, op, literal)
         case Field():
             return _compare_field(operand, op, literal)
 
@@ -85,7 +100,7 @@ def share_type(operand: Operand, literals: Sequence[Literal]) -> bool:
         return False
     if Kind.STRING in kinds and len(kinds) == 2:
         # A string takes the type of the other literals; of the same type as the column, that changes nothing.
-        return not isinstance(operand, DayOf) and kinds - {Kind.STRING} <= _own_kinds(operand.type)
+        return isinstance(operand, Field) and kinds - {Kind.STRING} <= _own_kinds(operand.type)
     # A day among wall-clock times is its first moment, beside either type of column.
     return len(kinds) <= 1 or kinds in ({Kind.INTEGER, Kind.DECIMAL}, {Kind.DATE, Kind.TIMESTAMP})
 
@@ -339,3 +354,33 @@ def _compare_day(field: Field, op: Op, literal: Literal) -> Predicate:
             return bound(Op.LT, start + DAY_NS)
         case Op.GT:
             return bound(Op.GE, start + DAY_NS)
+
+
+def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
+    """A comparison of units of time, as a range of times. Undecided besides: infinite times are in no year."""
+    at: int | None = None
+    if operand.is_number:
+        is_year = literal.kind is Kind.INTEGER and 1 <= literal.value <= 9999
+        at = parse_timestamp(f"{literal.value:04}-01-01", digits=6) if is_year else None
+    elif literal.kind in (Kind.DATE, Kind.TIMESTAMP):
+        at = _as_nanoseconds(literal, _date_nanoseconds)
+    period = None if at is None else period_of(at, operand.unit)
+    if period is None or op is Op.NE:
+        return Undecided()
+    start, end = period
+
+    def bound(op: Op, instant: int) -> Predicate:
+        return _compare_field(operand.field, op, Literal(Kind.TIMESTAMP, instant))
+
+    match op:
+        case Op.EQ if at != start:
+            range_ = _never(operand.field)
+        case Op.EQ:
+            range_ = conjunction((bound(Op.GE, start), bound(Op.LT, end)))
+        case Op.LT | Op.GE:
+            range_ = bound(op, start if at == start else end)
+        case Op.LE:
+            range_ = bound(Op.LT, end)
+        case _:
+            range_ = bound(Op.GE, end)
+    return conjunction((range_, Undecided()))

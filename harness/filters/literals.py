@@ -16,10 +16,10 @@ from typing import Any
 
 from sqlglot import exp
 
+from harness.filters.moments import later
 from harness.filters.sql_nodes import general_form
 from harness.filters.value_texts import (
     DAY_NS,
-    later,
     parse_bytes,
     parse_date,
     parse_decimal,

@@ -15,7 +15,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from harness.errors import RequestError
 from harness.filters.column_names import Names, Resolved
 from harness.filters.column_references import Path, paths_of
-from harness.filters.literal_comparison import DayOf, Operand, compare, share_type
+from harness.filters.literal_comparison import DayOf, Operand, PeriodOf, compare, share_type
 from harness.filters.literals import Kind, literal_of
 from harness.filters.predicate import (
     Comparison,
@@ -252,6 +252,9 @@ def _operand(node: exp.Expr) -> Operand | None:
     """A column, or one under a cast that comparisons see through."""
     while isinstance(node, exp.Paren):
         node = node.this
+    period = _period(node)
+    if period is not None:
+        return period
     # As TRY_CAST: none of the casts below can fail.
     if not isinstance(node, exp.Cast) or type(node) not in (exp.Cast, exp.TryCast):
         return _field(node)
@@ -271,6 +274,28 @@ def _operand(node: exp.Expr) -> Operand | None:
             return field
         case _:
             return None
+
+
+def _period(node: exp.Expr) -> PeriodOf | None:
+    match node:
+        case exp.Year():
+            of, unit = node.this, "YEAR"
+        case exp.Extract() if node.name.upper() in ("YEAR", "YEARS"):
+            of, unit = node.expression, "YEAR"
+        case exp.TimestampTrunc() | exp.DateTrunc() if isinstance(node.args.get("unit"), exp.Var):
+            of, unit = node.this, node.args["unit"].name.upper()
+        case _:
+            return None
+    field = _field(of)
+    if field is None or not isinstance(field.type, DateType | TimestampType):
+        return None
+    # DuckDB 2.0 gives other times than midnight for the hour of a date.
+    if isinstance(field.type, DateType) and unit.removesuffix("S") in ("HOUR", "MINUTE", "SECOND"):
+        return None
+    # The year of an instant depends on the session's zone; nanoseconds have functions of their own.
+    if isinstance(field.type, TimestampType) and (field.type.utc or field.type.unit != "us"):
+        return None
+    return PeriodOf(field, unit, is_number=not isinstance(node, exp.TimestampTrunc | exp.DateTrunc))
 
 
 def _comparison(left: exp.Expr, op: Op, right: exp.Expr) -> Predicate:

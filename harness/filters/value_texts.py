@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import datetime
 import re
 import uuid
@@ -94,41 +93,3 @@ def parse_bytes(text: str) -> bytes | None:
     if not re.fullmatch(r"(?:\\x[0-9a-fA-F]{2}|[ -\[\]-~])*", text):
         return None
     return re.sub(rb"\\x(..)", lambda m: bytes.fromhex(m[1].decode()), text.encode())
-
-
-_FIXED = {"SECOND": 10**9, "MINUTE": 60 * 10**9, "HOUR": 3600 * 10**9, "DAY": DAY_NS, "WEEK": 7 * DAY_NS}
-_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-
-
-def later(nanoseconds: int, count: int, unit: str) -> int | None:
-    """A wall-clock time so many units later; None outside the years 1 to 9999, or of a unit that is not known.
-
-    Months keep the day, or take the last one that the month has.
-    """
-    unit = unit.upper().removesuffix("S")
-    if unit in _FIXED:
-        moved = nanoseconds + count * _FIXED[unit]
-    elif unit in _MONTHS:
-        days, of_day = divmod(nanoseconds, DAY_NS)
-        day = _later_month(days, count * _MONTHS[unit])
-        if day is None:
-            return None
-        moved = day * DAY_NS + of_day
-    else:
-        return None
-    return moved if _FIRST_DAY * DAY_NS <= moved < (_LAST_DAY + 1) * DAY_NS else None
-
-
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
-_FIRST_DAY, _LAST_DAY = 1 - _EPOCH, datetime.date.max.toordinal() - _EPOCH
-
-
-def _later_month(days: int, months: int) -> int | None:
-    if not _FIRST_DAY <= days <= _LAST_DAY:
-        return None
-    date = datetime.date.fromordinal(days + _EPOCH)
-    year, month = divmod(date.year * 12 + date.month - 1 + months, 12)
-    if not 1 <= year <= 9999:
-        return None
-    last = calendar.monthrange(year, month + 1)[1]
-    return datetime.date(year, month + 1, min(date.day, last)).toordinal() - _EPOCH

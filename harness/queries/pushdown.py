@@ -325,6 +325,9 @@ _PLAIN = {
     exp.DataType,
     exp.DataTypeParam,
     exp.TryCast,
+    exp.Year,
+    exp.TimestampTrunc,
+    exp.Var,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RequestError, UnknownColumnError
+from harness.filters.moments import period_of
 from harness.filters.parse import parse_filter
 from harness.filters.predicate import Comparison, Op, Predicate, evaluate, is_decided, may_match
 from harness.model.column_stats import ColumnStats
@@ -270,6 +272,45 @@ def test_moments_are_moved_as_duckdb_moves_them(
         assert predicate == Comparison(TS, Op.EQ, moved)
     else:
         assert not is_decided(predicate)
+
+
+PERIODS = ["year", "quarter", "month", "weeks", "day", "hour", "minute", "second"]
+
+
+@pytest.mark.parametrize("column", ["ts", "tz", "tn", "da"])
+@pytest.mark.parametrize("period", PERIODS)
+def test_units_of_time_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, column: str, period: str) -> None:
+    moments = ["DATE '2020-01-01'", "DATE '2019-12-30'", "TIMESTAMP '2020-01-01 10:00:00'", "DATE '1969-10-01'", "NULL"]
+    texts = [f"date_trunc('{period}', {column}) {op} {moment}" for op in OPERATORS for moment in moments]
+    check(judge, *texts, f"date_trunc('{period}', {column}) BETWEEN DATE '2019-12-01' AND DATE '2020-01-01'")
+    for year in ("1969", "2020", "2019+1", "0", "-5", "20000"):
+        check(
+            judge, *(f"year({column}) {op} {year}" for op in OPERATORS), f"NOT (extract(year FROM {column}) = {year})"
+        )
+    check(judge, f"year({column}) IN (1969, 2021)", f"year({column}) IS NULL")
+
+
+@given(st.datetimes(), st.sampled_from([p.removesuffix("s") for p in PERIODS]))
+def test_periods_are_those_of_duckdb(judge: duckdb.DuckDBPyConnection, at: datetime, unit: str) -> None:
+    text = f"TIMESTAMP '{at.isoformat(' ')}'"
+    start, end = f"date_trunc('{unit}', {text})", f"date_trunc('{unit}', {text}) + INTERVAL 1 {unit}"
+    ((first, last, known),) = judge.execute(
+        f"SELECT epoch_us({start}), epoch_us({end}), year({start}) >= 1 AND year({end}) <= 9999"
+    ).fetchall()
+    days = parse_filter(f"ts = {text}", SCHEMA).predicate
+    assert isinstance(days, Comparison)
+    assert period_of(days.value * 1000, unit) == ((first * 1000, last * 1000) if known else None)
+
+
+def test_units_of_time_skip(judge: duckdb.DuckDBPyConnection) -> None:
+    texts = [
+        "year(da) = 2019",
+        "date_trunc('month', ts) > DATE '2020-01-05'",
+        "date_trunc('day', da) < DATE '1969-12-31'",
+    ]
+    bounds = ColumnStats(lower=18262, upper=18263), ColumnStats(lower=18262 * DAY, upper=18263 * DAY)
+    for text, predicate in zip(texts, check(judge, *texts), strict=True):
+        assert not may_match(predicate, lambda field: bounds[field.name == "ts"]), text
 
 
 @pytest.mark.parametrize("column", ["ts", "tz", "tn", "da", "id", "small", "big", "s", "d"])
