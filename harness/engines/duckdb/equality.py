@@ -4,6 +4,10 @@ Which deletes hit which data file is settled in the plan's delete sets. Where th
 arm whose anti join sees exactly its own delete files. Where there are many (a stream that commits deletes every
 minute), all data files share one anti join, in which a delete's greatest sequence number and its partition are compared
 as columns (iceberg 4.6, 4.29): a scope per arm would read each delete file once per scope.
+
+What a join costs is its probes: of 20 million rows by 200,000 keys 12 ns a row, 2.05 times the plain scan, since the
+hash table is beyond the caches; 20,000 keys 1.6, 1,000 keys 1.2. By `=` or null-safe, of BIGINT or INTEGER, as NOT
+EXISTS, NOT IN or an outer join it is the same. A join per data file, with the keys that its bounds let hit it, 1.7.
 """
 
 from __future__ import annotations
