@@ -48,9 +48,9 @@ def connect(source: Source = None, /, **options: Any) -> Connection:
 
     A table is opened and planned when a statement uses it, as its metadata says then; the statement's conditions skip
     its files, as in `harness.sql`. Within a statement it has one version. Names match without regard to case, in
-    quotes too, as DuckDB's do; the catalog's own name may stand before them. Tables, views and settings of your own
-    are usable beside, and so are files: `CREATE TEMP TABLE mine AS FROM sales.orders`. Tables of a catalog are only
-    read.
+    quotes too, as DuckDB's do; the catalog's own name may stand before them, and that of a metadata table behind them:
+    `sales.orders.snapshots`. Tables, views and settings of your own are usable beside, and so are files: `CREATE TEMP
+    TABLE mine AS FROM sales.orders`. Tables of a catalog are only read.
 
     Args:
         source: a catalog, as the argument of `harness.open_table` of that name; or tables by name, of which a location

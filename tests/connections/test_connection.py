@@ -62,6 +62,8 @@ def con(warehouse: Path) -> Any:
             "SELECT (SELECT max(o.id) FROM old.orders o WHERE o.id < sales.orders.id) FROM sales.orders WHERE id = 6",
             [(2,)],
         ),
+        ("SELECT operation FROM sales.orders.snapshots ORDER BY committed_at", [("append",), ("delete",)]),
+        ("SELECT count(*), max(f.record_count) FROM lake.sales.orders.files f, days.versions", [(8, 2)]),
         ("WITH days AS (SELECT 7 AS id) SELECT id FROM days", [(7,)]),
         ("FROM sales.orders SELECT id WHERE id < 2;", [(1,)]),
         ("SELECT 1; SELECT count(*) FROM old.orders -- all", [(2,)]),
@@ -92,6 +94,7 @@ def test_conditions_skip_files_of_qualified_tables(con):
     ("query", "error", "message"),
     [
         ("FROM sales.ordrs", TableNotFoundError, "There is no table sales.ordrs; the nearest are sales.orders"),
+        ("FROM sales.orders.versions", TableNotFoundError, "There is no table sales.orders.versions"),
         ("FROM orders", TableNotFoundError, "There is no table orders; the nearest are old.orders, sales.orders"),
         ("FROM nowhere.orders", TableNotFoundError, "no table nowhere.orders; the nearest are old.orders"),
         ("SELECT orders.id FROM sales.orders, old.orders", RequestError, "orders.id may be of two tables named orders"),
