@@ -89,6 +89,27 @@ class ProfileCredentials:
         return _resolved(self.name)
 
 
+def with_profile(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of S3 for a client that knows no profiles: with what the profile says that they name.
+
+    Raises:
+        RequestError: it is not there, or only boto3 could tell its credentials.
+    """
+    if "profile" not in options:
+        return dict(options)
+    settings = profile_settings(options["profile"])
+    provider = ProfileCredentials.of(settings, named=options["profile"])
+    keys = {} if provider is None else provider()
+    said = {
+        "region": settings.get("region"),
+        "endpoint": settings.get("endpoint_url"),
+        "access_key_id": keys.get("access_key_id"),
+        "secret_access_key": keys.get("secret_access_key"),
+        "session_token": keys.get("token"),
+    }
+    return {name: value for name, value in said.items() if value is not None} | dict(options)
+
+
 def _resolved(name: str | None) -> dict[str, Any]:
     try:
         from obstore.auth.boto3 import Boto3CredentialProvider

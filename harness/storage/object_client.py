@@ -45,7 +45,16 @@ def client(base: str, options: Mapping[str, Any]) -> ObjectClient:
     """
     scheme, _, authority = base.partition("://")
     kind = KINDS[scheme.lower()]
-    return _client(kind, authority, made_for(kind, authority, with_configured(kind, place(base).store, options)))
+    return _client(kind, authority, made_for(kind, authority, options_of(base, options)))
+
+
+def options_of(base: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """The options of a bucket by their own names, those of configuration files with them. Arguments as for `client`.
+
+    Raises:
+        RequestError: an option is not known or wrong.
+    """
+    return with_configured(KINDS[base.partition("://")[0].lower()], place(base).store, options)
 
 
 @lru_cache(_CLIENTS)

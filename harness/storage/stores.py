@@ -115,6 +115,17 @@ class Storage:
             raise refusal(error, path) from error
         return self._clients[key]
 
+    def store_options(self, path: str) -> dict[str, str]:
+        """What was said of the object store of `path`, by the names of `harness.storage.option_names`.
+
+        Raises:
+            RequestError: the options are wrong.
+        """
+        from harness.storage import object_client
+
+        options = self.options if self.renewal is None else self.renewal.current()
+        return object_client.options_of(path, self._own(options, place(path).store))
+
     def _own(self, options: Mapping[str, Any], store: str) -> dict[str, Any]:
         """The options that were given for one store, and no others."""
         owner = next((key for key in options if "://" in key and place(key).store == store), None)

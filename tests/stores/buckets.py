@@ -22,6 +22,20 @@ def upload_to_google(endpoint: str, directory: Path, prefix: str) -> None:
             pass
 
 
+def s3_store(options: dict[str, Any]) -> Any:
+    """The bucket of the S3 server, to put objects into."""
+    from obstore.store import S3Store
+
+    return S3Store(
+        BUCKET,
+        endpoint=options["endpoint_url"],
+        access_key_id="k",
+        secret_access_key="s",
+        region="us-east-1",
+        client_options={"allow_http": True},
+    )
+
+
 def upload(store: Any, directory: Path, prefix: str) -> None:
     """All files of a directory, under a prefix of a bucket."""
     import obstore

@@ -11,7 +11,7 @@ import answering_server
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from buckets import AZURE_ACCOUNT, AZURE_KEY, BUCKET, upload, upload_to_google
+from buckets import AZURE_ACCOUNT, AZURE_KEY, BUCKET, s3_store, upload, upload_to_google
 
 import harness
 from harness.storage.stores import Storage
@@ -37,19 +37,6 @@ def delta(folder: Path) -> Path:
     for start in range(0, 40, 10):
         table.append(table.write_data(ROWS[start : start + 10]))
     return folder
-
-
-def s3_store(options: dict[str, Any]) -> Any:
-    from obstore.store import S3Store
-
-    return S3Store(
-        BUCKET,
-        endpoint=options["endpoint_url"],
-        access_key_id="k",
-        secret_access_key="s",
-        region="us-east-1",
-        client_options={"allow_http": True},
-    )
 
 
 @pytest.fixture

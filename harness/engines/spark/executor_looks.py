@@ -17,6 +17,7 @@ from harness.engines.shared.head_worker import Ends, Head, HeadReader
 from harness.engines.spark.footer_images import FooterImages, Image
 from harness.engines.spark.footer_job import Found, Look, Text, decode
 from harness.engines.spark.gateway import DiskFile, Gateway, hadoop_opens
+from harness.engines.spark.store_access import hadoop_options
 from harness.engines.spark.worker_errors import unwrap
 from harness.errors import HarnessError, StorageError
 from harness.files.orc import OrcTraits
@@ -95,7 +96,9 @@ class ExecutorLooks:
             return []
         groups: dict[object, int] = {}
         numbers = [groups.setdefault((frozenset(file.constants), file.split), len(groups)) for file in files]
-        looks = decode(self.gateway.look_at_footers([file.name.physical for file in files], numbers))
+        physical = [file.name.physical for file in files]
+        self.gateway.check_access(physical)
+        looks = decode(self.gateway.look_at_footers(physical, numbers, hadoop_options(self.plan.storage, physical)))
         known: dict[int, Opened] = {}  # by the identity of the text, which `looks` holds
         alike = {id(look.text): (file, look) for file, look in zip(reversed(files), reversed(looks), strict=True)}
         firsts = [(file, look) for file, look in alike.values() if look.found in (Found.PARSED, Found.WHOLE)]

@@ -11,7 +11,7 @@ The parts that only a JVM class can do are Java, see `compiled`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -23,6 +23,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, BinaryType, DataType, LongType, MapType, StructField, StructType
 
 from harness.engines.spark.compiled import class_named, load_classes
+from harness.engines.spark.store_access import check_access, hadoop_location
 from harness.engines.spark.worker_errors import unwrap
 from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.storage.paths import is_local, local_path
@@ -136,6 +137,7 @@ class Gateway:
         constants: pa.Table,
         positions: bool,
         deleted: str | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> DataFrame:
         """The rows of `files`, in the private session.
 
@@ -147,6 +149,7 @@ class Gateway:
             positions: whether rows have their 0-based place in the file; Parquet only.
             deleted: which constant holds deleted positions, as `positions.encode` made them, of each file. `pos` of
                 such a row is the complement of its position, and so below 0.
+            options: of Hadoop, for the stores that the files are in.
 
         Columns: `p0`, `p1`, ... for the fields of `read_schema`, then the constants under their names, then `pos`.
         A filter on constants skips files; filters on and choices of the other columns reach the Parquet scan.
@@ -158,7 +161,9 @@ class Gateway:
         if positions and file_format != "parquet":
             raise UnsupportedError(f"Cannot number the rows of {file_format.upper()} files with Spark's own reader")
         bitmap = -1 if deleted is None else constants.column_names.index(deleted)
-        return self._planned(file_format, read_schema, files, constants, positions=positions, bitmap=bitmap)
+        return self._planned(
+            file_format, read_schema, files, constants, positions=positions, bitmap=bitmap, options=options or {}
+        )
 
     def refused_frame(
         self, *, read_schema: StructType, files: Sequence[DiskFile], reasons: Sequence[str], constants: pa.Table
@@ -169,19 +174,26 @@ class Gateway:
             reasons: per file, with what text.
         """
         told = constants.add_column(0, _REASON, pa.array(reasons, pa.string()))
-        return self._planned("refused", read_schema, files, told)
+        return self._planned("refused", read_schema, files, told, options={})
 
-    def look_at_footers(self, physical: Sequence[str], numbers: Sequence[int]) -> bytes:
+    def check_access(self, physical: Sequence[str]) -> None:
+        """Refuses files of stores that this session's Spark has no file system for, see `store_access`."""
+        check_access(self._context, physical)
+
+    def look_at_footers(self, physical: Sequence[str], numbers: Sequence[int], options: Mapping[str, str]) -> bytes:
         """What executors find at the ends of Parquet files, see `footer_job`; fails for no file.
 
         Args:
             physical: the files' paths.
             numbers: of each; files with different ones share no image.
+            options: of Hadoop, for the stores that the files are in.
         """
         named = "\0".join(f"{number} {location(path)}" for path, number in zip(physical, numbers, strict=True))
         footers: Any = self._context._jvm.harness.spark.Footers  # type: ignore[union-attr]
         try:
-            found = footers.look(self._user._jsparkSession, bytearray(named.encode()), OPTIONS, _FILES_OF_A_TASK)
+            found = footers.look(
+                self._user._jsparkSession, bytearray(named.encode()), {**OPTIONS, **options}, _FILES_OF_A_TASK
+            )
         except Py4JJavaError as error:
             raise EngineError(f"Spark failed to look at footers: {error.java_exception.getMessage()}"[:500]) from error
         return bytes(found)
@@ -206,6 +218,7 @@ class Gateway:
         files: Sequence[DiskFile],
         constants: pa.Table,
         *,
+        options: Mapping[str, str],
         positions: bool = False,
         bitmap: int = -1,
     ) -> DataFrame:
@@ -216,7 +229,7 @@ class Gateway:
             kind,
             read_schema.json(),
             _stream(files, constants),
-            OPTIONS,
+            {**OPTIONS, **options},
             positions,
             bitmap,
         )
@@ -310,7 +323,7 @@ def location(path: str) -> str:
         # Hadoop takes `..` away as text, the operating system follows links first.
         absolute = os.path.realpath(plain) if ".." in plain.split("/") else os.path.join(os.getcwd(), plain)
         return "file://" + absolute
-    return plain
+    return hadoop_location(plain)
 
 
 def _stream(files: Sequence[DiskFile], constants: pa.Table) -> bytearray:

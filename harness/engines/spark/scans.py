@@ -27,6 +27,7 @@ from harness.engines.spark.executor_looks import ExecutorLooks
 from harness.engines.spark.gateway import FileFormat, Gateway, hadoop_opens
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.positions import encode, is_marked, unmarked
+from harness.engines.spark.store_access import hadoop_options
 from harness.engines.spark.types import natural
 from harness.plan.scan_plan import ScanPlan
 
@@ -129,6 +130,7 @@ class GroupScan:
             constants=self.constants.table(),
             positions=self.positions or bitmaps is not None,
             deleted=bitmaps,
+            options=hadoop_options(self.plan.storage, [file.name.physical for file in self.files]),
         )
         if bitmaps is None:
             return frame

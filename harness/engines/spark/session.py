@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from harness.engines.shared.java_runtime import check_java
 from harness.engines.shared.running_queries import tracked
+from harness.engines.spark.packages import coordinates
 from harness.errors import EngineError, RequestError
 
 if TYPE_CHECKING:
@@ -57,7 +58,11 @@ logger.utils.level = off
 
 
 def spark_session(
-    app_name: str = "harness", *, master: str = "local[*]", config: Mapping[str, str] | None = None
+    app_name: str = "harness",
+    *,
+    master: str = "local[*]",
+    config: Mapping[str, str] | None = None,
+    packages: str | None = None,
 ) -> SparkSession:
     """A session tuned for many small local reads, or the one that is there.
 
@@ -68,14 +73,18 @@ def spark_session(
     Args:
         master: of a new session.
         config: settings of a new session, over those chosen here. Options of the JVM are added to those chosen here.
+        packages: of Java, for a new session, which are fetched from Maven Central once: `s3` for tables in S3 (some
+            700 MB, most of it Amazon's client), or Maven coordinates, with commas between them.
 
     Raises:
-        RequestError: pyspark is missing or older than 4.0; no Java, or one older than 17; the session that runs has
-            other values for `config` than asked.
+        RequestError: `packages` are none; pyspark is missing or older than 4.0; no Java, or one older than 17; the
+            session that runs has other values for `config` or `packages` than asked.
         EngineError: Spark does not start.
     """
     check_pyspark()
     wanted = dict(config or {})
+    if packages is not None:
+        wanted["spark.jars.packages"] = coordinates(packages)
     existing = running_session()
     if existing is not None:
         _check_settings(existing, wanted)

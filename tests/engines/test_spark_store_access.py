@@ -1,0 +1,95 @@
+"""Tables in S3 on Spark: what Hadoop is told, and what is said where it has no s3a."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from harness import RequestError
+from harness.engines.spark.packages import coordinates, hadoop_aws
+from harness.engines.spark.store_access import check_access, hadoop_location, hadoop_options
+from harness.storage.stores import Storage
+
+KEYS = {"key": "k", "secret": "s"}
+SIMPLE = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+
+
+@pytest.fixture(autouse=True)
+def no_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+def options(*paths: str, **said: Any) -> dict[str, str]:
+    return {
+        name.removeprefix("fs.s3a.bucket."): value
+        for name, value in hadoop_options(Storage(said), paths or ("s3://lake/t/f",)).items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({}, {}),
+        (KEYS, {"lake.access.key": "k", "lake.secret.key": "s", "lake.aws.credentials.provider": SIMPLE}),
+        (
+            {**KEYS, "token": "t"},
+            {
+                "lake.access.key": "k",
+                "lake.secret.key": "s",
+                "lake.session.token": "t",
+                "lake.aws.credentials.provider": SIMPLE.replace("Simple", "Temporary"),
+            },
+        ),
+        ({"anon": True}, {"lake.aws.credentials.provider": SIMPLE.replace("Simple", "Anonymous")}),
+        (
+            {"s3.endpoint": "http://h:9000"},
+            {
+                "lake.endpoint": "http://h:9000",
+                "lake.endpoint.region": "us-east-1",
+                "lake.path.style.access": "true",
+                "lake.connection.ssl.enabled": "false",
+            },
+        ),
+        ({"region": "eu-west-1"}, {"lake.endpoint.region": "eu-west-1"}),
+    ],
+)
+def test_options_of_a_bucket(said: dict[str, Any], told: dict[str, str]) -> None:
+    uncached = {"fs.s3a.impl.disable.cache": "true"} if told else {}
+    assert options(**said) == {**told, **uncached}
+
+
+def test_each_bucket_has_its_own_options() -> None:
+    told = options("s3a://lake/f", "s3://other/g", "/local", "gs://g/f", **{**KEYS, "s3://other": {"region": "r"}})
+    assert {name for name in told if name.startswith("other.")} == {"other.endpoint.region"}
+    assert told["lake.access.key"] == "k"
+
+
+@pytest.mark.parametrize(
+    ("path", "spelled"),
+    [("s3://b/t/f", "s3a://b/t/f"), ("S3N://b/f", "s3a://b/f"), ("s3a://b/f", "s3a://b/f"), ("gs://b/f", "gs://b/f")],
+)
+def test_s3_is_s3a_to_hadoop(path: str, spelled: str) -> None:
+    assert hadoop_location(path) == spelled
+
+
+def test_packages() -> None:
+    assert coordinates("s3, g:a:1") == f"{hadoop_aws()},g:a:1"
+    assert hadoop_aws().startswith("org.apache.hadoop:hadoop-aws:3.")
+    with pytest.raises(RequestError, match="Invalid packages='gcs': expected 's3', or group:artifact:version"):
+        coordinates("gcs")
+
+
+def test_a_spark_without_s3a_says_what_to_add(harness_spark: Any) -> None:
+    check_access(harness_spark.sparkContext, ["/local/f"])
+    with pytest.raises(
+        RequestError, match=r"harness.spark_session\(packages='s3'\), or with spark.jars.packages=org"
+    ) as e:
+        check_access(harness_spark.sparkContext, ["s3://lake/f"])
+    assert e.value.cause == "MissingPackage"
+    with pytest.raises(RequestError, match="Cannot read gs:// with Spark: it has no file system for it"):
+        check_access(harness_spark.sparkContext, ["gs://lake/f"])
