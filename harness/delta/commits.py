@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.delta.action_lines import Body, ParsedActions, parse_actions
-from harness.delta.actions import ADDS, DELETION_VECTOR, PARTITION_VALUES, REMOVES, AddCdc, Commit
+from harness.delta.actions import ADDS, DELETION_VECTOR, PARTITION_VALUES, REMOVES, AddCdc, Commit, CommitInfo
 from harness.delta.log_files import LogFile
 from harness.delta.paths import TableRoot, canonical_paths, file_ids
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError
@@ -94,6 +94,21 @@ class CommitReader:
         data, limits = read_log_file(file, self.storage), self.storage.limits
         with contained(file=file.path):
             return parse_commit(data, file=file.path, version=file.version, locator=self.locator, limits=limits)
+
+    def read_info(self, file: LogFile) -> CommitInfo | None:
+        """What `file` says of its commit; None: nothing. Its file actions are read, and not made into tables.
+
+        Raises:
+            CorruptFileError, MissingFileError, LimitError: as for `read_commit`.
+        """
+        data, limits = read_log_file(file, self.storage), self.storage.limits
+        with contained(file=file.path):
+            return parse_actions(data, file=file.path, drain=_forget, limits=limits).info
+
+
+def _forget(parsed: ParsedActions) -> None:
+    parsed.adds.clear()
+    parsed.removes.clear()
 
 
 def read_log_file(file: LogFile, storage: Storage) -> bytes:

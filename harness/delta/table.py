@@ -224,7 +224,7 @@ class DeltaTable:
         entry: dict[str, Any] = {"id": version, "parent_id": version - 1 if version > 0 else None}
         if file is None:
             return entry | {"timestamp_ms": None, "operation": None, "commit_info": {}}
-        info = reader_of(self.source).read_commit(file).info
+        info = reader_of(self.source).read_info(file)
         time_ms = file.modified_ms if info is None or not info.is_first else info.in_commit_timestamp_ms
         return entry | {
             "timestamp_ms": time_ms if time_ms is not None else file.modified_ms,
@@ -316,7 +316,7 @@ def reader_of(source: DeltaSource) -> CommitReader:
 def in_commit_timestamp(source: DeltaSource, log: LogListing, version: int) -> int | None:
     """The timestamp in the commit of a version; None if it has none, or not in a first action (delta L35)."""
     try:
-        info = reader_of(source).read_commit(log.commits[version]).info
+        info = reader_of(source).read_info(log.commits[version])
     except MissingFileError:
         return None
     return None if info is None or not info.is_first else info.in_commit_timestamp_ms

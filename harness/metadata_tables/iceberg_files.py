@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from harness.iceberg.columns.data_files import DataFiles, statistic
 from harness.iceberg.columns.reading import read_data_files
 from harness.iceberg.equality_keys import read_schema_first
-from harness.iceberg.manifests import ALL, Content, DataFile, ManifestEntry, ManifestFile, parse_manifest
+from harness.iceberg.manifests import ALL, Content, DataFile, ManifestEntry, ManifestFile, Statistics, parse_manifest
 from harness.iceberg.partitions import Partitions, all_partition_fields
 from harness.iceberg.source import ScanSource
 from harness.limits import contained
@@ -112,15 +112,21 @@ class SnapshotFiles:
         return pa.concat_tables(tables)
 
     def entries(self, *, columns: AbstractSet[str]) -> pa.Table:
-        """All entries, those of deleted files too."""
-        found = [e for kind in (False, True) for e in self._entries(deletes=kind, live_only=False)]
+        """All entries, those of deleted files too; `data_file` only where `columns` names it, and null in its place."""
+        statistics: Statistics = ALL if "data_file" in columns else None
+        found = [
+            e for kind in (False, True) for e in self._entries(deletes=kind, live_only=False, statistics=statistics)
+        ]
         schema = self.entries_schema()
         facts = pa.schema(list(schema)[:-1])
         numbers = table_of(
             facts, [(int(e.status), e.snapshot_id, e.sequence_number, e.file_sequence_number) for e in found]
         )
+        field = schema.field("data_file")
+        if statistics is None:
+            return numbers.append_column(field, pa.nulls(len(found), field.type))
         files = self._of_entries(self.files_schema(), [entry.file for entry in found])
-        return numbers.append_column(schema.field("data_file"), files.to_struct_array())
+        return numbers.append_column(field, files.to_struct_array())
 
     def partitions(self) -> pa.Table:
         """One row for each partition that has live files."""
@@ -189,7 +195,9 @@ class SnapshotFiles:
         fields = (field for schema in self._schemas for _, field in schema.walk())
         return {field.id for field in fields if not children(field.type)}
 
-    def _entries(self, *, deletes: bool, live_only: bool = True) -> Iterator[ManifestEntry]:
+    def _entries(
+        self, *, deletes: bool, live_only: bool = True, statistics: Statistics = ALL
+    ) -> Iterator[ManifestEntry]:
         for manifest in self.manifests:
             if manifest.is_deletes is deletes:
                 data = self.source.read(manifest.path, "manifest")
@@ -199,7 +207,7 @@ class SnapshotFiles:
                         manifest,
                         specs=self.source.metadata.specs,
                         schemas=self._schemas,
-                        statistics=ALL,
+                        statistics=statistics,
                         live_only=live_only,
                         limits=self.source.storage.limits,
                     )

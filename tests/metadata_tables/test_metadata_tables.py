@@ -128,6 +128,8 @@ def test_files(iceberg):
 def test_columns_that_are_not_wanted_are_not_read(iceberg):
     sizes = iceberg.metadata("data_files", ["file_size_in_bytes", "record_count"])
     assert sizes.schema.names == ["file_size_in_bytes", "record_count"]
+    statuses = iceberg.metadata("entries", ["status"])["status"].to_pylist()
+    assert sorted(statuses) == [0, 0, 1, 1, 2]
     with_counts = iceberg.metadata("files", ["null_value_counts", "lower_bounds"])
     assert with_counts["null_value_counts"][0].as_py() == [(1, 0), (2, 0)]
 

@@ -746,8 +746,8 @@ FAULTS = (
     Fault(
         "entries of deleted files are not shown",
         "metadata_tables/iceberg_files.py",
-        "self._entries(deletes=kind, live_only=False)",
-        "self._entries(deletes=kind)",
+        "self._entries(deletes=kind, live_only=False, statistics=statistics)",
+        "self._entries(deletes=kind, statistics=statistics)",
         test="tests/metadata_tables",
     ),
     Fault(
