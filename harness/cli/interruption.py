@@ -127,21 +127,31 @@ def listening() -> Iterator[Interruption]:
 
 
 @contextlib.contextmanager
-def anew() -> Iterator[Interruption]:
-    """Listens afresh while the block runs: an interruption ends the block, and not the command around it."""
-    before = signal.getsignal(signal.SIGINT)
+def set_aside() -> Iterator[None]:
+    """While the block runs, Ctrl-C ends a block of `anew` in it; between those, it is a KeyboardInterrupt."""
     if not _current:  # nobody listens, or a caller does
-        with listening() as found:
-            yield found
+        yield
         return
+    handler, wakeup = signal.getsignal(signal.SIGINT), signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with listening() as found:
-            yield found
-            if found:
-                raise KeyboardInterrupt
+        yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
+        signal.set_wakeup_fd(wakeup)
+
+
+@contextlib.contextmanager
+def anew() -> Iterator[None]:
+    """Listens afresh while the block runs, within `set_aside`: an interruption ends the block and what it runs.
+
+    Raises:
+        KeyboardInterrupt: somebody asked for an end, also where what ran said so in another way.
+    """
+    with listening() as found:
+        yield
+        if found:
+            raise KeyboardInterrupt
 
 
 def check() -> None:

@@ -127,11 +127,17 @@ def test_how_a_line_may_go_on(typed, expected):
 
 def test_an_interruption_ends_what_listens_anew_and_not_the_command():
     with interruption.listening() as whole:
-        for _ in range(2):
-            with pytest.raises(KeyboardInterrupt), interruption.anew():
+        with interruption.set_aside():
+            for _ in range(2):
+                with pytest.raises(KeyboardInterrupt), interruption.anew():
+                    signal.raise_signal(signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):  # between two of them
                 signal.raise_signal(signal.SIGINT)
         interruption.check()
         assert not whole
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert whole
 
 
 @pytest.mark.parametrize(

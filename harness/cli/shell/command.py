@@ -62,7 +62,7 @@ def _converse(session: Session) -> None:
     """Until the person ends it. Ctrl-C ends what runs, or gives up what was typed."""
     terminal.message(f"harness {harness.__version__}: .help says what there is, .quit or Ctrl-D ends")
     inputs = Inputs()
-    with TerminalLines(session.connection) as lines:
+    with interruption.set_aside(), TerminalLines(session.connection) as lines:
         while not session.is_over:
             try:
                 with interruption.anew():
