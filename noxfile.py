@@ -30,6 +30,7 @@ _ONE = ("--numprocesses=0",)
 
 _ASKS_DUCKDB = (
     *(
+        "tests/catalogs",
         "tests/cli",
         "tests/differ",
         "tests/engines",

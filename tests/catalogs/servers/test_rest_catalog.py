@@ -46,7 +46,9 @@ def prod(rest, configure) -> Iterator[Any]:
 
 
 def test_names(prod):
-    assert list(walk(harness.open_catalog("prod"))) == [("sales", "orders"), ("sales", "eu", "x.y")]
+    catalog = harness.open_catalog("prod")
+    assert ("sales",) in catalog.namespaces()
+    assert list(walk(catalog, ("sales",))) == [("sales", "orders"), ("sales", "eu", "x.y")]
     for name in ("prod.sales.orders", 'prod.sales.eu."x.y"'):
         table = harness.open_table(name)
         assert table.name == name
