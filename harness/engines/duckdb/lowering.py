@@ -141,8 +141,9 @@ class _Lowering:
             return by_bitmap
         if not duckdb.__version__.startswith(_POSITIONAL_JOIN_VERSIONS):
             return by_bitmap
-        joined = [arm for arm in arms if arm.scan.parquet and arm.arm.deleted is not None]
-        others = [arm for arm in arms if not (arm.scan.parquet and arm.arm.deleted is not None)]
+        joined, others = [arm for arm in arms if arm.can_join], [arm for arm in arms if not arm.can_join]
+        if not joined:
+            return by_bitmap
         ((threads,),) = self.connection.execute("SELECT current_setting('threads')").fetchall()
         cut = self._runs(joined, others, threads)
         if cut is not None and self.plan.filter is not None:
@@ -177,6 +178,11 @@ class _Arm:
     scan: GroupScan
     scanner: Scanner
     equality: EqualityLowering
+
+    @property
+    def can_join(self) -> bool:
+        """Whether positions are deleted, of files that DuckDB reads itself."""
+        return self.scan.parquet and self.arm.deleted is not None
 
     def part(self, places: Sequence[int]) -> list[_Arm]:
         """The arm of some of its files, which DuckDB reads itself; none, if there are no files."""
