@@ -127,6 +127,10 @@ def test_texts_of_a_checkpoint_that_are_no_utf8(tmp_path: Path, name: str) -> No
     fields[index] = not_text(adds.type.field(index).type, fields[index].to_pylist())
     broken = pa.StructArray.from_arrays(fields, fields=list(adds.type), mask=adds.is_null())
     pq.write_table(rows.set_column(rows.schema.get_field_index("add"), rows.schema.field("add"), broken), path)
+    if name == "stats":  # rows do not depend on them
+        with pytest.warns(harness.HarnessWarning, match="Cannot read statistics in the checkpoint"):
+            assert harness.open_table(str(tmp_path / "t")).snapshot().to_arrow().num_rows > 0
+        return
     error = refusal(lambda: harness.open_table(str(tmp_path / "t")).snapshot().to_arrow())
     assert str(path) in str(error) or name == "deletionVector"  # there is none
 
