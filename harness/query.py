@@ -42,6 +42,7 @@ def sql(
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: None = None,
     storage_options: Mapping[str, Any] | None = None,
+    cache_dir: str | None = None,
     **tables: Table | Snapshot | str,
 ) -> duckdb.DuckDBPyRelation: ...
 
@@ -56,6 +57,7 @@ def sql(
     connection: None = None,
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    cache_dir: str | None = None,
     **tables: Table | Snapshot | str,
 ) -> DataFrame: ...
 
@@ -70,6 +72,7 @@ def sql(
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    cache_dir: str | None = None,
     **tables: Table | Snapshot | str,
 ) -> duckdb.DuckDBPyRelation | DataFrame: ...
 
@@ -83,6 +86,7 @@ def sql(
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    cache_dir: str | None = None,
     **tables: Table | Snapshot | str,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
     """The result of a query over tables, as a lazy DuckDB relation or a lazy Spark DataFrame.
@@ -115,7 +119,7 @@ def sql(
             put on it is temporary, stands there once however often the same plan is read, and goes with
             `harness.release`.
         spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
-        storage_options: as for `open_table`, for those of `tables` that are locations.
+        storage_options, cache_dir: as for `open_table`, for those of `tables` that are locations.
         tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a location.
 
     Raises:
@@ -129,7 +133,7 @@ def sql(
     """
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
-    snapshots = {name: _snapshot(name, value, storage_options) for name, value in tables.items()}
+    snapshots = {name: _snapshot(name, value, storage_options, cache_dir) for name, value in tables.items()}
     fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
     query = _at_moments(query, dialect, snapshots, fixed)
     schemas = {name: snapshot.schema for name, snapshot in snapshots.items()}
@@ -193,16 +197,18 @@ def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, 
         )
 
 
-def _snapshot(name: str, value: Table | Snapshot | str, options: Mapping[str, Any] | None = None) -> Snapshot:
+def _snapshot(
+    name: str, value: Table | Snapshot | str, options: Mapping[str, Any] | None = None, cache_dir: str | None = None
+) -> Snapshot:
     match value:
         case Snapshot():
             return value
         case Table():
             return value.snapshot()
         case str():
-            return open_table(value, storage_options=options).snapshot()
+            return open_table(value, storage_options=options, cache_dir=cache_dir).snapshot()
         case _ if is_table(value):
-            return open_table(value).snapshot()
+            return open_table(value, cache_dir=cache_dir).snapshot()
         case _:
             raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
 

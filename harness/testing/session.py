@@ -80,7 +80,14 @@ class HarnessSession:
             for key, table in tables.items()
         }
         result: duckdb.DuckDBPyRelation | DataFrame = sql(
-            query, engine=name, dialect=dialect, connection=connection, spark=spark, storage_options=None, **named
+            query,
+            engine=name,
+            dialect=dialect,
+            connection=connection,
+            spark=spark,
+            storage_options=None,
+            cache_dir=None,
+            **named,
         )
         return result
 

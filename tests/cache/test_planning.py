@@ -157,3 +157,9 @@ def test_the_environment_says_where_and_how_much(table, tmp_path, monkeypatch):
     monkeypatch.setenv(kept.BYTES, "much")
     with pytest.raises(RequestError, match="expected a whole number of bytes"):
         harness.open_table(str(table))
+
+
+def test_a_query_by_location_uses_it_too(table, tmp_path):
+    query = "SELECT count(*) FROM t WHERE id = 41"
+    assert harness.sql(query, t=str(table), cache_dir=str(tmp_path / "cache")).fetchall() == [(1,)]
+    assert list((tmp_path / "cache" / "harness-1").iterdir()) != []
