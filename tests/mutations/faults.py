@@ -591,7 +591,7 @@ FAULTS = (
     Fault(
         "stores of one protocol are one",
         "engines/shared/store_files.py",
-        "self._stores.setdefault(file_system, len(self._stores))",
+        "self._stores.setdefault(store, len(self._stores))",
         "0",
         test="tests/engines/test_duckdb_files.py",
     ),
@@ -605,13 +605,13 @@ FAULTS = (
     Fault(
         "a file that is opened again is as it was",
         "engines/shared/store_files.py",
-        "planned.status = planned.storage.status(planned.physical)\n        return PlannedFile(",
-        "planned.status = planned.status or planned.storage.status(planned.physical)\n        return PlannedFile(",
+        "planned.status = planned.storage.known_status(planned.physical)\n        return",
+        "planned.status = planned.status or planned.storage.known_status(planned.physical)\n        return",
         test="tests/engines/test_duckdb_files.py",
     ),
     Fault(
         "all file systems are asked by several threads",
-        "storage/stores.py",
+        "storage/clients.py",
         'if getattr(file_system, "async_impl", False) or not names.isdisjoint(_FOR_THREADS):',
         "if True:",
         test="tests/engines/test_duckdb_files.py",
@@ -661,8 +661,8 @@ FAULTS = (
     Fault(
         "all stores get the options of the table's",
         "storage/stores.py",
-        "elif self.stores is None or store in self.stores:",
-        "elif True:",
+        "if self.stores is None or store in self.stores:",
+        "if True:",
         test="tests/storage",
     ),
     # Files without columns.
