@@ -208,6 +208,8 @@ def detect(location: str, storage: Storage) -> str:
         AmbiguousTableError: both a log and Iceberg metadata are there, as in tables that are written for readers of
             either.
     """
+    if location.endswith(".metadata.json") and not is_local(local_path(location)):
+        return "iceberg"  # without a request
     if not storage.is_directory(join(location, "_delta_log")):
         return "iceberg"
     metadata = join(location, "metadata")

@@ -176,7 +176,11 @@ def _of_s3(found: Mapping[str, str]) -> StoreOptions:
         "profile" in found or not os.environ.get("AWS_ACCESS_KEY_ID")
     ):
         provider = ProfileCredentials.of(profile, named=found.get("profile"))
-    return _made(config, _client(found, endpoint), found, provider)
+    client = _client(found, endpoint)
+    is_told = bool({"access_key_id", "anonymous", "role_arn"} & found.keys()) or provider is not None
+    if not is_told and not os.environ.get("AWS_ACCESS_KEY_ID") and "connect_timeout" not in found:
+        client["connect_timeout"] = "1s"  # of the service that knows a machine's role, which most machines lack
+    return _made(config, client, found, provider)
 
 
 def _url(found: Mapping[str, str]) -> str | None:

@@ -113,6 +113,12 @@ def test_the_first_get_tells_whether_a_file_is_there(store: type[Failing]) -> No
     assert store.asked == ["GET"]
 
 
+def test_a_metadata_file_in_a_store_is_told_by_its_name(store: type[Failing]) -> None:
+    with pytest.raises(HarnessError):
+        harness.open_table("failing://b/t/metadata/v1.metadata.json")
+    assert store.asked == ["HEAD", "GET"]
+
+
 def failing_calls(number: int) -> Callable[..., Any]:
     def fail(path: Any, *_: Any, **__: Any) -> Any:
         raise OSError(number, os.strerror(number), path)
