@@ -605,8 +605,8 @@ FAULTS = (
     Fault(
         "a file that is opened again is as it was",
         "engines/shared/store_files.py",
-        "planned.status = planned.storage.known_status(planned.physical)\n        return",
-        "planned.status = planned.status or planned.storage.known_status(planned.physical)\n        return",
+        "planned.status = planned.storage.known_status(planned.physical)\n        return P",
+        "planned.status = planned.status or planned.storage.known_status(planned.physical)\n        return P",
         test="tests/engines/test_duckdb_files.py",
     ),
     Fault(
