@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from harness.catalogs.names import Name, parse_name
+from harness.catalogs.objects import is_table
 from harness.connections.rows import Rows, discard
 from harness.connections.splitting import statements
 from harness.connections.statements import Prepared, absent, prepare
@@ -142,10 +143,12 @@ class Connection:
     def register(self, name: str, value: Any) -> Connection:
         """Let a name stand for a table, a snapshot or a location; or for what DuckDB reads: Arrow, pandas, Polars.
 
+        A table that PyIceberg or deltalake opened is read by harness, at its version.
+
         Raises:
             RequestError: DuckDB reads no such value.
         """
-        if isinstance(value, Table | Snapshot | str):
+        if isinstance(value, Table | Snapshot | str) or is_table(value):
             self._tables.give(name, value)
             return self
         try:

@@ -175,8 +175,20 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
     try:
         parts = connection.extract_statements(text)
     except duckdb.ParserException as error:
+        if "NameListToString" in str(error):
+            return _kind_by_words(text)
         raise RequestError(f"Cannot parse the statement: {' '.join(str(error).split())}") from error
     return parts[-1].type.name if parts else "NONE"
+
+
+def _kind_by_words(text: str) -> str:
+    """For statements with names of four parts, such as a.b.c.orders, which DuckDB 1.5 cannot parse."""
+    parsed = parse_statement(text)
+    try:
+        refuse_writes(parsed)
+    except RequestError:
+        return "CREATE"
+    return "EXPLAIN" if parsed.explain else "SELECT"
 
 
 def _target(statement: Statement) -> Name | None:

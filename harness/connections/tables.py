@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from harness.catalogs.catalog import Catalog, walk
 from harness.catalogs.names import Name, nearest, parse_name, written
+from harness.catalogs.objects import is_table
 from harness.catalogs.resolving import open_catalog
 from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError
 from harness.snapshot import Snapshot
@@ -42,12 +43,17 @@ class Tables:
             return tables
         return cls(catalog=open_catalog(source, storage_options=options.get("storage_options")), options=options)
 
-    def give(self, name: str, value: Given) -> None:
+    def give(self, name: str, value: object) -> None:
         """Let a name stand for a table, in place of what it stood for.
+
+        value: also a table that another library opened, which stays at its version.
 
         Raises:
             RequestError: the name or the value is none.
+            HarnessError: as for `harness.open_table`, of the table of another library.
         """
+        if is_table(value):
+            value = open_table(value, **self.options)
         if not isinstance(value, Table | Snapshot | str):
             raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
         self.given[parse_name(name)] = value

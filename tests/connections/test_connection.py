@@ -37,10 +37,16 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.fixture(scope="module")
+def connection(warehouse: Path) -> Any:
+    with harness.connect(str(warehouse)) as made:
+        yield made
+
+
 @pytest.fixture
-def con(warehouse: Path) -> Any:
-    with harness.connect(str(warehouse)) as connection:
-        yield connection
+def con(connection: harness.Connection) -> Any:
+    with connection.cursor() as cursor:  # takes no time, as a new connection does
+        yield cursor
 
 
 @pytest.mark.parametrize(
@@ -64,6 +70,7 @@ def con(warehouse: Path) -> Any:
         ),
         ("SELECT operation FROM sales.orders.snapshots ORDER BY committed_at", [("append",), ("delete",)]),
         ("SELECT count(*), max(f.record_count) FROM lake.sales.orders.files f, days.versions", [(8, 2)]),
+        ("CREATE TEMP TABLE f AS SELECT file_path FROM lake.sales.orders.files; SELECT count(*) FROM f", [(4,)]),
         ("WITH days AS (SELECT 7 AS id) SELECT id FROM days", [(7,)]),
         ("FROM sales.orders SELECT id WHERE id < 2;", [(1,)]),
         ("SELECT 1; SELECT count(*) FROM old.orders -- all", [(2,)]),
@@ -155,6 +162,18 @@ def test_a_location_is_opened_at_each_use_and_a_table_is_one_version(tmp_path):
         con.execute(count)
 
 
+def test_a_table_of_another_library_is_read_by_harness_at_its_version(tmp_path):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    opened = type("DeltaTable", (), {"__module__": "deltalake.table", "table_uri": str(tmp_path / "t")})()
+    type(opened).version = lambda self: 0
+    con = harness.connect({"old": opened})
+    assert con.register("too", opened).execute("SELECT (SELECT count(*) FROM old), count(*) FROM too").fetchone() == (
+        0,
+        0,
+    )
+
+
 def test_what_is_no_source_of_tables_is_refused():
     with pytest.raises(RequestError, match="Invalid option catalog, of type int: expected a catalog's name"):
         harness.connect(5)
@@ -179,12 +198,12 @@ def test_the_database_api(con):
         None,
     )
     assert list(cursor.execute("SELECT id + $n FROM days", {"n": 2})) == [(3,)]
-    con.execute("CREATE TABLE mine (id INT)").executemany("INSERT INTO mine VALUES (?)", [[1], [2]])
-    con.begin().execute("DELETE FROM mine")
+    con.execute("CREATE TABLE kept (id INT)").executemany("INSERT INTO kept VALUES (?)", [[1], [2]])
+    con.begin().execute("DELETE FROM kept")
     con.rollback().commit()
-    assert cursor.execute("SELECT count(*) FROM mine, days").fetchall() == [(2,)]
+    assert cursor.execute("SELECT count(*) FROM kept, days").fetchall() == [(2,)]
     cursor.close()
-    assert con.execute("SELECT sum(id) FROM mine").fetchall() == [(3,)]
+    assert con.execute("SELECT sum(id) FROM kept").fetchall() == [(3,)]
 
 
 def test_rows_as_a_whole(con):
