@@ -1,8 +1,12 @@
 package harness.spark;
 
+import java.util.ArrayList;
+import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -10,6 +14,8 @@ import org.apache.spark.sql.types.StructType;
  * as their complements, see `MarkedRows`.
  */
 public final class PlannedParquet extends ParquetFileFormat {
+    private static final String RETURNING_BATCH = "returning_batch";
+
     private final boolean local;
     private final int bitmap;
 
@@ -27,12 +33,30 @@ public final class PlannedParquet extends ParquetFileFormat {
             scala.collection.immutable.Seq filters,
             scala.collection.immutable.Map options,
             Configuration configuration) {
+        int positions = Arrays.asList((Object[]) required.fieldNames()).indexOf(Lowering.ROW_INDEX);
+        boolean numbers = positions >= 0 && local && filters.isEmpty() && givesBatches(options);
+        StructType read = numbers ? without(required, positions) : required;
         scala.Function1 reader =
-            super.buildReaderWithPartitionValues(session, data, partition, required, filters, options, configuration);
-        int positions = java.util.Arrays.asList((Object[]) required.fieldNames()).indexOf(Lowering.ROW_INDEX);
+            super.buildReaderWithPartitionValues(session, data, partition, read, filters, options, configuration);
+        if (numbers) {
+            reader = new NumberedRows(reader, positions);
+        }
         if (bitmap >= 0 && positions >= 0) { // else the query asks for no position, and so drops no row by it
             reader = new MarkedRows(reader, positions, bitmap);
         }
         return new UnchangedFiles(reader, local ? null : configuration);
+    }
+
+    /** Whether the reader gives batches of columns on the heap. */
+    private static boolean givesBatches(scala.collection.immutable.Map options) {
+        scala.Option found = options.get(RETURNING_BATCH);
+        boolean batches = found.isDefined() && "true".equals(found.get());
+        return batches && !SQLConf$.MODULE$.get().offHeapColumnVectorEnabled();
+    }
+
+    private static StructType without(StructType schema, int place) {
+        ArrayList fields = new ArrayList(Arrays.asList((Object[]) schema.fields()));
+        fields.remove(place);
+        return new StructType((StructField[]) fields.toArray(new StructField[fields.size()]));
     }
 }
