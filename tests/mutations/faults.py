@@ -757,4 +757,47 @@ FAULTS = (
         "from_numpy(rows * len(columns) + places)",
         test="tests/metadata_tables",
     ),
+    # What is remembered of files.
+    Fault(
+        "a local file that is changed in place is the same version",
+        "storage/listings.py",
+        "-{status.st_mtime_ns}-{status.st_ctime_ns}",
+        "-{status.st_mtime_ns}",
+        test="tests/cache/test_planning.py",
+    ),
+    Fault(
+        "damaged entries of the cache are used",
+        "cache/entries.py",
+        "or text != key.text or digest != _digest(text, body):",
+        "or text != key.text:",
+        test="tests/cache/test_entries.py",
+    ),
+    Fault(
+        "counts from the cache are those of other files",
+        "iceberg/columns/raw.py",
+        "places[owner == i] - starts[i]",
+        "places[owner == i]",
+        test="tests/iceberg/columns/test_reading.py",
+    ),
+    Fault(
+        "statistics of a later part of a checkpoint are those of other files",
+        "delta/checkpoint_statistics.py",
+        "ascending[start:end] - part.first",
+        "ascending[start:end]",
+        test="tests/delta/test_checkpoint_statistics.py",
+    ),
+    Fault(
+        "a checkpoint is held for every place that the table may be at",
+        "delta/held_checkpoints.py",
+        "told = repr((versions, locator, self.storage.limits, checkpoint.version))",
+        "told = repr((versions, checkpoint.version))",
+        test="tests/delta/test_held_checkpoints.py",
+    ),
+    Fault(
+        "texts with one hash are one",
+        "model/repeated.py",
+        "return str(repeated[0]) if len(repeated) else None",
+        'return str(repeated[0]) if len(repeated) else "?"',
+        test="tests/model/test_repeated.py",
+    ),
 )
