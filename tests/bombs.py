@@ -152,8 +152,22 @@ MEASURED: dict[str, Callable[[Path], Path]] = {
         f, avro(record(NULLS), 1, number(100_000) * 60_000 + b"\0")
     ),
     "2^40 records in each other": lambda f: with_manifest(f, avro(record("long", *doubling(40)), 1, b"\2")),
+    "16 million row groups in a footer": lambda f: with_row_groups(f, b"\x80\x80\x80\x08"),
     "4 billion deleted rows in 800 KB": lambda f: with_vector(f, runs(1 << 16, 1)),
 }
+
+
+def with_row_groups(folder: Path, count: bytes) -> Path:
+    """A table whose one data file claims so many row groups, a varint."""
+    location = iceberg(folder)
+    (file,) = location.glob("data/*.parquet")
+    data = file.read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = data[start:-8]
+    place = footer.index(b"\x16\x02\x19\x1c") + 3  # one row, and behind it the list of one struct
+    footer = footer[:place] + b"\xfc" + count + footer[place + 1 :]
+    file.write_bytes(data[:start] + footer + struct.pack("<I", len(footer)) + b"PAR1")
+    return location
 
 
 def read(location: Path) -> None:

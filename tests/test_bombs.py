@@ -54,6 +54,12 @@ def test_a_bomb_is_an_error_that_costs_little(measured: Any, name: str, reader: 
     assert mebibytes < MOST_MIB
 
 
+def test_a_footer_that_claims_a_million_row_groups_is_refused_before_memory_is_taken(tmp_path: Path) -> None:
+    location = bombs.with_row_groups(tmp_path, b"\x80\x80\x40")
+    with pytest.raises(CorruptFileError, match="claims more than there is"):
+        harness.open_table(str(location)).snapshot().to_arrow()
+
+
 SMALL = Limits(block_bytes=1 << 16)
 PACKED = {
     "deflate": lambda data: zlib.compress(data)[2:-4],

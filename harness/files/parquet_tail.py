@@ -41,6 +41,27 @@ class Tail:
     may_be_geo: bool
 
 
+def tail_length(data: bytes) -> int:
+    """How many bytes of the end of a file hold its footer, as its last bytes say; 0 where they are not of Parquet."""
+    if data[-4:] != _MAGIC or len(data) < _FRAME:
+        return 0
+    return int.from_bytes(data[-_FRAME:-4], "little") + _FRAME
+
+
+def claims_too_much(data: bytes) -> bool:
+    """Whether a footer may claim a list or text of a million and more, for which DuckDB takes memory at once.
+
+    It may be a text or a statistic that looks so: a parser with limits has to tell.
+
+    data: the end of a file that holds all of its footer.
+    """
+    return _LONG.search(data) is not None
+
+
+_LONG = re.compile(rb"[\x80-\xff]{2}[\x40-\x7f]|[\x80-\xff]{3,4}[\x01-\x7f]")
+"""A number from 2^20 on, in up to 32 bits of a varint."""
+
+
 def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
     """What the last bytes of a file say; None if they do not hold all of the footer, or it is not as is usual.
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.files.parquet_tail import Tail, parse_tail
+from harness.files.parquet_tail import Tail, claims_too_much, parse_tail, tail_length
 
 _SCHEMA = bytes([0x15, 0x02, 0x19, 0x1C, 0x48, 0x01, 0x72, 0x00])  # version 1; one element, whose name (field 4) is "r"
 
@@ -87,3 +87,21 @@ def test_writers_that_may_have_counted_in_the_old_calendar_are_noticed(metadata:
 def test_metadata_of_geoparquet_is_noticed() -> None:
     table = pa.table({"a": [1]})
     assert (tail_of(table, {"geo": "{}"}).may_be_geo, tail_of(table, {"x": "y"}).may_be_geo) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("number", "is_large"),
+    [
+        (b"\xff\xff\x3f", False),  # 2^20 - 1
+        (b"\x80\x80\x40", True),  # 2^20
+        (b"\x80\x80\x80\x01", True),
+        (b"\xff\xff\xff\xff\x07", True),  # 2^31 - 1
+    ],
+)
+def test_numbers_from_a_million_on_are_noticed(number: bytes, is_large: bool) -> None:
+    assert claims_too_much(framed(_SCHEMA + b"\x16\x02\x18" + number)) is is_large
+
+
+def test_the_length_of_the_end_is_read_from_it() -> None:
+    data = framed(_SCHEMA)
+    assert (tail_length(data[-8:]), tail_length(data), tail_length(b"PAR1")) == (len(_SCHEMA) + 8, len(_SCHEMA) + 8, 0)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
 
 from harness.engines.shared.columnless import columnless_rows
 from harness.engines.shared.data_files import FileName, check_file, look_at
@@ -20,7 +21,7 @@ from harness.engines.shared.duckdb_instance import GEOMETRY_CONVERSION
 from harness.engines.shared.file_failures import refusal
 from harness.errors import CorruptFileError, HarnessError
 from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
-from harness.files.parquet_tail import TAIL_BYTES, Tail, parse_tail
+from harness.files.parquet_tail import TAIL_BYTES, Tail, claims_too_much, parse_tail, tail_length
 from harness.model.schema import BinaryType
 from harness.plan.projection import PhysicalSchema
 from harness.storage.paths import is_local
@@ -148,12 +149,37 @@ def _tails(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, Tail]:
     tails: dict[str, Tail] = {}
     known: dict[bytes, None] = {}
     for path, end in _ends(files, physical):
+        if tail_length(end) > len(end):
+            end = files.storage.end(path, tail_length(end))
+        _check_claims(path, end)
         tail = parse_tail(end, known)
         if tail is not None:
             tails[path] = tail
             if len(known) < _MOST_TRIED:
                 known[tail.schema] = None
     return tails
+
+
+def _check_claims(path: str, end: bytes) -> None:
+    """Refuses a footer that claims more than it has: DuckDB (1.5, 2.0) takes memory for all that a list claims.
+
+    pyarrow takes none beyond its limits, so it is asked wherever a number is as large.
+    """
+    if not claims_too_much(end):
+        return
+    footer = end[-tail_length(end) :]
+    try:
+        from pyarrow import parquet as pq  # files of no doubt are read without it
+
+        pq.read_metadata(pa.BufferReader(footer[-4:] + footer))
+    except (pa.ArrowException, OSError) as error:
+        if "deserialize thrift" in str(error):
+            raise CorruptFileError(
+                "A list or text in it claims more than there is; rewrite the file",
+                cause="CorruptDataFile",
+                file=path,
+                rule="iceberg 7.6",
+            ) from error
 
 
 def _ends(files: DuckDBFiles, physical: Sequence[str]) -> Iterator[tuple[str, bytes]]:

@@ -138,12 +138,16 @@ class _Files:
         )
 
     def _partition(self, add: dict[str, Any]) -> int:
-        """delta V1 to V7: the log's values, by physical name."""
+        """delta V1 to V8: the log's values, by physical name; else by one that differs in case."""
         recorded = add["partitionValues"]
-        values = {
-            f.id: partition_value(recorded.get(f.physical_name or f.name), f.type, column=f.name)
-            for f in self.columns.partition_columns
-        }
+        any_case = {key.lower(): text for key, text in recorded.items()}
+
+        def text_of(f: Field) -> str | None:
+            name = f.physical_name or f.name
+            found: str | None = recorded[name] if name in recorded else any_case.get(name.lower())
+            return found
+
+        values = {f.id: partition_value(text_of(f), f.type, column=f.name) for f in self.columns.partition_columns}
         names = {f.id: f.name for f in self.columns.partition_columns}
         self.partitions.append(Partition(spec_id=0, values=values, constants=values, names=names))
         return len(self.partitions) - 1
