@@ -74,13 +74,7 @@ class Command:
         return [str(path) for path in self.directory.rglob("*") if path != self.directory / "tmp"]
 
 
-@pytest.fixture(autouse=True)
-def interruptible():
-    """A shell starts what runs in its background with SIGINT ignored, and processes inherit that."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
+pytestmark = pytest.mark.usefixtures("interruptible")
 
 BUSY_S = 3
 """CPU seconds that the command has used when it is surely past its start, whose cost is a second or two."""

@@ -125,6 +125,7 @@ def test_how_a_line_may_go_on(typed, expected):
     assert found == expected
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interruption_ends_what_listens_anew_and_not_the_command():
     with interruption.listening() as whole:
         with interruption.set_aside():
