@@ -117,8 +117,8 @@ def read_end(path: str, length: int, *, follow: Follow | None = None) -> bytes:
     """
     opened, size = _opened(path, follow)
     try:
-        if size > length:
-            os.lseek(opened, size - length, os.SEEK_SET)
+        length = min(length, size)  # as much memory as is asked for is taken, whatever there is
+        os.lseek(opened, size - length, os.SEEK_SET)
         return os.read(opened, length)
     except OSError as error:
         raise refusal(error, path) from error

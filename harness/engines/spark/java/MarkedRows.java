@@ -2,7 +2,7 @@ package harness.spark;
 
 import java.io.Closeable;
 import java.io.IOException;
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -50,7 +50,7 @@ final class MarkedRows extends scala.runtime.AbstractFunction1 implements java.i
                 ColumnarBatch batch = (ColumnarBatch) found;
                 deleted.mark((WritableColumnVector) batch.column(column), batch.numRows());
             } else {
-                UnsafeRow row = (UnsafeRow) found;
+                InternalRow row = (InternalRow) found; // of a batch or of its own, which both can be changed
                 if (deleted.contains(row.getLong(column))) {
                     row.setLong(column, ~row.getLong(column));
                 }
