@@ -3,6 +3,7 @@ package harness.spark;
 import java.io.Closeable;
 import java.io.IOException;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -49,10 +50,17 @@ final class MarkedRows extends scala.runtime.AbstractFunction1 implements java.i
             if (found instanceof ColumnarBatch) {
                 ColumnarBatch batch = (ColumnarBatch) found;
                 deleted.mark((WritableColumnVector) batch.column(column), batch.numRows());
-            } else {
-                InternalRow row = (InternalRow) found; // of a batch or of its own, which both can be changed
+            } else if (found instanceof UnsafeRow) {
+                UnsafeRow row = (UnsafeRow) found;
                 if (deleted.contains(row.getLong(column))) {
                     row.setLong(column, ~row.getLong(column));
+                }
+            } else { // a row of a batch, which cannot be changed
+                InternalRow row = (InternalRow) found;
+                if (deleted.contains(row.getLong(column))) {
+                    InternalRow marked = row.copy();
+                    marked.setLong(column, ~row.getLong(column));
+                    return marked;
                 }
             }
             return found;
