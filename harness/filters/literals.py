@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -86,48 +88,56 @@ def literal_of(node: exp.Expr) -> Literal | None:
 
 def _combined(node: exp.Binary) -> Literal | None:
     """Arithmetic of literals, where no engine could fail on it: whole numbers of 32 bits, days, and intervals."""
+    number = _small(node)
+    if number is not None:
+        return Literal(Kind.INTEGER, number)
     left, right = _bare(node.this), _bare(node.expression)
-    if isinstance(node, exp.Add) and (isinstance(left, exp.Interval) or _is_small(left)):
-        left, right = right, left  # a date is on the left from here on, if there is one
-    base = literal_of(left)
+    if isinstance(node, exp.Mul):
+        return None
+    if isinstance(node, exp.Add) and (isinstance(left, exp.Interval) or _small(left) is not None):
+        left, right = right, left  # a date is on the left from here on
+    base, sign = literal_of(left), -1 if isinstance(node, exp.Sub) else 1
     if base is None:
         return None
     if isinstance(right, exp.Interval):
-        return None if isinstance(node, exp.Mul) else _moved(base, right, -1 if isinstance(node, exp.Sub) else 1)
-    if not _is_small(right):
-        return None
-    step = literal_of(right)
-    assert step is not None
-    if base.kind is Kind.DATE and not isinstance(node, exp.Mul):
-        return _date(base.value + step.value if isinstance(node, exp.Add) else base.value - step.value)
-    return _product(node, base.value, step.value) if _is_small(left) else None
+        return _moved(base, right, sign)
+    days = _small(right) if base.kind is Kind.DATE else None
+    return None if days is None else _date(base.value + sign * days)
 
 
-def _product(node: exp.Binary, left: int, right: int) -> Literal | None:
+def _small(node: exp.Expr) -> int | None:
+    """The value of an INTEGER of SQL, made of numbers alone, which no cast made narrower. Looks at each part once."""
+    node = _bare(node)
     match node:
-        case exp.Add():
-            value = left + right
-        case exp.Sub():
-            value = left - right
+        case exp.Literal() if not node.is_string:
+            literal = _number(node.this)
+            value = literal.value if literal is not None and literal.kind is Kind.INTEGER else None
+        case exp.Neg(this=exp.Literal()):
+            literal = literal_of(node)
+            value = literal.value if literal is not None and literal.kind is Kind.INTEGER else None
+        case exp.Neg():
+            inner = _small(node.this)
+            value = None if inner is None else -inner
+        case exp.Add() | exp.Sub() | exp.Mul():
+            left = _small(node.this)
+            right = None if left is None else _small(node.expression)
+            value = None if left is None or right is None else _COMBINED[type(node)](left, right)
         case _:
-            value = left * right
-    return Literal(Kind.INTEGER, value) if -(2**31) <= value < 2**31 else None
+            value = None
+    return value if value is not None and -(2**31) <= value < 2**31 else None
+
+
+_COMBINED: dict[type[exp.Expr], Callable[[int, int], int]] = {
+    exp.Add: operator.add,
+    exp.Sub: operator.sub,
+    exp.Mul: operator.mul,
+}
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
-
-
-def _is_small(node: exp.Expr) -> bool:
-    """Whether it is an INTEGER of SQL, which no cast made narrower."""
-    match _bare(node):
-        case exp.Literal() | exp.Neg() | exp.Add() | exp.Sub() | exp.Mul() as number:
-            literal = None if number.find(exp.Cast, exp.Interval) else literal_of(number)
-            return literal is not None and literal.kind is Kind.INTEGER and -(2**31) <= literal.value < 2**31
-        case _:
-            return False
 
 
 def _moved(literal: Literal, interval: exp.Interval, sign: int) -> Literal | None:

@@ -302,6 +302,14 @@ def test_periods_are_those_of_duckdb(judge: duckdb.DuckDBPyConnection, at: datet
     assert period_of(days.value * 1000, unit) == ((first * 1000, last * 1000) if known else None)
 
 
+def test_long_sums_are_read_in_one_go() -> None:
+    ones = " + 1" * 150
+    assert parse_filter(f"id = 1{ones}", SCHEMA).predicate == Comparison(SCHEMA.fields[1], Op.EQ, 151)
+    predicate = parse_filter(f"da = DATE '2020-01-01'{ones}", SCHEMA).predicate
+    assert isinstance(predicate, Comparison)
+    assert predicate.value == 18262 + 150
+
+
 def test_units_of_time_skip(judge: duckdb.DuckDBPyConnection) -> None:
     texts = [
         "year(da) = 2019",
