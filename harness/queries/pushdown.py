@@ -86,15 +86,18 @@ class Pushdown:
         if position is None or [s.alias for s in sources].count(sources[position].alias) > 1:
             return
         place = _Place(select, sources, position)
-        outside = self._outside(select) if _is_preserved(sources, position, len(sources)) else ()
-        for condition in (*_conditions(select, sources, position), *outside):
-            implied = _implied(condition, lambda column: self._renamed(column, place, written))
-            if implied is not None:
-                yield implied
-        for condition in _of_groups(select) if _is_preserved(sources, position, len(sources)) else ():
-            implied = _implied(condition, lambda c: self._renamed(c, place, written) if is_key(select, c) else None)
-            if implied is not None:
-                yield implied
+
+        def renamed(column: exp.Column) -> exp.Expr | None:
+            return self._renamed(column, place, written)
+
+        def renamed_key(column: exp.Column) -> exp.Expr | None:
+            return renamed(column) if is_key(select, column) else None
+
+        found = [_implied(condition, renamed) for condition in _conditions(select, sources, position)]
+        if _is_preserved(sources, position, len(sources)):
+            found += [_implied(condition, renamed) for condition in self._outside(select)]
+            found += [_implied(condition, renamed_key) for condition in _of_groups(select)]
+        yield from (implied for implied in found if implied is not None)
 
     def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:
         """What must hold of a query's result to matter to what is around the query, over the columns in its FROM."""

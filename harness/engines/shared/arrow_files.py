@@ -7,8 +7,8 @@ from types import UnionType
 
 import pyarrow as pa
 
-from harness.engines.shared.data_files import FileName, check_file
-from harness.errors import CorruptFileError, HarnessError, UnsupportedError
+from harness.engines.shared.data_files import FileName, check_file, check_format
+from harness.errors import CorruptFileError, HarnessError
 from harness.files.row_counts import row_count, whole
 from harness.files.wkb import canonical_wkb
 from harness.limits import contained
@@ -48,14 +48,7 @@ def load(file: FileName, file_format: str, storage: Storage, *, table: str) -> t
         UnsupportedError: another format (iceberg 7.5).
         MissingFileError, EncryptedTableError, CorruptFileError, LimitError: naming the file.
     """
-    if file_format not in ("avro", "orc"):
-        raise UnsupportedError(
-            f"Cannot read file: its format {file_format!r} is not supported",
-            cause="UnsupportedFormat",
-            table=table,
-            file=str(file),
-            rule="iceberg 7.5",
-        )
+    check_format(file, file_format, table=table)
     check_file(file, storage, table=table)
     try:
         data, name = storage.read(file.physical), str(file)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from harness.errors import EncryptedTableError, MissingFileError, StorageError
+from harness.errors import EncryptedTableError, MissingFileError, StorageError, UnsupportedError
 from harness.storage.gate import ABSENT
 from harness.storage.paths import is_local
 from harness.storage.stores import Storage
@@ -27,6 +27,22 @@ class FileName:
 
     def __str__(self) -> str:
         return self.recorded if self.recorded == self.physical else f"{self.recorded} ({self.physical})"
+
+
+def check_format(file: FileName, file_format: str, *, table: str) -> None:
+    """Refuses a file that is to be read through Arrow and is neither Avro nor ORC.
+
+    Raises:
+        UnsupportedError: as said (iceberg 7.5).
+    """
+    if file_format not in ("avro", "orc"):
+        raise UnsupportedError(
+            f"Cannot read file: its format {file_format!r} is not supported",
+            cause="UnsupportedFormat",
+            table=table,
+            file=str(file),
+            rule="iceberg 7.5",
+        )
 
 
 def check_file(file: FileName, storage: Storage, *, table: str) -> None:

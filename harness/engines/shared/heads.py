@@ -5,9 +5,9 @@ Only an end of the file is read: the header of an Avro container, the footer of 
 
 from __future__ import annotations
 
-from harness.engines.shared.data_files import FileName, check_file
+from harness.engines.shared.data_files import FileName, check_file, check_format
 from harness.engines.shared.stored_files import opened
-from harness.errors import CorruptFileError, HarnessError, UnsupportedError
+from harness.errors import CorruptFileError, HarnessError
 from harness.files.avro import schema_of_avro
 from harness.files.orc import OrcTraits, orc_traits, schema_of_orc
 from harness.plan.projection import PhysicalSchema
@@ -23,14 +23,7 @@ def read_head(file: FileName, file_format: str, storage: Storage, *, table: str)
         UnsupportedError: another format (iceberg 7.5).
         MissingFileError, EncryptedTableError, CorruptFileError: naming the file.
     """
-    if file_format not in ("avro", "orc"):
-        raise UnsupportedError(
-            f"Cannot read file: its format {file_format!r} is not supported",
-            cause="UnsupportedFormat",
-            table=table,
-            file=str(file),
-            rule="iceberg 7.5",
-        )
+    check_format(file, file_format, table=table)
     check_file(file, storage, table=table)
     try:
         if file_format == "avro":
