@@ -20,6 +20,8 @@ def refresh() -> None:
     commands.write_text(tables.with_tables(commands.read_text("utf-8")), "utf-8")
     trust = pages.ROOT / "docs/reference/trust.md"
     trust.write_text(tables.with_trust(trust.read_text("utf-8")), "utf-8")
+    functions = pages.ROOT / "docs/reference/functions.md"
+    functions.write_text(tables.with_functions(functions.read_text("utf-8")), "utf-8")
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)
         assert main(["demo", "--directory", "demo-tables"]) == 0

@@ -10,6 +10,8 @@ import typer
 
 from harness.cli.app import application
 from harness.iceberg.trust import CLAIMS, LIES, Lie
+from harness.queries.transpile.functions.registry import Function, Kind
+from harness.queries.transpile.supported import FUNCTIONS
 
 
 def commands() -> dict[str, Any]:
@@ -73,3 +75,42 @@ def _types(types: tuple[type, ...]) -> str:
 
 def _releases(lie: Lie) -> str:
     return lie.writer if lie.until is None else f"{lie.writer} before {lie.until[0]}.{lie.until[1]}"
+
+
+def with_functions(page: str) -> str:
+    """The page of functions with the table as it must be now."""
+    sections = []
+    for kind in Kind:
+        entries = sorted((f for f in FUNCTIONS if f.kind is kind), key=lambda f: f.names[0])
+        if entries:
+            head = "| Function | Arguments | On Spark | Same for | Otherwise |\n|---|---|---|---|---|"
+            sections.append("\n".join([f"## {kind.value}\n", head, *map(_function_row, entries)]))
+    refused = sum(bool(f.refused) for f in FUNCTIONS)
+    counted = f"{len(FUNCTIONS) - refused} functions and operators are supported, {refused} are refused by name.\n"
+    text = "\n\n".join([counted, *sections]).replace("\n\n\n", "\n\n")
+    return re.sub(
+        r"(<!-- functions -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page, flags=re.DOTALL
+    )
+
+
+def _function_row(function: Function) -> str:
+    if function.refused:
+        cells = [_names(function), function.takes, "refused", "", function.refused]
+    else:
+        cells = [
+            _names(function),
+            "<br>".join(form.shown() for form in function.forms) or function.takes,
+            "<br>".join(_code(form.spark) for form in function.forms) or _code(function.written),
+            function.agree or "all values",
+            "; ".join(part for part in (function.outside, function.allowance) if part),
+        ]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _names(function: Function) -> str:
+    return ", ".join(_code(name) for name in function.names)
+
+
+def _code(text: str) -> str:
+    places = {str(place): name for place, name in enumerate("abcdefgh")}
+    return f"`{re.sub(r'[{](.)[}]', lambda m: places[m[1]], text).replace('{all}', 'a, b, ...')}`" if text else ""

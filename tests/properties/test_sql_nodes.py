@@ -28,13 +28,12 @@ SCHEMA = Schema(fields=FIELDS)
 CONDITIONS = {
     exp.Cast: "CAST(s AS INT) = 1",
     exp.Column: "s = 'a'",
-    exp.Concat: "concat('a', s) = 'aa'",
     exp.DataType: "CAST(i AS BIGINT) = 1",
     exp.Alias: None,  # of a projection; special ones stand in PIVOT, which is not lowered
     exp.Order: None,  # of a query; special ones are Spark's SORT BY and DISTRIBUTE BY
 }
 # What DuckDB's own dialect has, and harness knows by its own name.
-KNOWN = {exp.ConcatWs, exp.TryCast}
+KNOWN = {exp.TryCast}
 
 
 def looked_for() -> set[type[exp.Expr]]:

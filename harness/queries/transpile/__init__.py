@@ -19,8 +19,10 @@ of 0.0 and -0.0, being equal, stands for a group of both is open.
     predicates    conditions that `harness.filters.predicate` has understood
     expressions   operators
     comparisons   comparing, IN, BETWEEN, LIKE
-    functions     scalar functions, and casts in `casts`
+    functions     the table of scalar functions; casts in `casts`
     aggregates    aggregates and window functions
+    supported     all entries of the table of functions
+    parser        SQL text, parsed so that the functions stay what was written
     scopes        what names mean in a query
     joins         joins
     endings       ORDER BY and LIMIT

@@ -17,9 +17,9 @@ from harness.model.schema import (
     MapType,
     StructType,
     Type,
-    UnknownType,
 )
-from harness.queries.transpile import aggregates, casts, comparisons, functions, spark_text
+from harness.queries.transpile import aggregates, casts, comparisons, spark_text
+from harness.queries.transpile.functions import table
 from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.values import (
     BOOLEAN,
@@ -27,7 +27,6 @@ from harness.queries.transpile.values import (
     DOUBLE,
     HUGE,
     LONG,
-    TEXT,
     Typed,
     alike,
     as_decimal,
@@ -74,8 +73,6 @@ class Expressions:
                 return self._arithmetic(node)
             case exp.Div() | exp.IntDiv() | exp.Mod():
                 return self._division(node)
-            case exp.DPipe():
-                return self._concatenation(node)
             case exp.Bracket():
                 return self._element(node)
             case exp.Case() | exp.If():
@@ -90,7 +87,7 @@ class Expressions:
                 return self._other(node)
 
     def _other(self, node: exp.Expr) -> Typed:
-        for lower in (comparisons.translate, functions.translate, aggregates.translate):
+        for lower in (comparisons.translate, table.translate, aggregates.translate):
             found = lower(self, node)
             if found is not None:
                 return Typed(f"(NOT {found.sql})", BOOLEAN) if node.args.get("negate") else found
@@ -146,12 +143,6 @@ class Expressions:
             return Typed(f"({a} % {b})", type_)
         # DIV gives a BIGINT. The one quotient that does not fit is an overflow in the cast as well.
         return Typed(f"CAST(({a} DIV {b}) AS {spark_text.type_name(type_)})", type_)
-
-    def _concatenation(self, node: exp.DPipe) -> Typed:
-        parts = [self.translate(part) for part in node.flatten()]
-        if any(p.type != TEXT and not isinstance(p.type, UnknownType) for p in parts):
-            raise refused(node, f"|| of {', '.join(str(p.type) for p in parts)}")
-        return Typed(f"({' || '.join(coerced(p, TEXT, '||') for p in parts)})", TEXT)
 
     def _element(self, node: exp.Bracket) -> Typed:
         base = self.translate(node.this)

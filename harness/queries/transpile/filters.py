@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError, UnsupportedError
@@ -16,6 +15,7 @@ from harness.model.schema import Field, Schema, StructType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.nodes import check
+from harness.queries.transpile.parser import parse_condition
 from harness.queries.transpile.predicates import condition_of
 from harness.queries.transpile.values import Typed
 
@@ -73,10 +73,8 @@ def _from_text(filter: Filter, columns: Mapping[str, str]) -> str:
 
 def _parsed(sql: str) -> exp.Expr:
     try:
-        parsed = Dialect.get_or_raise("duckdb").parse_into(exp.Condition, sql)
+        parsed = parse_condition(sql)
     except SqlglotError as error:
         raise RequestError(f"Cannot parse the filter as duckdb SQL: {reason(error)}.") from error
-    assert len(parsed) == 1
-    assert parsed[0] is not None
-    check(parsed[0])
-    return parsed[0]
+    check(parsed)
+    return parsed

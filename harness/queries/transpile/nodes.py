@@ -13,7 +13,6 @@ from harness.queries.transpile.refusal import refused
 
 _KNOWN_FORMS: frozenset[type[exp.Expr]] = frozenset(
     {
-        exp.ConcatWs,  # `functions` tells it from Concat
         exp.TryCast,  # `literals` sees through it where it cannot fail; `expressions` refuses it elsewhere
     }
 )
@@ -21,20 +20,12 @@ _ARGUMENTS = {"this", "expression", "expressions"}
 _MORE_ARGUMENTS: dict[type[exp.Expr], set[str]] = {
     exp.Case: {"ifs", "default"},
     exp.Cast: {"to", "format", "default"},
-    exp.Concat: {"safe", "coalesce"},
-    exp.ConcatWs: {"safe", "coalesce"},
     exp.Count: {"big_int"},
-    exp.DateDiff: {"unit", "date_part_boundary"},
-    exp.DateTrunc: {"unit"},
-    exp.Greatest: {"ignore_nulls"},
     exp.If: {"true", "false"},
     exp.Lag: {"offset", "default"},
     exp.Lead: {"offset", "default"},
-    exp.Least: {"ignore_nulls"},
-    exp.Round: {"decimals"},
     exp.StrPosition: {"substr", "position", "occurrence"},
     exp.Substring: {"start", "length"},
-    exp.TimestampTrunc: {"unit"},
     exp.Trim: {"position"},
     exp.TryCast: {"to", "safe"},
 }

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError, UnsupportedError
@@ -19,6 +18,7 @@ from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.joins import join
 from harness.queries.transpile.nodes import check
 from harness.queries.transpile.order_limit import by_output, limits, order_by, output_of, place_of
+from harness.queries.transpile.parser import parse
 from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.scopes import Output, Scope, Source, expanded, of_table
 from harness.queries.transpile.values import Typed, common_type, type_name
@@ -62,7 +62,7 @@ def query(text: str, tables: Mapping[str, Mapping[str, Type]]) -> Query:
 
 def _parsed(text: str) -> exp.Expr:
     try:
-        parsed = Dialect.get_or_raise("duckdb").parse(text)
+        parsed = parse(text)
     except SqlglotError as error:
         raise RequestError(f"Cannot parse the query as duckdb SQL: {reason(error)}.") from error
     statement = parsed[0] if len(parsed) == 1 else None
