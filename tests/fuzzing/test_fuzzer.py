@@ -14,7 +14,7 @@ import plants
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fuzz_benches import Bench
+from fuzz_benches import Bench, plain_parquet
 from fuzz_judging import Kind, judged
 from fuzz_log_views import other_views
 from fuzz_mutants import GROUP, applied, draw, order
@@ -185,6 +185,15 @@ def test_views_of_a_log():
     assert list(other_views(image, 4)) == views  # nothing is later
     assert list(other_views(image, 3)) == [*views, dict.fromkeys((commits[4], compacted))]
     assert list(other_views({name: image[name] for name in commits}, 3)) == []
+
+
+def test_plain_files_keep_instants_of_their_kind():
+    """An INT96 that became another timestamp would be refused or of another type, and the judgement would be void."""
+    out = io.BytesIO()
+    instants = pa.table({"t": pa.array([0], pa.timestamp("us"))})
+    pq.write_table(instants, out, use_deprecated_int96_timestamps=True)
+    plain = pq.ParquetFile(io.BytesIO(plain_parquet(out.getvalue())))
+    assert plain.schema.column(0).physical_type == "INT96"
 
 
 def test_statistics_in_a_data_file_may_lie(bench, tmp_path):
