@@ -1,13 +1,14 @@
-"""How many rows a Parquet file has, by its footer, and whether Arrow read them all."""
+"""How many rows a Parquet file has, by its footer, and whether Arrow read them all, each with a value that there is."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from harness.errors import CorruptFileError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
 
@@ -32,10 +33,13 @@ def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFi
 def whole(read: pa.Table, rows: int, *, file: str, cause: str = "CorruptDataFile") -> pa.Table:
     """What Arrow read of a file, if it has all rows: without a word pyarrow 26 gives none where no column counts any.
 
+    Nor does it look whether the indices of a column that it reads as a dictionary are within the dictionary. Whoever
+    takes them, takes what lies behind it in memory, or loses rows.
+
     rows: how many `row_count` found.
 
     Raises:
-        CorruptFileError: it has others; with that cause.
+        CorruptFileError: it has other rows, or indices of no value; with that cause.
     """
     if read.num_rows != rows:
         raise CorruptFileError(
@@ -43,4 +47,22 @@ def whole(read: pa.Table, rows: int, *, file: str, cause: str = "CorruptDataFile
             cause=cause,
             file=file,
         )
+    for field, column in zip(read.schema, read.columns, strict=True):
+        if not _has_dictionary(field.type):
+            continue
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise CorruptFileError(
+                f"Cannot read file: values of a dictionary are damaged: {error}; restore it",
+                cause=cause,
+                file=file,
+                field=field.name,
+            ) from error
     return read
+
+
+def _has_dictionary(type_: pa.DataType) -> bool:
+    if pa.types.is_nested(type_):
+        return any(_has_dictionary(type_.field(i).type) for i in range(type_.num_fields))
+    return bool(pa.types.is_dictionary(type_))

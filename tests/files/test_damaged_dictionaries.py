@@ -1,0 +1,76 @@
+"""Parquet pages with indices that their dictionary does not have.
+
+pyarrow 26 does not look at them where it gives dictionaries: deletes would be lost, and DuckDB would read what lies
+behind the dictionary in memory.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import harness
+from harness.errors import CorruptFileError
+from harness.files.row_counts import whole
+from harness.iceberg.delete_lookup import FILE_PATH_ID
+from harness.iceberg.position_deletes import POSITION_ID
+from harness.writing.iceberg.builder import IcebergTable
+
+RUNS = b"\x01\x10\x00\x10\x01"
+"""A page of indices in one bit: eight times the first value, eight times the second."""
+BEYOND = b"\x01\x10\x02\x10\x01"
+"""The same, with a value after the last in place of the first."""
+
+
+def write_damaged(path: Path, **columns: tuple[int, pa.Array]) -> None:
+    """A Parquet file whose first column has indices beyond its dictionary. columns: field ids and values."""
+    fields = [
+        pa.field(name, values.type, nullable=False, metadata={"PARQUET:field_id": str(id_)})
+        for name, (id_, values) in columns.items()
+    ]
+    rows = pa.table([values for _, values in columns.values()], schema=pa.schema(fields))
+    pq.write_table(rows, path, compression="none", use_dictionary=[fields[0].name])
+    data = path.read_bytes()
+    assert data.count(RUNS) == 1
+    path.write_bytes(data.replace(RUNS, BEYOND))
+
+
+def test_position_deletes(tmp_path: Path) -> None:
+    """iceberg 4.10: rows of such a delete file would hit no data file, and come back."""
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    files = [table.write_data([{"id": i} for i in range(8)]) for _ in range(2)]
+    table.append(*files)
+    deletes = table.write_position_deletes([(file, i) for file in files for i in range(8)])
+    table.commit(add=[deletes])
+    paths = pa.array([file.path for file in files for _ in range(8)])
+    positions = pa.array([*range(8), *range(8)], pa.int64())
+    write_damaged(Path(deletes.path), file_path=(FILE_PATH_ID, paths), pos=(POSITION_ID, positions))
+    with pytest.raises(CorruptFileError) as caught:
+        harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
+    assert caught.value.rule == "iceberg 4.10"
+
+
+def test_data_read_through_arrow(tmp_path: Path) -> None:
+    """The name is one of DuckDB's own, and the file says that Arrow had a dictionary."""
+    table = IcebergTable.create(tmp_path / "t", {"file_index": "string"})
+    file = table.write_data([{"file_index": text} for text in ("a",) * 8 + ("b",) * 8])
+    table.append(file)
+    texts = pa.array(["a"] * 8 + ["b"] * 8).dictionary_encode()
+    write_damaged(Path(file.path), file_index=(1, texts))
+    with pytest.raises(CorruptFileError) as caught:
+        harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
+    assert caught.value.file is not None
+
+
+INSIDE = pa.DictionaryArray.from_arrays(pa.array([0, 2], pa.int32()), pa.array(["a", "b"]), safe=False)
+
+
+@pytest.mark.parametrize(
+    "values", [pa.ListArray.from_arrays([0, 1, 2], INSIDE), pa.StructArray.from_arrays([INSIDE], ["a"])]
+)
+def test_within_nested_values(values: pa.Array) -> None:
+    with pytest.raises(CorruptFileError, match="dictionary"):
+        whole(pa.table({"v": values}), 2, file="f")
