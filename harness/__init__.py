@@ -32,6 +32,7 @@ Where to look:
     catalogs/     names → where tables are: a warehouse directory, PyIceberg's catalogs, Unity Catalog
     oracle/       a second planner and a second engine in plain Python: slow, and sharing nothing with what they judge
     differ/       rows of two sides → what differs, and why
+    slices/       the files that a filter needs, as a table of their own
     connections/  SQL in which the tables of a catalog are there by name, and views of them for other tools
     contained/    tables of strangers, read in a process that can do little besides
     writing/      tables written to order, right and wrong
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from harness.differ.result import ComparisonResult
     from harness.engines.spark.session import spark_session
     from harness.query import release, sql
+    from harness.slices.pulling import Pulled, pull
     from harness.snapshot import Changes, Snapshot
     from harness.table import Table, open_table
 
@@ -108,6 +110,7 @@ __all__ = [
     "Located",
     "MissingFileError",
     "OutsideTableError",
+    "Pulled",
     "RequestError",
     "SchemaMismatchError",
     "Snapshot",
@@ -125,6 +128,7 @@ __all__ = [
     "open_table",
     "open_unity",
     "open_warehouse",
+    "pull",
     "read_untrusted",
     "release",
     "spark_session",
@@ -138,6 +142,7 @@ _LAZY = {
     "ComparisonResult": "differ.result",
     "Connection": "connections.connection",
     "Located": "catalogs.catalog",
+    "Pulled": "slices.pulling",
     "Snapshot": "snapshot",
     "Table": "table",
     "attach": "connections.attaching",
@@ -147,6 +152,7 @@ _LAZY = {
     "open_table": "table",
     "open_unity": "catalogs.unity.catalog",
     "open_warehouse": "catalogs.warehouse",
+    "pull": "slices.pulling",
     "read_untrusted": "contained.reading",
     "release": "query",
     "spark_session": "engines.spark.session",

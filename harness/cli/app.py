@@ -19,6 +19,7 @@ COMMANDS = {
     "sql": "query:sql",
     "shell": "shell.command:shell",
     "diff": "diff:diff",
+    "pull": "pull:pull",
     "run": "run:run",
     "build": "build:build",
     "demo": "demo:demo",

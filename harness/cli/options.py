@@ -322,7 +322,20 @@ _SAME = (
     *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),
     *("max_version", "ratified", "published_only"),
     *("prune", "lenient_delete_partition", "allow_duplicate_files", "enforce_retention"),
-    *("catalog", "cache_dir", "outside", "timestamp", "ref", "columns", "where", "dialect", "engine", "verbose"),
+    *(
+        "catalog",
+        "cache_dir",
+        "outside",
+        "max_bytes",
+        "last",
+        "timestamp",
+        "ref",
+        "columns",
+        "where",
+        "dialect",
+        "engine",
+        "verbose",
+    ),
 )
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | _RENAMED
 

@@ -72,6 +72,7 @@ def documents(demo) -> list[dict[str, object]]:
             "diff demo-tables/orders --engines duckdb",
             "run --engine duckdb --scenario iceberg/deletes/null-keys",
             "cache info --cache-dir kept",
+            "pull demo-tables/clicks slice --dry-run",
             "doctor",
             "rule delta L1",
         ]

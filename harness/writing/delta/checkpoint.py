@@ -88,8 +88,10 @@ def write_checkpoint(
     if options.kind.startswith("v2") and "v2Checkpoint" not in protocol.get("readerFeatures", ()):
         raise RequestError("Cannot write a V2 checkpoint: create the table with features=['v2Checkpoint']")
     mapped = metadata["configuration"].get(MAPPING_MODE, "none") != "none"
-    schema = schema_of(json.loads(metadata["schemaString"]), mapped=mapped)
-    partition = fields_of(schema, metadata["partitionColumns"])
+    schema, partition = Schema(fields=()), tuple[Field, ...]()
+    if options.stats_parsed or options.partition_values_parsed:
+        schema = schema_of(json.loads(metadata["schemaString"]), mapped=mapped)
+        partition = fields_of(schema, metadata["partitionColumns"])
     return _Writer(directory, version, schema, partition, time_ms, options).write(state)
 
 

@@ -1,0 +1,112 @@
+"""What a slice of a Delta table holds: versions, and of their files those that the filter needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from harness.delta.actions import Commit, DeletionVectorDescriptor, State
+from harness.delta.deletion_vectors import vector_path
+from harness.delta.replay import load_state
+from harness.delta.segment import choose_segment
+from harness.delta.table import DeltaTable, Selection, reader_of
+from harness.errors import UnsupportedError
+from harness.filters.predicate import Filter
+from harness.plan.scan_plan import ScanPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What a slice holds of a table.
+
+    table: the source.
+    root: the oldest version, with all that the log says of its files.
+    commits: the versions after it, ascending.
+    info: what the commit of the root says of itself; None: nothing.
+    times_ms: when each version was committed, as far as the log tells.
+    kept: the files that the slice holds, by what the log calls them in one way (`key` of `FILES_STATE`).
+    plans: of each version, how the filter reads it.
+    """
+
+    table: DeltaTable = field(repr=False)
+    root: State
+    commits: tuple[Commit, ...]
+    info: Mapping[str, Any] | None
+    times_ms: Mapping[int, int]
+    kept: frozenset[str]
+    plans: Mapping[int, ScanPlan]
+
+    def adds(self) -> Iterator[dict[str, Any]]:
+        """The add actions of files that are kept, those of the root first; a file may come with several vectors."""
+        for table in (self.root.files, *(commit.adds for commit in self.commits)):
+            yield from self.rows(table)
+
+    def rows(self, table: pa.Table) -> Iterator[dict[str, Any]]:
+        """The file actions of the table whose files are kept."""
+        dropped = [name for name in ("stats_row",) if name in table.column_names]
+        for batch in table.drop_columns(dropped).to_batches(max_chunksize=10_000):
+            yield from (row for row in batch.to_pylist() if row["key"] in self.kept)
+
+    def vectors(self) -> Iterator[DeletionVectorDescriptor]:
+        """The deletion vectors of files that are kept."""
+        for row in self.adds():
+            vector = DeletionVectorDescriptor.of(row)
+            if vector is not None:
+                yield vector
+
+    def vector_file(self, vector: DeletionVectorDescriptor) -> str | None:
+        """The physical path of the file that holds a vector; None: it is in the log."""
+        path = vector_path(vector, self.table.source.root)
+        return None if path is None else self.table.source.path_map.physical(path)
+
+
+def contents_of(table: DeltaTable, selection: Selection, where: str | Filter | None, last: int) -> Contents:
+    """What the slice of a version and the `last` - 1 before it holds.
+
+    Raises:
+        UnsupportedError: a version between was redirected, or the versions have a gap.
+        As planning a read of each of them does.
+    """
+    newest = selection.snapshot.id
+    readable = next(part for part in table._readable() if newest in part)
+    versions = range(max(readable.start, newest - last + 1), newest + 1)
+    selections = {v: selection if v == newest else table.select(v, None, None) for v in versions}
+    for version, chosen in selections.items():
+        _refuse_redirected(chosen, table, version)
+    plans = {version: table.plan(chosen, None, where) for version, chosen in selections.items()}
+    source = table.source
+    root = load_state(
+        choose_segment(table.log, versions[0], allow_checkpoint_only=source.options.allow_checkpoint_only),
+        source.storage,
+        source.root.path,
+        statistics="any",
+        path_map=source.path_map,
+    )
+    reader = reader_of(source)
+    kept = {path for plan in plans.values() for path in plan.files.column("physical").to_pylist()}
+    own = table.log.commits.get(versions[0])
+    info = None if own is None else reader.read_info(own)
+    times = {v: time for v, chosen in selections.items() if (time := chosen.snapshot.timestamp_ms) is not None}
+    return Contents(
+        table=table,
+        root=root,
+        commits=tuple(reader.read_commit(table.log.commits[version]) for version in versions[1:]),
+        info=None if info is None else info.values,
+        times_ms=times,
+        kept=frozenset(kept),
+        plans=plans,
+    )
+
+
+def _refuse_redirected(selection: Selection, table: DeltaTable, version: int) -> None:
+    configuration = selection.snapshot.state.metadata.configuration
+    name = next((name for name in configuration if name.startswith("delta.redirect")), None)
+    if name is not None:
+        raise UnsupportedError(
+            f"Cannot pull: the table's property {name} leads writers elsewhere; pull the table that it leads to",
+            table=table.location,
+            snapshot=version,
+        )

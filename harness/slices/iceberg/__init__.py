@@ -1,0 +1,1 @@
+"""Slices of Iceberg tables: which entries they hold, and their manifests and metadata written anew."""

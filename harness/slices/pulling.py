@@ -1,0 +1,194 @@
+"""`pull`: a slice of a table in a directory, a valid table of the same format whose rows are the source's.
+
+    harness.pull("s3://bucket/orders", "slice", where="day >= DATE '2024-06-01'")
+
+The law: under the filter, the slice gives the rows that the source gives. Whole files are taken, so without the filter
+it may give more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.delta.table import DeltaTable
+from harness.errors import RequestError, warn
+from harness.iceberg.table import IcebergTable
+from harness.reading import reading
+from harness.slices.copying import FetchedFile, SourceFile, fetch, total_bytes
+from harness.slices.place import Place
+from harness.slices.request import SliceRequest
+from harness.snapshot import Snapshot
+from harness.storage.paths import shown
+from harness.storage.stores import Storage
+from harness.table import Table, open_table
+
+
+class Slice(Protocol):
+    """A slice of a table of some format, planned and not yet made."""
+
+    @property
+    def metadata_folder(self) -> str:
+        """The folder that makes a table of the slice's files."""
+
+    @property
+    def storage(self) -> Storage:
+        """Reads the source."""
+
+    @property
+    def points(self) -> tuple[int, ...]:
+        """Its snapshots or versions, oldest first."""
+
+    @property
+    def identity(self) -> str | None:
+        """What tells the source from another table at its place."""
+
+    def files(self) -> tuple[SourceFile, ...]:
+        """What is copied."""
+
+    def rewritten_bytes(self) -> int:
+        """The size of what is read besides, to be written anew."""
+
+    def write(self, place: Place, fetched: Mapping[str, FetchedFile]) -> list[str]:
+        """Writes what makes a table of the fetched files, staged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulled:
+    """What a pull did, or, if it was a trial, would do.
+
+    directory: of the slice, as it was given. format: `iceberg` or `delta`. snapshots: ids or versions, oldest first.
+    files, bytes: what the slice takes of the source. reused: files that were there from a pull that was interrupted.
+    made: whether the slice is there now. notes: what it lacks of the source, a sentence each.
+    """
+
+    directory: str
+    format: str
+    snapshots: tuple[int, ...]
+    files: int
+    bytes: int
+    reused: int = 0
+    made: bool = True
+    notes: tuple[str, ...] = ()
+
+
+def pull(
+    source: Snapshot | Table | str | os.PathLike[str],
+    directory: str | os.PathLike[str],
+    *,
+    where: str | None = None,
+    last: int = 1,
+    max_bytes: int | None = None,
+    dry_run: bool = False,
+) -> Pulled:
+    """Make a slice of a table: a table of the same format in `directory`, with the files that the filter needs.
+
+    Under the filter the slice gives the rows that the source gives; data files are taken whole, and deletes stay
+    deletes. Schemas, specs, ids, sequence numbers, properties and protocol are the source's; what the slice does not
+    hold, its metadata does not name. `_harness_slice.json` says where it came from.
+
+    If a pull is interrupted, no table is there, and the same call goes on where it ended.
+
+    Args:
+        source: a snapshot; or a table, or its location, whose current snapshot is meant.
+        directory: a new or empty local directory. Recorded paths are absolute: other readers want it to stay there.
+        where: a boolean SQL expression; None: all rows.
+        last: the newest `last` snapshots, up to `source`; the oldest becomes the root.
+        max_bytes: it is an error, before anything is copied, if the slice needs more bytes of the source.
+        dry_run: say what would be copied; write nothing.
+
+    Raises:
+        RequestError: the directory is not empty, the slice is larger than `max_bytes`, or as planning a read says.
+        UnsupportedError: the table has what a slice cannot hold.
+        StorageError: a file cannot be read or written.
+        As `harness.open_table` and `Snapshot.plan`.
+    """
+    request = SliceRequest(where=where, last=last, max_bytes=max_bytes)
+    snapshot = _snapshot(source)
+    with reading(snapshot.source, snapshot.selection.snapshot):
+        return _pull(snapshot, Path(directory), request, dry_run=dry_run)
+
+
+def _pull(snapshot: Snapshot, directory: Path, request: SliceRequest, *, dry_run: bool) -> Pulled:
+    planned = _planned(snapshot, request)
+    place = Place(directory, planned.metadata_folder)
+    place.check()
+    files = planned.files()
+    size = total_bytes(files, planned.storage) + planned.rewritten_bytes()
+    if request.max_bytes is not None and size > request.max_bytes:
+        raise RequestError(
+            f"Cannot pull: the slice needs {size:,} bytes in {len(files):,} files, max_bytes={request.max_bytes} "
+            "allows less; narrow the filter",
+            table=snapshot.source.location,
+            options=("max_bytes",),
+        )
+    told = Pulled(
+        directory=str(directory),
+        format=snapshot.source.format,
+        snapshots=planned.points,
+        files=len(files),
+        bytes=size,
+        made=not dry_run,
+    )
+    if dry_run:
+        return told
+    origin = {
+        "format": snapshot.source.format,
+        "location": shown(snapshot.source.location),
+        "identity": planned.identity,
+        "snapshots": list(planned.points),
+        "request": request.as_dict(),
+    }
+    place.begin(origin)
+    fetched = fetch(files, planned.storage, place, max_bytes=request.max_bytes)
+    notes = planned.write(place, fetched.files)
+    place.publish(_note(origin, told, notes))
+    for sentence in notes:
+        warn(f"Slice {place.directory}: {sentence}")
+    return Pulled(
+        directory=told.directory,
+        format=told.format,
+        snapshots=told.snapshots,
+        files=told.files,
+        bytes=told.bytes,
+        reused=fetched.reused,
+        notes=tuple(notes),
+    )
+
+
+def _snapshot(source: Snapshot | Table | str | os.PathLike[str]) -> Snapshot:
+    if isinstance(source, Snapshot):
+        return source
+    return (source if isinstance(source, Table) else open_table(source)).snapshot()
+
+
+def _planned(snapshot: Snapshot, request: SliceRequest) -> Slice:
+    """Imports the modules of that format and no others."""
+    table: Any = snapshot.source
+    selection: Any = snapshot.selection
+    if isinstance(table, IcebergTable):
+        from harness.slices.iceberg.pulling import IcebergSlice
+
+        return IcebergSlice.planned(table, selection, request)
+    assert isinstance(table, DeltaTable)
+    from harness.slices.delta.pulling import DeltaSlice
+
+    return DeltaSlice.planned(table, selection, request)
+
+
+def _note(origin: Mapping[str, Any], told: Pulled, notes: list[str]) -> dict[str, Any]:
+    """Where the slice came from, for people and for a refresh."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {
+        "harness": sys.modules["harness"].__version__,  # the package itself imports what is above this layer
+        "pulled": now,
+        **origin,
+        "files": told.files,
+        "bytes": told.bytes,
+        "notes": notes,
+    }

@@ -1,0 +1,228 @@
+"""Slices: what they hold, what they leave out, and what an interrupted or a refused pull leaves behind."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.cli import main
+from harness.slices import copying
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+EU, US = [{"id": i, "region": "eu"} for i in range(4)], [{"id": i + 10, "region": "us"} for i in range(4)]
+
+
+def iceberg(place: Path) -> IcebergTable:
+    """Two files, a position delete file for both, an equality delete of id 3, and the tag `first`."""
+    table = IcebergTable.create(place, {"id": "long", "region": "string"})
+    eu, us = table.write_data(EU), table.write_data(US)
+    table.append(eu, us)
+    table.create_tag("first")
+    table.commit(add=[table.write_position_deletes([(eu, 1), (us, 2)])])
+    table.commit(add=[table.write_equality_deletes(["id"], [{"id": 3}])])
+    return table
+
+
+def delta(place: Path) -> DeltaTable:
+    """Two files in versions 1 and 2, and a deletion vector on the first in version 3."""
+    table = DeltaTable.create(place, {"id": "long", "region": "string"}, features=["deletionVectors"])
+    eu, us = table.write_data(EU), table.write_data(US)
+    table.append(eu)
+    table.append(us)
+    table.delete(eu, [1])
+    return table
+
+
+def rows(location: Path, where: str | None = None, **at: int) -> Counter[str]:
+    return Counter(map(repr, harness.open_table(location).snapshot(**at).to_arrow(where=where).to_pylist()))
+
+
+def files(place: Path) -> set[str]:
+    return {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
+
+
+def metadata(place: Path) -> dict:
+    return json.loads((place / "metadata/v1.metadata.json").read_text("utf-8"))
+
+
+@pytest.mark.filterwarnings("ignore:Slice")
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_a_slice_has_the_files_that_the_filter_needs_and_its_deletes(make, tmp_path):
+    make(tmp_path / "source")
+    pulled = harness.pull(tmp_path / "source", tmp_path / "slice", where="id < 9")
+    assert rows(tmp_path / "slice", "id < 9") == rows(tmp_path / "source", "id < 9")
+    data = {file for file in files(tmp_path / "slice") if file.endswith(".parquet") and "deletes" not in file}
+    assert len(data - {f for f in data if f.startswith("_delta_log")}) == 1
+    assert (pulled.format, pulled.made) == (make.__name__, True)
+
+
+@pytest.mark.filterwarnings("ignore:Slice")
+def test_metadata_names_only_what_is_there(tmp_path):
+    table = iceberg(tmp_path / "source")
+    table.set_properties(**{"write.data.path": "s3://elsewhere", "owner": "me"})
+    pulled = harness.pull(tmp_path / "source", tmp_path / "slice")
+    document = metadata(tmp_path / "slice")
+    assert document["location"] == str(tmp_path / "slice")
+    assert [s["snapshot-id"] for s in document["snapshots"]] == [table.snapshot_id] == list(pulled.snapshots)
+    assert "parent-snapshot-id" not in document["snapshots"][0]
+    assert document["refs"].keys() == {"main"}
+    assert document["properties"] == {"owner": "me"}
+    assert pulled.notes == ("Left out branches and tags: first", "Left out properties: write.data.path")
+    recorded = harness.open_table(tmp_path / "slice").metadata("files")["file_path"].to_pylist()
+    assert all(Path(path).is_file() and path.startswith(str(tmp_path / "slice")) for path in recorded)
+
+
+@pytest.mark.filterwarnings("ignore:Slice")
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_a_slice_of_several_snapshots_travels_in_time(make, tmp_path):
+    make(tmp_path / "source")
+    pulled = harness.pull(tmp_path / "source", tmp_path / "slice", last=3)
+    assert len(pulled.snapshots) == 3
+    for point in pulled.snapshots:
+        assert rows(tmp_path / "slice", snapshot_id=point) == rows(tmp_path / "source", snapshot_id=point)
+    source, slice_ = harness.open_table(tmp_path / "source"), harness.open_table(tmp_path / "slice")
+    for point in source.snapshots()[-3:]:
+        at = {"timestamp": point["timestamp_ms"]}
+        assert slice_.snapshot(**at).id == source.snapshot(**at).id
+
+
+def test_times_that_the_slice_cannot_answer_are_not_answered(tmp_path):
+    """Main was at B between A and C, and the slice has no B: at that time it must not say A."""
+    table = IcebergTable.create(tmp_path / "source", {"id": "long"})
+    a = table.append(table.write_data([{"id": 1}]))
+    table.append(table.write_data([{"id": 2}]))
+    table.set_ref("main", a, "branch")
+    table.append(table.write_data([{"id": 3}]))
+    source = harness.open_table(tmp_path / "source")
+    harness.pull(source, tmp_path / "slice", last=2)
+    log = source.describe()["snapshot_log"]
+    slice_ = harness.open_table(tmp_path / "slice")
+    assert [s["id"] for s in slice_.snapshots()] == [a, source.snapshot().id]
+    with pytest.raises(harness.SnapshotNotFoundError):
+        slice_.snapshot(timestamp=log[1]["timestamp_ms"])
+
+
+@pytest.mark.filterwarnings("ignore:Slice")
+def test_an_older_snapshot_comes_with_its_schema(tmp_path):
+    table = iceberg(tmp_path / "source")
+    table.add_column("late", "int")
+    source = harness.open_table(tmp_path / "source")
+    harness.pull(source.snapshot(ref="first"), tmp_path / "slice")
+    slice_ = harness.open_table(tmp_path / "slice")
+    assert [f.name for f in slice_.schema.fields] == ["id", "region"]
+    assert slice_.snapshot().to_arrow().num_rows == 8
+    assert slice_.snapshot(ref="first").id == slice_.snapshot().id
+
+
+def test_a_directory_that_holds_something_is_refused(tmp_path, capsys):
+    delta(tmp_path / "source")
+    (tmp_path / "slice").mkdir()
+    (tmp_path / "slice/mine.txt").write_text("mine", "utf-8")
+    assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice")]) == 2
+    assert "it is not empty" in capsys.readouterr().err
+    assert files(tmp_path / "slice") == {"mine.txt"}
+
+
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_a_slice_that_would_be_too_large_is_refused_before_anything_is_written(make, tmp_path, capsys):
+    make(tmp_path / "source")
+    size = harness.pull(tmp_path / "source", tmp_path / "slice", dry_run=True).bytes
+    assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), "--max-bytes", str(size - 1)]) == 2
+    assert f"needs {size:,} bytes" in capsys.readouterr().err
+    assert not (tmp_path / "slice").exists()
+
+
+@pytest.mark.filterwarnings("ignore:Slice")
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_an_interrupted_pull_leaves_no_table_and_goes_on(make, tmp_path, monkeypatch):
+    make(tmp_path / "source")
+    fetched = copying._Work.fetch
+    calls = []
+
+    def interrupted(self, file):
+        calls.append(file)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return fetched(self, file)
+
+    monkeypatch.setattr(copying, "_AT_ONCE", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(copying._Work, "fetch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            harness.pull(tmp_path / "source", tmp_path / "slice")
+    with pytest.raises(harness.TableNotFoundError):
+        harness.open_table(tmp_path / "slice")
+    with pytest.raises(harness.RequestError, match="a pull of something else"):
+        harness.pull(tmp_path / "source", tmp_path / "slice", where="id > 1")
+    assert harness.pull(tmp_path / "source", tmp_path / "slice").reused == 1
+    assert rows(tmp_path / "slice") == rows(tmp_path / "source")
+    assert not (tmp_path / "slice/_harness_pull").exists()
+
+
+@pytest.mark.filterwarnings("ignore:Slice")
+def test_a_file_that_changed_since_it_was_fetched_is_fetched_again(tmp_path, monkeypatch):
+    delta(tmp_path / "source")
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.slices.place.Place.publish", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            harness.pull(tmp_path / "source", tmp_path / "slice")
+    damaged = next((tmp_path / "slice").glob("*.parquet"))
+    content = bytearray(damaged.read_bytes())
+    content[10] ^= 1
+    damaged.write_bytes(content)
+    pulled = harness.pull(tmp_path / "source", tmp_path / "slice")
+    assert pulled.reused == pulled.files - 1
+    assert rows(tmp_path / "slice") == rows(tmp_path / "source")
+
+
+def _interrupt(*_):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "path", ["../outside.parquet", "metadata/v9.metadata.json", "_hidden/x.parquet", "a\\b.parquet"]
+)
+def test_files_of_hostile_names_stay_inside_under_other_names(path, tmp_path):
+    table = IcebergTable.create(tmp_path / "source/table", {"id": "long"})
+    recorded = f"{tmp_path}/source/table/{path}"
+    table.append(table.write_data([{"id": 1}], path=recorded))
+    source = harness.open_table(tmp_path / "source/table", allowed_roots=[str(tmp_path / "source")])
+    harness.pull(source, tmp_path / "slice")
+    assert rows(tmp_path / "slice") == Counter([repr({"id": 1})])
+    (data,) = harness.open_table(tmp_path / "slice").metadata("files")["file_path"].to_pylist()
+    assert Path(data).parent == tmp_path / "slice/data"
+
+
+def test_the_note_says_where_the_slice_came_from(tmp_path):
+    delta(tmp_path / "source")
+    harness.pull(tmp_path / "source", tmp_path / "slice", where="id < 9")
+    note = json.loads((tmp_path / "slice/_harness_slice.json").read_text("utf-8"))
+    assert note["location"] == str(tmp_path / "source")
+    assert note["snapshots"] == [3]
+    assert note["request"] == {"where": "id < 9"}
+    assert note["harness"] == harness.__version__
+
+
+@pytest.mark.parametrize(
+    "option", [["--last", "0"], ["--where", "nothing = 1"], ["--at", "99999"], ["--max-bytes", "-1"]]
+)
+def test_bad_requests_are_one_line_and_write_nothing(option, tmp_path, capsys):
+    delta(tmp_path / "source")
+    assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), *option]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not (tmp_path / "slice").exists()
+
+
+def test_a_delta_slice_is_appended_to(tmp_path):
+    """The next version is the one after the root's, and its change feed begins there."""
+    delta(tmp_path / "source")
+    harness.pull(tmp_path / "source", tmp_path / "slice")
+    names = sorted(p.name for p in (tmp_path / "slice/_delta_log").iterdir())
+    assert names == [f"{3:020d}.checkpoint.parquet", f"{3:020d}.json", "_last_checkpoint"]
+    adds = [json.loads(line) for line in (tmp_path / "slice/_delta_log" / names[1]).read_text("utf-8").splitlines()]
+    assert {a["add"]["dataChange"] for a in adds if "add" in a} == {False}
