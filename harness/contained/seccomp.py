@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import platform
 import struct
 import sys
@@ -30,11 +31,15 @@ _SAME_EVERYWHERE = {
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """audit: the kernel's number of the architecture. calls: those that fail. clone: may make threads."""
+    """audit: the kernel's number of the architecture. calls: those that fail. clone: may make threads.
+
+    tgkill: may signal the process itself, which `abort` does.
+    """
 
     audit: int
     calls: Mapping[str, int]
     clone: int
+    tgkill: int
 
 
 _MACHINES = {
@@ -47,6 +52,7 @@ _MACHINES = {
             **{"unshare": 272, "setns": 308, "mount": 165, "bpf": 321, "userfaultfd": 323, "keyctl": 250},
         },
         clone=56,
+        tgkill=234,
     ),
     "aarch64": _Machine(
         0xC00000B7,
@@ -57,6 +63,7 @@ _MACHINES = {
             **{"unshare": 97, "setns": 268, "mount": 40, "bpf": 280, "userfaultfd": 282, "keyctl": 219},
         },
         clone=220,
+        tgkill=131,
     ),
 }
 _CLONE3 = 435
@@ -72,7 +79,7 @@ def install() -> str | None:
     if sys.platform != "linux" or machine is None or sys.maxsize < 1 << 32:
         here = f"{platform.system()} on {platform.machine()}"
         return f"a filter of system calls is made for Linux on {' and '.join(_MACHINES)}, this is {here}"
-    program = _program(machine)
+    program = _program(machine, os.getpid())
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -81,8 +88,8 @@ def install() -> str | None:
     return f"the system allows no filter of system calls ({errno.errorcode[ctypes.get_errno()]})"
 
 
-def _program(machine: _Machine) -> bytes:
-    """Instructions of 8 bytes: code, how far to jump if true and if false, operand."""
+def _program(machine: _Machine, process: int) -> bytes:
+    """Instructions of 8 bytes: code, how far to jump if true and if false, operand. process: id of the own one."""
     fail = (_RETURN, 0, 0, _ERROR | errno.EPERM)
     steps = [
         (_LOAD, 0, 0, _ARCHITECTURE),
@@ -97,6 +104,11 @@ def _program(machine: _Machine) -> bytes:
     for number in sorted({*machine.calls.values(), *_SAME_EVERYWHERE.values()}):
         steps += [(_JUMP_EQUAL, 0, 1, number), fail]
     steps += [
+        (_JUMP_EQUAL, 0, 4, machine.tgkill),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT),
+        (_JUMP_EQUAL, 1, 0, process),
+        fail,
+        (_RETURN, 0, 0, _ALLOW),
         (_JUMP_EQUAL, 0, 3, machine.clone),
         (_LOAD, 0, 0, _FIRST_ARGUMENT),
         (_JUMP_ANY_BIT, 1, 0, _CLONE_THREAD),

@@ -72,6 +72,8 @@ def found(tmp_path_factory):
         ("become a program", "EPERM"),
         ("fork", "EPERM"),
         ("end the parent", "EPERM"),
+        ("end a thread of the parent", "EPERM"),
+        ("signal a thread of its own", None),
         ("raise a limit", "ValueError"),
         ("a core file", 0),
         ("variables", []),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import os
@@ -26,6 +27,8 @@ def attempts(request, output):
         "become a program": lambda: os.execv(sys.executable, [sys.executable, "-c", ""]),
         "fork": os.fork,
         "end the parent": lambda: os.kill(os.getppid(), signal.SIGTERM),
+        "end a thread of the parent": lambda: _signal_thread(os.getppid()),
+        "signal a thread of its own": lambda: _signal_thread(os.getpid()),
         "raise a limit": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 16, 1 << 16)),
         "a core file": lambda: resource.getrlimit(resource.RLIMIT_CORE)[1],
         "variables": lambda: sorted(set(os.environ) & {"SECRET", "PATH", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN"}),
@@ -133,6 +136,13 @@ def _open(number):
     finally:
         for file in files:
             file.close()
+
+
+def _signal_thread(process):
+    """Signal 0 goes to the main thread of a process, and does nothing but be allowed."""
+    call = {"x86_64": 234, "aarch64": 131}[os.uname().machine]  # tgkill
+    if ctypes.CDLL(None, use_errno=True).syscall(call, process, process, 0) != 0:
+        raise OSError(ctypes.get_errno(), "tgkill")
 
 
 def _in_thread():
