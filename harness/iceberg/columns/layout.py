@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from harness.files.avro_numbers import DAMAGE
 from harness.iceberg.columns.walk import (
     Step,
     boolean,
@@ -47,7 +48,7 @@ def entry_step(schema: Any, slots: tuple[Slot, ...]) -> Step | None:
     """
     try:
         return _record(schema, slots, depth=0)
-    except (_Unforeseen, LookupError, TypeError, ValueError, AttributeError):
+    except (_Unforeseen, *DAMAGE):
         return None
 
 

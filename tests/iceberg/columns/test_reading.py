@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 from dataclasses import replace
 from functools import partial
@@ -308,6 +309,16 @@ def test_values_of_one_file(in_step):
     assert first["null_value_counts.1"] is None, "a count that is given twice is unknown"
     assert (first["lower_bounds.1"], first["lower_bounds.2"], first["upper_bounds.1"]) == (bytes(8), b"a", None)
     assert files.tuples == [{1000: 4, 1001: "x"}]
+
+
+@pytest.mark.parametrize("id_", [103.5, float("inf"), "103", "x", -1, [103]])
+@pytest.mark.parametrize(("name", "number"), [("record_count", 103), ("key", 119)])
+def test_field_ids_that_are_no_integers(in_step, id_, name, number):
+    """Decoded in step or not, such a field is found or refused alike."""
+    text = json.dumps(schema_of(0)).replace(f'"field-id": {number}}}', f'"field-id": {json.dumps(id_)}}}')
+    manifest = listed(0)
+    contents = {manifest.path: write(json.loads(text), [ENTRY])}
+    assert columns_or_error(read, [manifest], contents) == columns_or_error(one_by_one, [manifest], contents)
 
 
 @pytest.mark.parametrize(
