@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from harness.contained.bounds import Bounds
     from harness.contained.reading import read_untrusted
     from harness.differ.compare import compare
+    from harness.differ.relaxations import Relaxations, Tolerance
     from harness.differ.result import ComparisonResult
     from harness.engines.spark.session import spark_session
     from harness.query import release, sql
@@ -111,6 +112,7 @@ __all__ = [
     "MissingFileError",
     "OutsideTableError",
     "Pulled",
+    "Relaxations",
     "RequestError",
     "SchemaMismatchError",
     "Snapshot",
@@ -118,6 +120,7 @@ __all__ = [
     "StorageError",
     "Table",
     "TableNotFoundError",
+    "Tolerance",
     "UnknownColumnError",
     "UnsupportedError",
     "__version__",
@@ -143,8 +146,10 @@ _LAZY = {
     "Connection": "connections.connection",
     "Located": "catalogs.catalog",
     "Pulled": "slices.pulling",
+    "Relaxations": "differ.relaxations",
     "Snapshot": "snapshot",
     "Table": "table",
+    "Tolerance": "differ.relaxations",
     "attach": "connections.attaching",
     "compare": "differ.compare",
     "open_catalog": "catalogs.resolving",

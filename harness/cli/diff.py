@@ -5,13 +5,15 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, assert_never
+from typing import TYPE_CHECKING, Annotated, Any, assert_never
 
 import typer
 
 import harness
 from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.cli.name_lists import names
+from harness.cli.relaxing import Relaxing
+from harness.differ.relaxations import Relaxations
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
@@ -41,8 +43,12 @@ def diff(
         str, typer.Option("--engines", metavar="A,B", help="Engine of the left and of the right side; one is for both.")
     ] = _ENGINES,
     sql: Annotated[
-        str | None,
-        typer.Option("--sql", metavar="SQL", help="Compare what this query gives; the table is t in it."),
+        list[str] | None,
+        typer.Option(
+            "--sql",
+            metavar="SQL",
+            help="Compare what this query gives; the table is t in it. Twice: the left and the right side's.",
+        ),
     ] = None,
     keys: Annotated[
         str | None, typer.Option("--keys", metavar="A,B", help="Pair rows by these columns; else rows are counted.")
@@ -68,6 +74,7 @@ def diff(
     ] = 100,
     *,
     context: typer.Context,
+    relaxing: Relaxing,
     opening: options.Opening,
     reading: options.Reading,
     trust: options.Trust,
@@ -84,7 +91,11 @@ def diff(
         columns=names(columns, "--columns"),
         where=where,
         max_rows=max_rows,
+        relaxations=relaxing.relaxations(),
+        group_by=names(relaxing.group_by, "--group-by"),
+        sample_keys=relaxing.sample_keys,
     )
+    queries = pair(sql, "--sql")
     moments = pair_of_moments(at)
     if untrusted.is_for_worker(trust):
         untrusted.refuse_engines(request.engines, "--engines")
@@ -97,7 +108,7 @@ def diff(
         sides = (moments[0].select(left), moments[1].select(right))
     with terminal.progress("comparing"):
         start(request.engines)
-        found = request.compare(*sides) if sql is None else request.compare_queries(sql, *sides)
+        found = request.compare(*sides) if queries is None else request.compare_queries(queries, *sides)
     for side in (found.left, found.right):
         if side.error is not None:
             side.error.respelled(options.spelled)
@@ -114,7 +125,7 @@ def diff(
 class Request:
     """What is compared, and how, but for the sides.
 
-    engines: of the left and of the right side. keys, columns: None: not given.
+    engines: of the left and of the right side. keys, columns, group_by: None: not given.
     """
 
     engines: tuple[str, str]
@@ -122,6 +133,9 @@ class Request:
     columns: list[str] | None
     where: str | None
     max_rows: int
+    relaxations: Relaxations
+    group_by: list[str] | None
+    sample_keys: int | None
 
     def compare(self, left: Snapshot, right: Snapshot) -> ComparisonResult:
         """The rows of two snapshots."""
@@ -129,23 +143,32 @@ class Request:
             left,
             right,
             engines=self.engines,
-            keys=self.keys or (),
             columns=self.columns,
             where=self.where,
-            max_rows=self.max_rows,
+            **self._how(),
         )
 
-    def compare_queries(self, query: str, left: Snapshot, right: Snapshot) -> ComparisonResult:
-        """What a query gives on the left and on the right side.
+    def _how(self) -> dict[str, Any]:
+        return {
+            "keys": self.keys or (),
+            "max_rows": self.max_rows,
+            "relaxations": self.relaxations,
+            "group_by": self.group_by or (),
+            "sample_keys": self.sample_keys,
+        }
+
+    def compare_queries(self, queries: tuple[str, str], left: Snapshot, right: Snapshot) -> ComparisonResult:
+        """What queries give on the left and on the right side.
 
         Raises:
             RequestError: the query cannot be parsed, or writes.
             UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
         """
         names = tuple(f"query on {side.source.location.rstrip('/').rpartition('/')[2]}" for side in (left, right))
-        results = [_result(query, engine, side) for engine, side in zip(self.engines, (left, right), strict=True)]
+        asked = zip(queries, self.engines, (left, right), strict=True)
+        results = [_result(query, engine, side) for query, engine, side in asked]
         if not any(isinstance(result, HarnessError) for result in results):
-            return harness.compare(*results, keys=self.keys or (), max_rows=self.max_rows, names=names)
+            return harness.compare(*results, names=names, **self._how())
         infos = [_outcome(*side) for side in zip(results, self.engines, names, strict=True)]
         return ComparisonResult(left=infos[0], right=infos[1], keys=tuple(self.keys or ()))
 
@@ -192,15 +215,29 @@ def pair_of_moments(values: list[str] | None) -> tuple[options.Selector, options
     Raises:
         typer.BadParameter: more than two values, or one that is not understood.
     """
-    match [options.moment(value) for value in values or ()]:
+    both = pair(values, "--at")
+    if both is None:
+        return options.Selector(), options.Selector()
+    return options.moment(both[0]), options.moment(both[1])
+
+
+def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
+    """What is said of the left and of the right side; None: nothing.
+
+    Raises:
+        typer.BadParameter: more than two values.
+    """
+    match values or []:
         case []:
-            return options.Selector(), options.Selector()
+            return None
         case [both]:
             return both, both
         case [left, right]:
             return left, right
         case more:
-            raise typer.BadParameter(f"--at is given {len(more)} times: once holds for both sides, twice for one each")
+            raise typer.BadParameter(
+                f"{option} is given {len(more)} times: once holds for both sides, twice for one each"
+            )
 
 
 def start(engines: tuple[str, str]) -> None:

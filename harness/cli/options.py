@@ -287,7 +287,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     So each option is declared once, in its group, whichever commands have it.
     """
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if hint in (Opening, Reading, Selector, Trust)}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
@@ -336,6 +336,7 @@ _SAME = (
         "engine",
         "verbose",
     ),
+    *("keys", "sample_keys"),
 )
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | _RENAMED
 

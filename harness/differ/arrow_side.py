@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from harness.differ.duckdb_side import DuckDBSide, failing
 from harness.differ.result import SideInfo
-from harness.differ.sides import Buckets, Hashing
+from harness.differ.sides import Buckets, Hashing, Some
 from harness.differ.storage_types import carried, plain, storage_type
 from harness.engines.shared.running_queries import tracked
 from harness.errors import EngineError
@@ -58,6 +58,10 @@ class ArrowSide:
     def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
         """Rows of given hashes."""
         return self.in_duckdb().rows(hashing, wanted, per_hash)
+
+    def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """At least the rows whose hashes are wanted."""
+        return self.in_duckdb().matching(hashing, some, columns)
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """Keys in some buckets that several rows have."""

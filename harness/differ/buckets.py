@@ -7,7 +7,8 @@ shown, and memory depends on how many hashes are looked at in one go, not on how
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -23,6 +24,7 @@ _MOST_KEYS = 4_000_000
 """Keys that an engine groups in one go, and holds all of."""
 _MEMORY = "800MB"
 
+Review: TypeAlias = Callable[[duckdb.DuckDBPyConnection], None]
 Hash: TypeAlias = tuple[int, int]
 """Both lanes: of a row or, with keys, of its key."""
 
@@ -45,18 +47,28 @@ class Tally:
     right: dict[Hash, int] = field(default_factory=dict)
     both: dict[Hash, int] = field(default_factory=dict)
 
-    def count(self, left: pa.Table, right: pa.Table) -> None:
-        """Adds the differences of the hashes of some buckets, in which no other hashes lie."""
-        connection = tracked(duckdb.connect(config={"memory_limit": _MEMORY}))
+    def count(self, left: pa.Table, right: pa.Table, review: Review | None = None) -> None:
+        """Adds the differences of the hashes of some buckets, in which no other hashes lie.
+
+        review: looks at the table `d` of what differs (`kind`: left, right or both; the hash `a`, `b`; how often, `n`),
+            and may delete from it.
+        """
+        folder = tempfile.TemporaryDirectory(prefix="harness-compare-")
+        connection = tracked(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder.name}))
         try:
             connection.execute("SET preserve_insertion_order = false")
             connection.register("l", left)
             connection.register("r", right)
             query = _KEYED if "k1" in left.column_names else _UNKEYED
             connection.execute(f"CREATE TEMPORARY TABLE d AS {query}")
+            connection.unregister("l")
+            connection.unregister("r")
+            if review is not None:
+                review(connection)
             self._add(connection)
         finally:
             connection.close()
+            folder.cleanup()
 
     def _add(self, connection: duckdb.DuckDBPyConnection) -> None:
         totals = connection.sql("SELECT kind, count(*), sum(n)::BIGINT FROM d GROUP BY kind").fetchall()

@@ -9,33 +9,34 @@ differ are found by these (`harness.differ.buckets`), and only rows to show are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from harness.differ.arrow_side import ArrowSide
-from harness.differ.buckets import Hash, Tally, passes, passes_of_one, total
+from harness.differ.buckets import total
+from harness.differ.by_hashes import Found, by_hashes, cheaper_first
 from harness.differ.canonical import SignedZeros
-from harness.differ.duckdb_side import DuckDBSide
-from harness.differ.exact import Difference, keyed_difference, multiset_difference
-from harness.differ.forms import INCOMPARABLE, form
+from harness.differ.failing import LABELS, SideFailedError, failing
+from harness.differ.forms import form
 from harness.differ.opening import Opening, opened
 from harness.differ.origins import columns_of, with_origins
-from harness.differ.printing import show
+from harness.differ.relaxations import NOTHING, Relaxations
+from harness.differ.relaxed import relaxed
 from harness.differ.result import ComparisonResult, RowDifference, SideInfo
+from harness.differ.rules import Rules
+from harness.differ.sampled import sampled
 from harness.differ.schemas import compare_schemas
-from harness.differ.sides import HASH_PREFIX, Buckets, Hashing, Side
-from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
+from harness.differ.sides import Hashing, Side
+from harness.errors import RequestError, UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FEW = 50_000
 """Rows of a side up to which it is compared as it is."""
-_LABELS = ("left", "right")
 
 
 def compare(
@@ -51,6 +52,9 @@ def compare(
     names: Sequence[str] | None = None,
     signed_zeros: SignedZeros = "distinct",
     few: int = FEW,
+    relaxations: Relaxations = NOTHING,
+    group_by: Sequence[str] = (),
+    sample_keys: int | None = None,
 ) -> ComparisonResult:
     """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
 
@@ -75,16 +79,26 @@ def compare(
         signed_zeros: whether -0.0 is another value than 0.0, `distinct`, or not, `equal`.
         few: sides of at most so many rows are fetched and compared as they are; of larger ones, only rows that differ
             are, found by hashes of 128 bits that the engines compute.
+        relaxations: what is let pass; the result names all of it.
+        group_by: columns to count differing rows by.
+        sample_keys: compare the rows of so many keys alone, which are chosen by their hashes: the same in every run.
 
     Raises:
         RequestError: a side is nothing that can be compared, a column is missing, several rows have one key, or an
             argument has no such value.
         UnsupportedError: a column has a type that cannot be compared.
     """
-    openings = _openings(left, right, columns, where, engines, spark, names)
-    rules = _Rules(tuple(_strings(keys, "keys")), max_rows, signed_zeros, few)
-    if max_rows < 0 or few < 0:
-        raise RequestError(f"Invalid max_rows {max_rows} or few {few}: expected no negative number")
+    rules = Rules(
+        keys=tuple(_strings(keys, "keys")),
+        max_rows=max_rows,
+        signed_zeros=signed_zeros,
+        few=few,
+        relaxations=relaxations,
+        group_by=tuple(_strings(group_by, "group_by")),
+        sample_keys=sample_keys,
+    )
+    rules.check()
+    openings = _openings(left, right, columns, where, engines, spark, names, relaxations)
     for opening in openings:
         opening.check()
     with ExitStack() as resources:
@@ -92,62 +106,39 @@ def compare(
 
 
 @dataclass(frozen=True, slots=True)
-class _Rules:
-    """How rows are compared."""
-
-    keys: tuple[str, ...]
-    max_rows: int
-    signed_zeros: SignedZeros
-    few: int
-
-
-class _SideFailedError(Exception):
-    """One side failed: an outcome, not an end."""
-
-    def __init__(self, number: int, error: HarnessError) -> None:
-        super().__init__(number, error)
-        self.number = number
-        self.error = error
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What a way of comparing rows found, and how many rows each side has."""
-
-    rows: tuple[int, int]
-    difference: Difference
-    shown: tuple[pa.Table, pa.Table]
-
-
-@dataclass(frozen=True, slots=True)
 class _Run:
     """One comparison."""
 
     openings: tuple[Opening, Opening]
-    rules: _Rules
+    rules: Rules
     resources: ExitStack
 
     def comparison(self) -> ComparisonResult:
         try:
             left, right = self._open(0), self._open(1)
             return self._compared(left, right)
-        except _SideFailedError as failed:
+        except SideFailedError as failed:
             return self._outcome(failed)
 
     def _open(self, number: int) -> Side:
-        with _failing(number):
-            return self.openings[number].open(self.rules.few, self.resources)
+        with failing(number):
+            side = self.openings[number].open(self.rules.few, self.resources)
+            return relaxed(side, self.rules.relaxations, is_right=number == 1)
 
     def _compared(self, left: Side, right: Side) -> ComparisonResult:
-        schema, columns = compare_schemas(left.schema, right.schema)
+        relaxations = self.rules.relaxations
+        schema, columns = compare_schemas(left.schema, right.schema, relaxations.types)
         _check_keys(self.rules.keys, columns, (left, right))
         sides = (left, right)
-        small = self._small(sides, columns)
+        rules = self.rules
+        rules.check_columns(columns, left.schema, right.schema)
+        if rules.sample_keys is not None:
+            sides = sampled(sides, columns, rules, rules.sample_keys, self.resources)
+        small = None if rules.group_by else self._small(sides, columns)
         if small is None:
-            found = self._by_hashes(sides, columns)
+            found = by_hashes(sides, columns, rules)
         else:
-            difference = self._difference(*small, columns)
-            found = _Found((small[0].num_rows, small[1].num_rows), difference, small)
+            found = Found((small[0].num_rows, small[1].num_rows), rules.difference(*small, columns), small)
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
         return ComparisonResult(
             left=infos[0],
@@ -160,79 +151,29 @@ class _Run:
             only_right=found.difference.only_right,
             changed=found.difference.changed,
             truncated=found.difference.truncated,
+            allowed=found.difference.allowed,
+            by_column=found.difference.by_column,
+            grouped_by=rules.group_by,
+            by_group=found.by_group,
+            groups=found.groups,
+            relaxations=relaxations.described(),
+            sampled=rules.sample_keys,
         )
 
     def _small(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
         """All rows of both sides, if these are few; the cheaper engine is asked first."""
         heads: dict[int, pa.Table] = {}
-        for number in _cheaper_first(sides):
+        for number in cheaper_first(sides):
             side = sides[number]
             if side.plan is not None and side.plan.filter is None and _many(side, self.rules.few):
                 return None
-            with _failing(number):
+            with failing(number):
                 heads[number] = side.head(columns, self.rules.few + 1)
             if heads[number].num_rows > self.rules.few:
                 return None
         return heads[0], heads[1]
 
-    def _difference(self, left: pa.Table, right: pa.Table, columns: Sequence[str]) -> Difference:
-        rules = self.rules
-        if rules.keys:
-            return keyed_difference(
-                left, right, columns, rules.keys, max_rows=rules.max_rows, signed_zeros=rules.signed_zeros
-            )
-        return multiset_difference(left, right, columns, max_rows=rules.max_rows, signed_zeros=rules.signed_zeros)
-
-    def _by_hashes(self, sides: tuple[Side, Side], columns: tuple[str, ...]) -> _Found:
-        left, right = (side.schema for side in sides)
-        zeros = self.rules.signed_zeros
-        forms = tuple(form(left.field(c).type, right.field(c).type, signed_zeros=zeros) for c in columns)
-        hashing = Hashing(columns=columns, forms=forms, keys=self.rules.keys)
-        buckets = []
-        for number, side in enumerate(sides):
-            with _failing(number):
-                buckets.append(side.buckets(hashing))
-        if hashing.keys:
-            self._refuse_repeated(sides, hashing, buckets)
-        tally = Tally(self.rules.max_rows)
-        for some in passes(buckets[0], buckets[1]):
-            hashes = []
-            for number, side in enumerate(sides):
-                with _failing(number):
-                    hashes.append(side.hashes(hashing, some))
-            tally.count(hashes[0], hashes[1])
-        shown = (
-            self._fetched(0, sides[0], hashing, [*tally.both, *tally.left]),
-            self._fetched(1, sides[1], hashing, [*tally.both, *tally.right]),
-        )
-        difference = self._difference(*shown, columns)
-        _check_same(difference, tally)
-        return _Found((total(buckets[0]), total(buckets[1])), _counted(difference, tally, shown, hashing), shown)
-
-    def _refuse_repeated(self, sides: tuple[Side, Side], hashing: Hashing, buckets: Sequence[Buckets]) -> None:
-        """Asks the cheaper engine about all of its keys, the other one only where the sides differ."""
-        cheap, other = _cheaper_first(sides)
-        differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
-        for number, asked in ((cheap, buckets[cheap]), (other, differing)):
-            for some in passes_of_one(asked):
-                _refuse_repeated(number, sides[number], hashing, some)
-
-    def _fetched(self, number: int, side: Side, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
-        """A row of each of the wanted hashes."""
-        if not wanted:
-            return pa.schema([side.schema.field(name) for name in hashing.columns]).empty_table()
-        with _failing(number):
-            found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()), 1)
-            known = set(wanted)
-            places = [i for i, pair in enumerate(_hashes(found, hashing)) if pair in known]
-            if len(places) != len(known):
-                raise EngineError(
-                    f"The {_LABELS[number]} side gave other rows when it was read again: compare a result that stays "
-                    "the same"
-                )
-        return found.take(pa.array(places, pa.int64()))
-
-    def _placed(self, found: _Found, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[RowDifference, ...]:
+    def _placed(self, found: Found, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[RowDifference, ...]:
         """The differing rows with their origins."""
         plans = [None if side.plan is None else columns_of(side.plan) for side in sides]
         if plans == [None, None] or not found.difference.rows:
@@ -247,16 +188,16 @@ class _Run:
             signed_zeros=self.rules.signed_zeros,
         )
 
-    def _outcome(self, failed: _SideFailedError) -> ComparisonResult:
+    def _outcome(self, failed: SideFailedError) -> ComparisonResult:
         """The other side is read too, to say whether it fails as well."""
         infos: dict[int, SideInfo] = {}
         infos[failed.number] = replace(self.openings[failed.number].info, error=failed.error)
         number = 1 - failed.number
         try:
             side = self._open(number)
-            with _failing(number):
+            with failing(number):
                 infos[number] = replace(side.info, rows=_count(side, self.rules.few))
-        except _SideFailedError as other:
+        except SideFailedError as other:
             infos[number] = replace(self.openings[number].info, error=other.error)
         return ComparisonResult(left=infos[0], right=infos[1], keys=self.rules.keys)
 
@@ -269,6 +210,7 @@ def _openings(
     engines: Sequence[str],
     spark: SparkSession | None,
     names: Sequence[str] | None,
+    relaxations: Relaxations,
 ) -> tuple[Opening, Opening]:
     chosen = None if columns is None else tuple(_strings(columns, "columns"))
     if chosen is not None and len(set(chosen)) < len(chosen):
@@ -280,12 +222,13 @@ def _openings(
     first, second = (
         Opening(
             data=data,
-            label=_LABELS[i],
+            label=LABELS[i],
             name=None if names is None else names[i],
             engine=engine,
-            columns=chosen,
+            columns=None if chosen is None else tuple(relaxations.own_name(name, i) for name in chosen),
             where=where,
             spark=spark,
+            exclude=frozenset(relaxations.exclude),
         )
         for i, (data, engine) in enumerate(pairs)
     )
@@ -306,43 +249,14 @@ def _strings(values: Sequence[str], what: str) -> Sequence[str]:
     return values
 
 
-@contextmanager
-def _failing(number: int) -> Iterator[None]:
-    """A side's failure, told apart from a wrong request and from what cannot be compared at all."""
-    try:
-        yield
-    except HarnessError as error:
-        if isinstance(error, RequestError) or error.cause == INCOMPARABLE:
-            raise
-        raise _SideFailedError(number, error) from error
-
-
 def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, Side]) -> None:
     for key in keys:
-        lacking = [label for label, side in zip(_LABELS, sides, strict=True) if key not in side.schema.names]
+        lacking = [label for label, side in zip(LABELS, sides, strict=True) if key not in side.schema.names]
         if lacking:
             raise RequestError(f"Cannot pair rows by {key!r}: the {lacking[0]} side has no such column", field=key)
         if key not in columns:
             types = " and ".join(str(side.schema.field(key).type) for side in sides)
             raise RequestError(f"Cannot pair rows by {key!r}: its types {types} cannot be compared", field=key)
-
-
-def _refuse_repeated(number: int, side: Side, hashing: Hashing, buckets: Sequence[int]) -> None:
-    with _failing(number):
-        repeated = side.repeated(hashing, buckets)
-        if repeated.num_rows == 0:
-            return
-        first = side.rows(hashing, repeated.column("k1").slice(0, 1), 1)
-    text = ", ".join(f"{name} = {show(first.column(name), 0)}" for name in hashing.keys)
-    raise RequestError(
-        f"Cannot pair rows by {', '.join(map(repr, hashing.keys))}: the {_LABELS[number]} side has "
-        f"{repeated.column('n')[0]} rows with {text}; add columns to the key, or compare without keys"
-    )
-
-
-def _cheaper_first(sides: tuple[Side, Side]) -> list[int]:
-    costs = [0 if isinstance(side, ArrowSide) else 1 if isinstance(side, DuckDBSide) else 2 for side in sides]
-    return sorted((0, 1), key=lambda number: costs[number])
 
 
 def _many(side: Side, few: int) -> bool:
@@ -366,35 +280,3 @@ def _count(side: Side, few: int) -> int:
         except UnsupportedError:
             continue
     return total(side.buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))
-
-
-def _hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
-    first, second = (table.column(f"{HASH_PREFIX}{name}").to_pylist() for name in hashing.grouped_by)
-    return list(zip(first, second, strict=True))
-
-
-def _check_same(difference: Difference, tally: Tally) -> None:
-    """Rows whose hashes differ must differ, or the hashes or the values are wrong; both would be a fault of harness."""
-    found = difference.only_left, difference.only_right, difference.changed
-    hashed = len(tally.left), len(tally.right), len(tally.both)
-    assert found == hashed, f"rows differ by hash but not by value: {hashed} by hash, {found} by value"
-
-
-def _counted(difference: Difference, tally: Tally, shown: tuple[pa.Table, pa.Table], hashing: Hashing) -> Difference:
-    """The difference of a row of each hash, as that of all rows of these hashes."""
-    counts = []
-    examples = (difference.left_examples, difference.right_examples)
-    hashes = [_hashes(table, hashing) if table.num_rows else [] for table in shown]
-    for row, left, right in zip(difference.rows, *examples, strict=True):
-        count = 1
-        if not hashing.keys:
-            count = tally.right[hashes[1][right or 0]] if left is None else tally.left[hashes[0][left]]
-        counts.append(replace(row, count=count))
-    return replace(
-        difference,
-        rows=tuple(counts),
-        only_left=tally.only_left,
-        only_right=tally.only_right,
-        changed=tally.changed,
-        truncated=len(difference.rows) < tally.kinds,
-    )

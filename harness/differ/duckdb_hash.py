@@ -51,6 +51,11 @@ def row_hashes(values: Sequence[Value]) -> tuple[str, str]:
     return first, second
 
 
+def column_hash(value: Value) -> str:
+    """The first lane of the hash of one value."""
+    return _hash(value, 0)
+
+
 def _blocks(hashes: Sequence[str], lane: Lane) -> str:
     if len(hashes) <= BLOCK:
         return _chain(hashes, lane)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from harness.differ.duckdb_hash import Value, row_hashes
 from harness.differ.duckdb_types import shown
 from harness.differ.result import SideInfo
-from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Sums
+from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Some, Sums
 from harness.engines.duckdb.conform import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.errors import EngineError
@@ -69,6 +69,24 @@ class DuckDBSide:
             rows = rows.append_column(f"{HASH_PREFIX}{name}", found.column(name))
         return rows
 
+    def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """At least the rows whose hashes are wanted."""
+        labels = [f"r{i}" for i in range(len(columns))]
+        further = dict(zip(labels, self._shown(columns), strict=True))
+        with failing(self.info, self.plan):
+            hashed = self._hashed(hashing, further)
+            kept = hashed.filter(hashing.bucket_condition(_bucket(hashing), some.buckets))
+            if some.few is not None:
+                # One literal: as many as there are, an IN list would cost more than the read.
+                listed = f"SELECT unnest(CAST('{some.few.to_pylist()}' AS UBIGINT[]))"
+                kept = kept.filter(f"{hashing.grouped_by[0]} IN ({listed})")
+            for batch in _reader(kept.project(", ".join([*hashing.grouped_by, *labels]))):
+                found = pa.Table.from_batches([batch])
+                rows = self._conform(found.select(labels), columns)
+                for name in hashing.grouped_by:
+                    rows = rows.append_column(f"{HASH_PREFIX}{name}", found.column(name))
+                yield rows
+
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """Keys in some buckets that several rows have."""
         with failing(self.info, self.plan):
@@ -100,6 +118,11 @@ class DuckDBSide:
 def _numbered(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     """Columns named by place: their own names may differ by case only."""
     return relation.project(", ".join(f"#{i + 1} AS c{i}" for i in range(len(relation.columns))))
+
+
+def _reader(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
+    """DuckDB 2.0 renamed it."""
+    return relation.to_arrow_reader() if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch()
 
 
 def _bucket(hashing: Hashing) -> str:

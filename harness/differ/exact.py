@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from harness.differ.canonical import Row, SignedZeros, canonical_rows, order_key
+from harness.differ.closeness import close_pairs
+from harness.differ.columns import column_differences
 from harness.differ.printing import show, show_pair
-from harness.differ.result import RowDifference, RowKind
+from harness.differ.relaxations import Tolerance
+from harness.differ.result import ColumnDifference, RowDifference, RowKind
 from harness.errors import RequestError
 
 _MOST_PAIRS = 250_000
@@ -34,6 +37,8 @@ class Difference:
         that side has none.
     only_left, only_right, changed: how many rows differ, each counted as often as it occurs.
     truncated: whether `rows` lacks some.
+    allowed: how many pairs of rows differ within tolerances alone.
+    by_column: what differs in each column of paired rows; without keys, of alike rows that are shown.
     """
 
     rows: tuple[RowDifference, ...] = ()
@@ -43,6 +48,8 @@ class Difference:
     only_right: int = 0
     changed: int = 0
     truncated: bool = False
+    allowed: int = 0
+    by_column: tuple[ColumnDifference, ...] = ()
 
 
 def multiset_difference(
@@ -77,6 +84,7 @@ def multiset_difference(
     partners = sides.partners(left_places, right_places)
     found = [_Found(RowKind.ONLY_LEFT, i, None, lefts[sides.left_rows[i]]) for i in left_places]
     found += [_Found(RowKind.ONLY_RIGHT, None, j, rights[sides.right_rows[j]]) for j in right_places]
+    alike = [(found[a].left or 0, found[b].right or 0) for a, b in partners.items() if a < b]
     return Difference(
         rows=tuple(sides.row(one, found, partners.get(number)) for number, one in enumerate(found)),
         left_examples=tuple(one.left for one in found),
@@ -84,6 +92,7 @@ def multiset_difference(
         only_left=sum(lefts.values()),
         only_right=sum(rights.values()),
         truncated=len(found) < len(lefts) + len(rights),
+        by_column=sides.by_column(alike),
     )
 
 
@@ -95,15 +104,18 @@ def keyed_difference(
     *,
     max_rows: int,
     signed_zeros: SignedZeros = "distinct",
+    tolerances: Mapping[str, Tolerance] | None = None,
 ) -> Difference:
     """Keys that only one table has, and rows whose other columns differ. A null in a key equals a null.
 
     Args:
         keys: some of the columns; no two rows of one table may agree in all of them.
         left, right, columns, max_rows, signed_zeros: as for `multiset_difference`.
+        tolerances: by column, how far values may lie apart.
 
     Raises:
-        RequestError: there are no keys, one is not among the columns, or a table has several rows of one key.
+        RequestError: there are no keys, one is not among the columns, or a table has several rows of one key; a column
+            with a tolerance has no numbers or times.
         UnsupportedError: as `multiset_difference`.
     """
     _check_keys(keys, columns)
@@ -111,7 +123,14 @@ def keyed_difference(
     left_keys = _by_key("left", left, keys, signed_zeros)
     right_keys = _by_key("right", right, keys, signed_zeros)
     shared = left_keys.keys() & right_keys.keys()
-    changed = [key for key in shared if sides.left_rows[left_keys[key]] != sides.right_rows[right_keys[key]]]
+    unequal = {
+        key: (left_keys[key], right_keys[key])
+        for key in shared
+        if sides.left_rows[left_keys[key]] != sides.right_rows[right_keys[key]]
+    }
+    pairs = list(unequal.values())
+    sides = sides.letting_pass(pairs, tolerances or {})
+    changed = [key for key, pair in unequal.items() if any(sides.differs(*pair))]
     only_left = [key for key in left_keys if key not in shared]
     only_right = [key for key in right_keys if key not in shared]
     shares = _shares([len(changed), len(only_left), len(only_right)], max_rows)
@@ -126,6 +145,8 @@ def keyed_difference(
         only_right=len(only_right),
         changed=len(changed),
         truncated=len(found) < len(changed) + len(only_left) + len(only_right),
+        allowed=len(unequal) - len(changed),
+        by_column=sides.by_column(pairs),
     )
 
 
@@ -141,18 +162,34 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Both tables, and their canonical rows."""
+    """Both tables, their canonical rows, and for pairs of rows by column what is let pass."""
 
     left: pa.Table
     right: pa.Table
     columns: tuple[str, ...]
     left_rows: list[Row]
     right_rows: list[Row]
+    passed: Mapping[tuple[int, int], tuple[bool, ...]] = field(default_factory=dict)
 
     @staticmethod
     def of(left: pa.Table, right: pa.Table, columns: Sequence[str], signed_zeros: SignedZeros) -> _Sides:
-        rows = [canonical_rows(table, columns, signed_zeros=signed_zeros) for table in (left, right)]
-        return _Sides(left, right, tuple(columns), *rows)
+        lefts, rights = (canonical_rows(table, columns, signed_zeros=signed_zeros) for table in (left, right))
+        return _Sides(left, right, tuple(columns), lefts, rights)
+
+    def letting_pass(self, pairs: Sequence[tuple[int, int]], tolerances: Mapping[str, Tolerance]) -> _Sides:
+        """The same sides, where pairs of rows do not differ in values that are within a tolerance."""
+        if not tolerances:
+            return self
+        close = close_pairs(self.left, self.right, pairs, tolerances)
+        never = [False] * len(pairs)
+        passed = zip(*(close.get(name, never) for name in self.columns), strict=True)
+        return replace(self, passed=dict(zip(pairs, passed, strict=True)))
+
+    def by_column(self, pairs: Sequence[tuple[int, int]]) -> tuple[ColumnDifference, ...]:
+        """What differs in each column of pairs of rows."""
+        return column_differences(
+            self.left, self.right, self.columns, self.left_rows, self.right_rows, pairs, self.passed
+        )
 
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
         """By place in `lefts` followed by `rights`, the place of the most alike row of the other side.
@@ -165,7 +202,7 @@ class _Sides:
         candidates = []
         for a, i in enumerate(lefts):
             for b, j in enumerate(rights, len(lefts)):
-                differs = self._differs(i, j)
+                differs = self.differs(i, j)
                 shared = len(differs) - sum(differs)
                 if shared > 0 and 2 * shared >= len(differs):
                     candidates.append((-shared, differs, a, b))
@@ -182,7 +219,7 @@ class _Sides:
             left = found[partner].left if left is None else left
             right = found[partner].right if right is None else right
         if left is not None and right is not None:
-            differs = self._differs(left, right)
+            differs = self.differs(left, right)
             pairs = [self._pair(name, left, right, d) for name, d in zip(self.columns, differs, strict=True)]
             left_texts, right_texts = tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
         else:
@@ -197,9 +234,11 @@ class _Sides:
             partner=partner,
         )
 
-    def _differs(self, left: int, right: int) -> tuple[bool, ...]:
-        """By column, whether two rows differ there."""
-        return tuple(a != b for a, b in zip(self.left_rows[left], self.right_rows[right], strict=True))
+    def differs(self, left: int, right: int) -> tuple[bool, ...]:
+        """By column, whether two rows differ there, and not within its tolerance."""
+        unequal = tuple(a != b for a, b in zip(self.left_rows[left], self.right_rows[right], strict=True))
+        passed = self.passed.get((left, right))
+        return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
 
     def _pair(self, name: str, left: int, right: int, differs: bool) -> tuple[str, str]:
         a, b = self.left.column(name), self.right.column(name)

@@ -176,14 +176,14 @@ def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> Form:
 def _number(a: pa.DataType, b: pa.DataType) -> Form:
     if pa.types.is_integer(a) and pa.types.is_integer(b) and (pa.types.is_uint64(a) == pa.types.is_uint64(b)):
         return Whole()
-    sizes = [_size(type_) for type_ in (a, b)]
+    sizes = [digits_of(type_) for type_ in (a, b)]
     scale = max(scale for _, scale in sizes)
     width = max(whole for whole, _ in sizes) + scale
     digits = Digits.NARROW if width <= 18 else Digits.WIDE if width <= 38 else Digits.SPLIT
     return Number(scale, digits)
 
 
-def _size(type_: pa.DataType) -> tuple[int, int]:
+def digits_of(type_: pa.DataType) -> tuple[int, int]:
     """Digits before the point, and after it."""
     if pa.types.is_decimal(type_):
         return type_.precision - type_.scale, max(type_.scale, 0)

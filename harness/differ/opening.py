@@ -45,6 +45,7 @@ class Opening:
 
     data: what the user handed in. label: `left` or `right`, for messages. name: what the user calls it; None: what it
     is. engine: reads a planned table. where: filters a planned table. spark: the session for a planned table on Spark.
+    exclude: columns to leave out, where the side has them.
     """
 
     data: object
@@ -54,6 +55,7 @@ class Opening:
     columns: tuple[str, ...] | None
     where: str | None
     spark: SparkSession | None
+    exclude: frozenset[str] = frozenset()
 
     def check(self) -> None:
         """Refuses what no side can be made of.
@@ -132,7 +134,7 @@ class Opening:
             RequestError: one is missing, or there twice.
         """
         if self.columns is None:
-            return list(range(len(names)))
+            return [place for place, name in enumerate(names) if name not in self.exclude]
         counts = Counter(names)
         for column in self.columns:
             if counts[column] != 1:
@@ -147,15 +149,22 @@ class Opening:
     def _plan(self, data: Table | Snapshot | Changes) -> ScanPlan:
         match data:
             case Changes(plan=plan):
-                if self.columns is None:
+                if self.columns is None and not self.exclude:
                     return plan
                 raise RequestError(
                     "Cannot choose columns of changes here: pass columns= to Table.changes", options=("columns",)
                 )
             case Table():
-                return data.snapshot().plan(self.columns, self.where)
+                return self._planned(data.snapshot())
             case Snapshot():
-                return data.plan(self.columns, self.where)
+                return self._planned(data)
+
+    def _planned(self, snapshot: Snapshot) -> ScanPlan:
+        columns = self.columns
+        if columns is None and self.exclude:
+            names = [field.name for field in snapshot.schema.fields]
+            columns = tuple(names[place] for place in self.places(names))
+        return snapshot.plan(columns, self.where)
 
     def _relation(self, relation: duckdb.DuckDBPyRelation, info: SideInfo) -> Side:
         with failing_duckdb(info):

@@ -15,6 +15,7 @@ class SchemaKind(enum.Enum):
     ONLY_LEFT = "only on the left"
     ONLY_RIGHT = "only on the right"
     TYPE = "different type"
+    RECONCILED = "reconciled types"  # different, compared by value by a rule; reported, and no difference
     INCOMPARABLE = "incomparable types"  # different, and values of one are not compared with values of the other
     NULLABLE = "different nullability"  # reported, and no difference
     ORDER = "different order of columns"  # reported, and no difference
@@ -24,18 +25,25 @@ class SchemaKind(enum.Enum):
 class SchemaDifference:
     """One column of which the two sides say different things.
 
-    left, right: what each side says (a type, `nullable`, a place from 1); None: it has no such column.
+    left, right: what each side says (a type, `nullable`, a place from 1); None: it has no such column. rule: of types
+        that are reconciled, the rule by which they are.
     """
 
     column: str
     kind: SchemaKind
     left: str | None
     right: str | None
+    rule: str | None = None
+
+    @property
+    def words(self) -> str:
+        """The kind of the difference, as reports say it."""
+        return self.kind.value if self.rule is None else f"{self.kind.value}: {self.rule}"
 
     @property
     def counts(self) -> bool:
         """Whether this makes the two sides differ."""
-        return self.kind not in (SchemaKind.NULLABLE, SchemaKind.ORDER)
+        return self.kind not in (SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
 
 
 class RowKind(enum.Enum):
@@ -84,6 +92,38 @@ class RowDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDifference:
+    """What differs in one column, among rows that are paired.
+
+    rows: how many pairs differ in it. allowed: how many more differ, within its tolerance. left_nulls, right_nulls: of
+        `rows`, how many are null on that side.
+    largest: how far the values lie apart where they do most, printed; None: they are none that can be subtracted.
+    examples: some values of both sides, printed as in `RowDifference`.
+    """
+
+    column: str
+    rows: int
+    allowed: int = 0
+    left_nulls: int = 0
+    right_nulls: int = 0
+    largest: str | None = None
+    examples: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDifference:
+    """How many rows differ among those of one value of the columns that rows are counted by.
+
+    values: printed. A changed row counts for what the left side says.
+    """
+
+    values: tuple[str, ...]
+    changed: int = 0
+    only_left: int = 0
+    only_right: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SideInfo:
     """One side, for the reports.
 
@@ -113,6 +153,12 @@ class ComparisonResult:
         them where `truncated`.
     only_left, only_right, changed: how many rows differ, each row counted as often as it occurs; exact, whatever
         `rows` holds.
+    allowed: how many pairs of rows differ within tolerances alone, which is no difference.
+    by_column: the columns that differ; with keys, of all pairs of rows; without, of the alike ones in `rows`.
+    grouped_by, by_group: the columns that differing rows are counted by, and the groups, those with most of them first;
+        `groups` is how many there are.
+    relaxations: a line for each that the comparison let pass, or would have.
+    sampled: how many keys were compared; None: all.
     """
 
     left: SideInfo
@@ -125,6 +171,13 @@ class ComparisonResult:
     only_right: int = 0
     changed: int = 0
     truncated: bool = False
+    allowed: int = 0
+    by_column: tuple[ColumnDifference, ...] = ()
+    grouped_by: tuple[str, ...] = ()
+    by_group: tuple[GroupDifference, ...] = ()
+    groups: int = 0
+    relaxations: tuple[str, ...] = ()
+    sampled: int | None = None
 
     @property
     def failed(self) -> bool:

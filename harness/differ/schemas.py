@@ -7,24 +7,31 @@ string is a string, a decimal has no width, every list is a list, a time zone on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
 
+from harness.differ.relaxations import TypeRule
 from harness.differ.result import SchemaDifference, SchemaKind
 from harness.errors import RequestError, UnsupportedError
 
 _SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoarrow.wkt")
 """Extension types that other writers leave off; their values are those of the storage."""
-_EXACT = (SchemaKind.TYPE, SchemaKind.NULLABLE, SchemaKind.ORDER)
+Rules: TypeAlias = Collection[TypeRule]
+_EXACT = (SchemaKind.TYPE, SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
 
 
-def compare_schemas(left: pa.Schema, right: pa.Schema) -> tuple[tuple[SchemaDifference, ...], tuple[str, ...]]:
+def compare_schemas(
+    left: pa.Schema, right: pa.Schema, rules: Rules = ()
+) -> tuple[tuple[SchemaDifference, ...], tuple[str, ...]]:
     """The differences, and the columns in which rows can be compared, both in the left side's order.
 
     Columns are paired by name, case and all. Differences below the top level are named by path: struct fields by name,
     then `element` of a list, `key` and `value` of a map. A column is left out of the second part where it, or anything
     in it, is only on one side or incomparable.
+
+    rules: which differences of types do not count; they are reported with the rule's name.
 
     Raises:
         RequestError: a side has two columns, or a struct two fields, of one name.
@@ -36,7 +43,7 @@ def compare_schemas(left: pa.Schema, right: pa.Schema) -> tuple[tuple[SchemaDiff
     common = []
     for field in left:
         if field.name in right.names:
-            found = list(_column(field.name, field, right.field(field.name)))
+            found = list(_column(field.name, field, right.field(field.name), rules))
             differences += found
             if all(difference.kind in _EXACT for difference in found):
                 common.append(field.name)
@@ -140,34 +147,53 @@ def _walk(path: str, type_: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield from _walk(f"{path}.element", type_.value_type)
 
 
-def _column(path: str, left: pa.Field, right: pa.Field) -> Iterator[SchemaDifference]:
+def _column(path: str, left: pa.Field, right: pa.Field, rules: Rules) -> Iterator[SchemaDifference]:
     if left.nullable != right.nullable:
         words = ["nullable" if field.nullable else "not nullable" for field in (left, right)]
         yield SchemaDifference(path, SchemaKind.NULLABLE, *words)
-    yield from _types(path, left, right)
+    yield from _types(path, left, right, rules)
 
 
-def _types(path: str, left: pa.Field, right: pa.Field) -> Iterator[SchemaDifference]:
+def _types(path: str, left: pa.Field, right: pa.Field, rules: Rules) -> Iterator[SchemaDifference]:
     a, b = normal_type(left.type), normal_type(right.type)
     kind = pa.types
     if kind.is_struct(a) and kind.is_struct(b):
-        yield from _parts(path, a, b)
+        yield from _parts(path, a, b, rules)
     elif kind.is_map(a) and kind.is_map(b):
-        yield from _types(f"{path}.key", a.key_field, b.key_field)
-        yield from _column(f"{path}.value", a.item_field, b.item_field)
+        yield from _types(f"{path}.key", a.key_field, b.key_field, rules)
+        yield from _column(f"{path}.value", a.item_field, b.item_field, rules)
     elif kind.is_list(a) and kind.is_list(b):
-        yield from _column(f"{path}.element", a.value_field, b.value_field)
+        yield from _column(f"{path}.element", a.value_field, b.value_field, rules)
     elif not a.equals(b):
+        rule = _rule(a, b)
+        if rule is not None and rule in rules:
+            yield SchemaDifference(path, SchemaKind.RECONCILED, str(left.type), str(right.type), rule.value)
+            return
         differs = SchemaKind.TYPE if _comparable(a, b) else SchemaKind.INCOMPARABLE
         yield SchemaDifference(path, differs, str(left.type), str(right.type))
 
 
-def _parts(path: str, left: pa.StructType, right: pa.StructType) -> Iterator[SchemaDifference]:
+def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
+    """By which rule values of two normal types are compared by value; None: by none."""
+    kind = pa.types
+    if kind.is_integer(left) and kind.is_integer(right):
+        return TypeRule.INTEGERS
+    if all(kind.is_integer(type_) or kind.is_decimal(type_) for type_ in (left, right)):
+        return TypeRule.DECIMALS
+    if kind.is_floating(left) and kind.is_floating(right):
+        return TypeRule.FLOATS
+    if kind.is_timestamp(left) and kind.is_timestamp(right):
+        return TypeRule.UNITS if (left.tz is None) == (right.tz is None) else TypeRule.ZONES
+    same = (kind.is_time, kind.is_date, kind.is_duration)
+    return TypeRule.UNITS if any(test(left) and test(right) for test in same) else None
+
+
+def _parts(path: str, left: pa.StructType, right: pa.StructType, rules: Rules) -> Iterator[SchemaDifference]:
     names = [field.name for field in right]
     for field in left:
         place = f"{path}.{field.name}"
         if field.name in names:
-            yield from _column(place, field, right.field(names.index(field.name)))
+            yield from _column(place, field, right.field(names.index(field.name)), rules)
         else:
             yield _only(SchemaKind.ONLY_LEFT, place, field)
     known = {field.name for field in left}

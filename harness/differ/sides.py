@@ -6,6 +6,7 @@ A side shows some of its rows exactly, and summarises all of them by their hashe
     buckets(hashing)          count and sums of both lanes of the rows' hashes, per bucket
     hashes(hashing, buckets)  the hashes of the rows in some buckets
     rows(hashing, wanted)     rows of given hashes
+    matching(hashing, some)     all rows of many hashes, a part at a time
     repeated(hashing, buckets)  keys that several rows have
 
 `harness.differ.duckdb_side` and `harness.differ.spark_side` do it.
@@ -13,7 +14,7 @@ A side shows some of its rows exactly, and summarises all of them by their hashe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -87,6 +88,24 @@ class Sums(NamedTuple):
 Buckets: TypeAlias = Mapping[int, Sums]
 
 
+@dataclass(frozen=True, slots=True)
+class Some:
+    """Rows to fetch by hashes that may be many.
+
+    wanted: the values of `Hashing.grouped_by[0]`; None: all. buckets: those that the wanted rows are in, ascending.
+    rows: how many rows these hold on the side.
+    """
+
+    wanted: pa.ChunkedArray | None
+    buckets: Sequence[int]
+    rows: int
+
+    @property
+    def few(self) -> pa.ChunkedArray | None:
+        """The wanted hashes; None: so much of the buckets is wanted that all of it is fetched at least as fast."""
+        return None if self.wanted is None or len(self.wanted) * 8 > self.rows else self.wanted
+
+
 class Side(Protocol):
     """One side of a comparison. What a method raises as a HarnessError is the side's failure."""
 
@@ -116,6 +135,9 @@ class Side(Protocol):
 
         Columns: the compared columns under their names, then the hashes under theirs after `HASH_PREFIX`.
         """
+
+    def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """At least the rows whose hashes are wanted, in parts: some of the columns, then hashes, as `rows` has them."""
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """Some of the keys that several rows of some buckets, ascending, have: `k1`, `k2`, and in `n` how many rows."""

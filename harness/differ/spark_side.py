@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Window, functions
 
 from harness.differ.hashing import is_known
+from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
-from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Sums
+from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Some, Sums
 from harness.differ.spark_hash import Value, row_hashes
 from harness.differ.spark_workers import hashed_by_duckdb
 from harness.engines.spark.conform import conform
@@ -82,6 +83,22 @@ class SparkSide:
             rows = rows.append_column(f"{HASH_PREFIX}{name}", _unsigned(found.select([name])).column(0))
         return rows
 
+    def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """At least the rows whose hashes are wanted."""
+        lane = hashing.grouped_by[0]
+        with failing(self.info):
+            bucketed = self._hashed(hashing, keep=True).withColumn("b", _bucket(hashing))
+            kept = bucketed.filter(functions.expr(hashing.bucket_condition("b", some.buckets)))
+            if some.few is not None:
+                wanted = pa.table({"w": some.few.combine_chunks().view(pa.int64())})
+                listed = functions.broadcast(self.frame.sparkSession.createDataFrame(wanted))
+                kept = kept.join(listed, functions.col(lane) == functions.col("w"), "left_semi")
+            found = kept.select(*self._shown(columns), *hashing.grouped_by).toArrow()
+            rows = self._conform(found.select(range(len(columns))), columns)
+        for name in hashing.grouped_by:
+            rows = rows.append_column(f"{HASH_PREFIX}{name}", _unsigned(found.select([name])).column(0))
+        yield rows
+
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """Keys in some buckets that several rows have."""
         with failing(self.info):
@@ -144,6 +161,28 @@ def _unsigned(hashes: pa.Table) -> pa.Table:
         pa.chunked_array([chunk.view(pa.uint64()) for chunk in column.chunks], pa.uint64()) for column in hashes.columns
     ]
     return pa.table(columns, names=hashes.column_names)
+
+
+def with_text(side: SparkSide, texts: Sequence[int], relaxations: Relaxations, folded: tuple[str, str]) -> SparkSide:
+    """The side with the form of its text in which it is compared.
+
+    texts: places of columns of text. folded: letters, and what they are in lower case, where Java says otherwise.
+    """
+
+    def form(column: Column) -> Column:
+        if relaxations.trim:
+            column = functions.trim(column)
+        if relaxations.null_as is not None:
+            column = functions.nullif(column, functions.lit(relaxations.null_as))
+        if relaxations.ignore_case:
+            column = functions.lower(functions.translate(column, *folded))
+        return column
+
+    names = side.frame.columns
+    chosen = [
+        form(functions.col(name)).alias(name) if i in texts else functions.col(name) for i, name in enumerate(names)
+    ]
+    return replace(side, frame=side.frame.select(*chosen), plan=None)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import pytest
 
 import harness
 from harness.cli import main
+from harness.differ.relaxations import Relaxations
 from harness.differ.result import ComparisonResult, RowDifference, RowKind, SideInfo
 from harness.errors import CorruptFileError, EngineError, RequestError, UnsupportedError
 from harness.writing.iceberg.builder import IcebergTable
@@ -69,7 +70,8 @@ def calls(monkeypatch) -> Calls:
     return made
 
 
-PLAIN = {"engines": ("duckdb", "spark"), "keys": (), "columns": None, "where": None, "max_rows": 100}
+HOW = {"relaxations": Relaxations(), "group_by": (), "sample_keys": None}
+PLAIN = {"engines": ("duckdb", "spark"), "keys": (), "columns": None, "where": None, "max_rows": 100, **HOW}
 
 
 def test_one_table_on_two_engines(calls, capfd):
@@ -92,6 +94,7 @@ def test_all_options_reach_the_comparison(calls):
         "columns": ["a", "d"],
         "where": "a > 1",
         "max_rows": 5,
+        **HOW,
     }
     opening = {"path_map": {"x": "y"}, "prune": "off"}
     assert calls.opened == [("t", opening), ("u", opening)]

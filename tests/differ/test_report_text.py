@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from comparing import ALL, CHANGED, COLUMNS, CUT, EQUAL, FAILED, KEYED, OUTCOME, UNKEYED, with_value
+from comparing import ALL, CHANGED, CUT, EQUAL, FAILED, KEYED, OUTCOME, UNKEYED, with_value
 
 from harness.differ.reports import to_text
-from harness.differ.result import RowDifference, RowKind
+from harness.differ.result import ColumnDifference, GroupDifference, RowDifference, RowKind
 
 SIDES = """\
 left   orders  duckdb 2.0.0, lake/orders, snapshot 4  1,000 rows
@@ -14,7 +14,7 @@ right  orders  spark 4.3.0, lake/orders, snapshot 4     999 rows
 """
 
 
-def test_a_changed_row_stands_above_its_other_self_with_a_mark_under_what_differs():
+def test_a_changed_row_is_one_line_with_both_values_of_what_differs():
     assert to_text(KEYED) == (
         "different: 1 row changed, 2 rows only on the left, 1 row only on the right, 2 columns of different schema\n"
         "\n" + SIDES + "compared 3 columns: id, region, total; rows paired by id\n"
@@ -26,16 +26,14 @@ def test_a_changed_row_stands_above_its_other_self_with_a_mark_under_what_differ
         "     id       not null       nullable       different nullability (does not count)\n"
         "\n"
         "rows (4 of 4 shown)\n"
-        "        id  region  total\n"
-        "  -     7   'eu'    1.50\n"
-        "  +     7   'us'    1.50\n"
-        "            ^^^^\n"
+        "        id  region       total\n"
+        "  ~     7   'eu' → 'us'  1.50\n"
         "        left: data/1.parquet, row 6\n"
         "        right: data/1.parquet, row 6\n"
-        "  - 2x  9   'eu'    2.00\n"
+        "  - 2x  9   'eu'         2.00\n"
         "        left: data/1.parquet, row 8, hidden on the right by data/3-deletes.parquet\n"
         "        left: data/2.parquet, row 0\n"
-        "  +     11  NULL    NULL\n"
+        "  +     11  NULL         NULL\n"
     )
 
 
@@ -119,8 +117,9 @@ def test_long_values_are_cut_where_they_agree():
 
 
 def test_wide_characters_are_aligned_by_their_cells():
-    row = replace(CHANGED, left=("7", "'日本'", "1.50"), right=("7", "'e\u0301u'", "1.50"))
-    lines = to_text(replace(KEYED, rows=(row,), only_left=0, only_right=0)).splitlines()
+    left, *_, right = UNKEYED.rows
+    rows = (replace(left, left=("7", "'日本'", "1.50"), partner=1), replace(right, right=("7", "'e\u0301u'", "1.50")))
+    lines = to_text(replace(UNKEYED, rows=rows, only_left=1, only_right=1)).splitlines()
     assert "  -  7   '日本'  1.50" in lines
     assert "  +  7   'e\u0301u'    1.50" in lines
     assert "         ^^^^^^" in lines
@@ -139,8 +138,29 @@ def test_no_value_steers_the_terminal(value):
     assert text.count("\n") == to_text(with_value("v")).count("\n")
 
 
-def test_a_difference_in_a_column_that_is_no_key_is_marked_only_there():
-    assert COLUMNS.index("region") == 1
-    caret = next(line for line in to_text(KEYED).splitlines() if set(line.strip()) == {"^"})
-    header = next(line for line in to_text(KEYED).splitlines() if line.split() == list(COLUMNS))
-    assert caret.index("^") == header.index("region")
+def test_columns_and_groups_come_before_rows():
+    found = replace(
+        KEYED,
+        relaxations=("tolerance of total: 0.01",),
+        allowed=3,
+        by_column=(
+            ColumnDifference(column="region", rows=1, right_nulls=1, examples=(("'eu'", "NULL"),)),
+            ColumnDifference(column="total", rows=1200, allowed=3, largest="0.50", examples=(("1.50", "2.00"),)),
+        ),
+        grouped_by=("day",),
+        by_group=(GroupDifference(values=("2024-06-01",), changed=1),),
+        groups=2,
+    )
+    text = to_text(found)
+    assert "let pass\n  tolerance of total: 0.01\n  3 rows within tolerances, which is no difference\n" in text
+    assert (
+        "columns (2 of 3 differ)\n"
+        "   column   rows  within tolerance  largest difference  null right  examples\n"
+        "   total   1,200                 3                0.50              1.50 → 2.00\n"
+        "   region      1                                                 1  'eu' → NULL\n"
+        "\n"
+        "by day (2 groups with differences, 1 shown)\n"
+        "   day         changed  only left  only right\n"
+        "   2024-06-01        1          0           0\n"
+        "\nrows (" in text
+    )

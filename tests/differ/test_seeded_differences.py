@@ -92,7 +92,7 @@ def in_html(comparison) -> list[str]:
 
 
 def in_text(comparison) -> list[str]:
-    return re.split(r"\n *|\s{2,}", to_text(comparison))
+    return re.split(r"\n *|\s{2,}| → |; ", to_text(comparison))
 
 
 def in_json(comparison) -> list[str]:
@@ -103,7 +103,7 @@ def in_json(comparison) -> list[str]:
 
 def in_junit(comparison) -> list[str]:
     failures = ElementTree.fromstring(to_junit(comparison)).iter("failure")
-    return [cell for failure in failures for cell in re.split(r"\n *|\s{2,}", failure.text)]
+    return [cell for failure in failures for cell in re.split(r"\n *|\s{2,}| → |; ", failure.text)]
 
 
 REPORTS = {"text": in_text, "json": in_json, "junit": in_junit, "html": in_html}

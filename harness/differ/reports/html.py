@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from harness.differ.reports.page import asset, document, escaped
 from harness.differ.reports.row_pairing import RowPairing, pair_rows
 from harness.differ.reports.text import origin_text, times
+from harness.differ.reports.totals import Table, column_table, group_table, relaxation_lines
 from harness.differ.reports.verdict import (
     Verdict,
     counted,
@@ -43,7 +44,11 @@ def to_html(comparison: ComparisonResult) -> str:
     `#find=TEXT` in its address set the filter.
     """
     title = f"{_TITLES[verdict(comparison)][1]}: {comparison.left.name} / {comparison.right.name}"
-    body = [*_summary(comparison), *_schema(comparison), *_rows(comparison)]
+    totals = (
+        *_totals("columns", column_table(comparison)),
+        *_totals("groups", group_table(comparison)),
+    )
+    body = [*_summary(comparison), *_schema(comparison), *totals, *_rows(comparison)]
     return document(title, body, style=asset(__package__, "report.css"), script=asset(__package__, "report.js"))
 
 
@@ -63,7 +68,26 @@ def _summary(comparison: ComparisonResult) -> Iterator[str]:
         if comparison.keys:
             yield f"Rows are paired by {', '.join(f'<code>{escaped(name)}</code>' for name in comparison.keys)}."
         yield "</p>"
+    if lines := relaxation_lines(comparison):
+        items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
+        yield f'<div class="relaxed"><b>Let pass</b><ul>{items}</ul></div>'
     yield "</section>"
+
+
+def _totals(name: str, table: Table | None) -> Iterator[str]:
+    """A table of counts; it scrolls inside its box where it is long."""
+    if table is None:
+        return
+    heading = escaped(table.title[:1].upper() + table.title[1:])
+    yield f'<section aria-labelledby="{name}"><h2 id="{name}">{heading}</h2>'
+    yield f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{name}"><table class="totals {name}">'
+    places = [' class="number"' if i in table.numbers else "" for i in range(len(table.names))]
+    cells = "".join(f'<th scope="col"{c}>{escaped(n)}</th>' for n, c in zip(table.names, places, strict=True))
+    yield f"<thead><tr>{cells}</tr></thead><tbody>"
+    for first, *rest in table.lines:
+        cells = "".join(f"<td{c}>{escaped(cell)}</td>" for cell, c in zip(rest, places[1:], strict=True))
+        yield f'<tr><th scope="row"><code>{escaped(first)}</code></th>{cells}</tr>'
+    yield "</tbody></table></div></section>"
 
 
 def _counts(comparison: ComparisonResult) -> Iterator[str]:
@@ -123,7 +147,7 @@ def _schema_row(difference: SchemaDifference) -> str:
     cells = "".join(f'<td class="{side}">{"–" if value is None else escaped(value)}</td>' for side, value in sides)
     return (
         f'<tr class="{kind}"><td class="mark">{mark}</td><th scope="row"><code>{escaped(difference.column)}</code></th>'
-        f"{cells}<td>{difference.kind.value}{remark}</td></tr>"
+        f"{cells}<td>{escaped(difference.words)}{remark}</td></tr>"
     )
 
 

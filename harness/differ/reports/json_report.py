@@ -6,10 +6,19 @@
     summary            the verdict's counts in a sentence, for people
     left, right        name, engine, table, snapshot, rows, error; error is null, or class, cause and message
     columns, keys      names of the compared columns, and of those that pair rows
-    schema             column, kind ("only_left", "only_right", "type", "incomparable", "nullable", "order"), left,
-                       right, counts: whether it makes the sides differ
+    schema             column, kind ("only_left", "only_right", "type", "reconciled", "incomparable", "nullable",
+                       "order"), left, right, rule: by which types are reconciled, counts: whether it makes the sides
+                       differ
     only_left, only_right, changed   how many rows differ, exact, each counted as often as it occurs
     truncated          whether `rows` leaves some of them out
+    allowed            how many pairs of rows differ within tolerances alone, which is no difference
+    relaxations        what was let pass, a line each
+    sampled            how many keys were compared at most; null: all
+    by_column          column, rows (how many pairs of rows differ in it), allowed, left_nulls, right_nulls, largest
+                       (how far values lie apart at most, printed, or null), examples: pairs of printed values. With
+                       keys of all rows, without of the alike ones in `rows`
+    grouped_by         by which columns differing rows are counted
+    groups, by_group   how many groups have differing rows; of those with most: values, changed, only_left, only_right
     rows               kind ("changed", "only_left", "only_right"), count, left, right: printed values in the order of
                        `columns`, or null, very long ones cut; differing: names of the columns that differ; partner:
                        index in `rows` of the most alike row of the other side, or null; left_origins, right_origins:
@@ -21,6 +30,7 @@ characters are escaped, as `\\uXXXX`.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from harness.differ.reports.verdict import sentence, verdict
@@ -47,6 +57,13 @@ def to_json(comparison: ComparisonResult) -> str:
         "only_right": comparison.only_right,
         "changed": comparison.changed,
         "truncated": comparison.truncated,
+        "allowed": comparison.allowed,
+        "relaxations": comparison.relaxations,
+        "sampled": comparison.sampled,
+        "by_column": [asdict(column) for column in comparison.by_column],
+        "grouped_by": comparison.grouped_by,
+        "groups": comparison.groups,
+        "by_group": [asdict(group) for group in comparison.by_group],
         "rows": [_row(row) for row in comparison.rows],
     }
     return json_text(document, indent=2) + "\n"
@@ -72,6 +89,7 @@ def _schema(difference: SchemaDifference) -> dict[str, Any]:
         "kind": difference.kind.name.lower(),
         "left": difference.left,
         "right": difference.right,
+        "rule": difference.rule,
         "counts": difference.counts,
     }
 

@@ -6,17 +6,20 @@
     right  orders  spark 4.3.0, warehouse/orders, snapshot 4     999 rows
     compared 3 columns: id, region, total; rows paired by id
 
+    columns (1 of 3 differ)
+      column  rows  examples
+      region     1  'eu' → 'us'
+
     rows (2 of 2 shown)
-          id  region  total
-       -  7   'eu'    1.50
-       +  7   'us'    1.50
-              ^^^^
+          id  region       total
+       ~  7   'eu' → 'us'  1.50
           left: data/00001.parquet, row 6
-       -  9   'eu'    2.00
+       -  9   'eu'         2.00
           left: data/00001.parquet, row 8, hidden on the right by data/00003-deletes.parquet
 
-`-` is the left side and `+` the right; `^` stands under what differs. Rows too wide for that are shown as lists of
-their columns, left value beside right value. Long values are cut where they agree, and the report says so.
+`-` is the left side, `+` the right and `~` a row of one key that changed. Of two rows that are alike but have no key,
+`^` stands under what differs. Rows too wide for that are shown as lists of their columns, left value beside right
+value. Long values are cut where they agree, and the report says so.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.differ.reports.row_pairing import RowPairing, pair_rows
+from harness.differ.reports.totals import Table, column_table, group_table, relaxation_lines
 from harness.differ.reports.verdict import (
     counted,
     differing_rows,
@@ -34,12 +38,14 @@ from harness.differ.reports.verdict import (
     shown_rows,
     verdict,
 )
-from harness.differ.result import ComparisonResult, Origin, SideInfo
+from harness.differ.result import ComparisonResult, Origin, RowKind, SideInfo
 from harness.printable import visible
 
 _WIDEST_VALUE = 60
 _WIDEST_LINE = 140
 _BEFORE_DIFFERENCE = 15
+_WIDEST_CELL = 80
+_MOST_COLUMNS = 40
 
 
 def to_text(comparison: ComparisonResult) -> str:
@@ -48,7 +54,10 @@ def to_text(comparison: ComparisonResult) -> str:
         [f"{verdict(comparison).value}: {sentence(comparison)}"],
         [*_sides(comparison)],
         [*_errors(comparison)],
+        [*_relaxations(comparison)],
         [*_schema(comparison)],
+        [*_totals(column_table(comparison, most=_MOST_COLUMNS))],
+        [*_totals(group_table(comparison))],
         [*_rows(comparison)],
     ]
     text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part)
@@ -85,8 +94,27 @@ def _schema(comparison: ComparisonResult) -> Iterator[str]:
     for difference in comparison.schema:
         mark, remark = ("!", "") if difference.counts else (" ", " (does not count)")
         left, right = difference.left or "-", difference.right or "-"
-        lines.append((mark, difference.column, left, right, difference.kind.value + remark))
+        lines.append((mark, difference.column, left, right, difference.words + remark))
     yield from ("  " + line for line in _table(lines))
+
+
+def _relaxations(comparison: ComparisonResult) -> Iterator[str]:
+    lines = relaxation_lines(comparison)
+    if lines:
+        yield "let pass"
+        yield from (f"  {visible(line)}" for line in lines)
+
+
+def _totals(table: Table | None) -> Iterator[str]:
+    if table is not None:
+        yield visible(table.title)
+        right = [False, *(i in table.numbers for i in range(len(table.names)))]
+        lines = [("", *table.names), *(("", *(_short(cell) for cell in line)) for line in table.lines)]
+        yield from (" " + line for line in _table(lines, right))
+
+
+def _short(cell: str) -> str:
+    return cell if len(cell) <= _WIDEST_CELL else cell[: _WIDEST_CELL - 1] + "…"
 
 
 def _rows(comparison: ComparisonResult) -> Iterator[str]:
@@ -120,7 +148,7 @@ def _grid(rows: Sequence[RowPairing], header: list[str], widths: list[int]) -> I
     for row in rows:
         for line in _lines(row):
             yield "  " + _aligned(line, widths)
-        if any(row.marked):
+        if any(row.marked) and row.kind is not RowKind.CHANGED:
             both = zip(*_lines(row), strict=True)
             carets = ["^" * max(map(_width, pair)) for pair in both][1:]
             yield "  " + _aligned(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))], widths)
@@ -145,8 +173,10 @@ def _record(number: int, row: RowPairing, comparison: ComparisonResult) -> Itera
 
 
 def _lines(row: RowPairing) -> list[list[str]]:
-    """The one or two lines of a row in the grid: mark, then cells."""
+    """The one or two lines of a row in the grid: mark, then cells. A changed row is one, with both values of a cell."""
     left, right = _cells(row)
+    if row.kind is RowKind.CHANGED:
+        return [["~", *(f"{a} → {b}" if m else a for a, b, m in zip(left, right, row.marked, strict=True))]]
     lines = [] if row.left is None else [[f"-{_times(row.left_count)}", *left]]
     return lines if row.right is None else [*lines, [f"+{_times(row.right_count)}", *right]]
 

@@ -1,0 +1,200 @@
+"""The difference of large sides: of hashes that the engines sum, then of the rows to show.
+
+`harness.differ.buckets` finds which hashes differ, `harness.differ.review` looks at the rows behind them, and what is
+shown is compared as it is, by `harness.differ.exact`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from harness.differ.arrow_side import ArrowSide
+from harness.differ.buckets import Hash, Tally, passes, passes_of_one, total
+from harness.differ.duckdb_side import DuckDBSide
+from harness.differ.exact import Difference
+from harness.differ.failing import LABELS, failing
+from harness.differ.forms import form
+from harness.differ.groups import Groups
+from harness.differ.printing import show
+from harness.differ.result import GroupDifference
+from harness.differ.review import Fetch, Review
+from harness.differ.rules import Rules
+from harness.differ.sides import HASH_PREFIX, Buckets, Hashing, Side, Some
+from harness.errors import EngineError, RequestError
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a way of comparing rows found, and how many rows each side has.
+
+    shown: the rows that the difference was made from. by_group: the groups with most differing rows, of `groups`.
+    """
+
+    rows: tuple[int, int]
+    difference: Difference
+    shown: tuple[pa.Table, pa.Table]
+    by_group: tuple[GroupDifference, ...] = ()
+    groups: int = 0
+
+
+def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Found:
+    """The difference of sides of any size.
+
+    Raises:
+        SideFailedError: a side fails.
+        RequestError: several rows of a side have one key.
+        UnsupportedError: a column's values are compared in small numbers only.
+    """
+    hashing = hashing_of(sides, columns, rules)
+    buckets = []
+    for number, side in enumerate(sides):
+        with failing(number):
+            buckets.append(side.buckets(hashing))
+    if hashing.keys:
+        _refuse_all_repeated(sides, hashing, buckets)
+    tally = Tally(rules.max_rows)
+    schemas = (sides[0].schema, sides[1].schema)
+    groups = Groups(rules.group_by, schemas) if rules.group_by else None
+    review = Review(hashing, schemas, rules.relaxations.tolerances, _no_rows, groups)
+    for some in passes(buckets[0], buckets[1]):
+        hashes = []
+        for number, side in enumerate(sides):
+            with failing(number):
+                hashes.append(side.hashes(hashing, some))
+        review.fetch = _fetching(sides, hashing, buckets, some)
+        tally.count(hashes[0], hashes[1], review)
+    further = review.example_keys()
+    fetched = [
+        _fetched(number, side, hashing, [*dict.fromkeys([*tally.both, *alone, *further])])
+        for number, (side, alone) in enumerate(zip(sides, (tally.left, tally.right), strict=True))
+    ]
+    shown = (
+        _only(fetched[0], hashing, {**tally.both, **tally.left}),
+        _only(fetched[1], hashing, {**tally.both, **tally.right}),
+    )
+    difference = rules.difference(*shown, columns)
+    _check_same(difference, tally)
+    difference = _counted(difference, tally, shown, hashing)
+    if hashing.keys:
+        places = (_places(fetched[0], hashing), _places(fetched[1], hashing))
+        by_column = review.columns(fetched[0], fetched[1], places)
+        difference = replace(difference, by_column=by_column, allowed=review.allowed)
+    return Found(
+        (total(buckets[0]), total(buckets[1])),
+        difference,
+        shown,
+        () if groups is None else groups.found(),
+        0 if groups is None else len(groups.counts),
+    )
+
+
+def hashing_of(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Hashing:
+    """What is hashed of rows of both sides."""
+    left, right = (side.schema for side in sides)
+    zeros = rules.signed_zeros
+    forms = tuple(form(left.field(c).type, right.field(c).type, signed_zeros=zeros) for c in columns)
+    return Hashing(columns=columns, forms=forms, keys=rules.keys)
+
+
+def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
+    """The numbers of the sides, that of the engine first that answers faster."""
+    costs = [0 if isinstance(side, ArrowSide) else 1 if isinstance(side, DuckDBSide) else 2 for side in sides]
+    return sorted((0, 1), key=lambda number: costs[number])
+
+
+def _no_rows(number: int, wanted: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
+    raise AssertionError(f"rows of side {number} are asked for outside of a pass")
+
+
+def _fetching(sides: tuple[Side, Side], hashing: Hashing, buckets: Sequence[Buckets], some: tuple[int, ...]) -> Fetch:
+    """Fetches rows of the buckets of a pass."""
+
+    def fetch(number: int, wanted: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
+        rows = sum(buckets[number][b].rows for b in some if b in buckets[number])
+        with failing(number):
+            yield from sides[number].matching(hashing, Some(wanted.column("a"), some, rows), columns)
+
+    return fetch
+
+
+def _refuse_all_repeated(sides: tuple[Side, Side], hashing: Hashing, buckets: Sequence[Buckets]) -> None:
+    """Asks the cheaper engine about all of its keys, the other one only where the sides differ."""
+    cheap, other = cheaper_first(sides)
+    differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
+    for number, asked in ((cheap, buckets[cheap]), (other, differing)):
+        for some in passes_of_one(asked):
+            _refuse_repeated(number, sides[number], hashing, some)
+
+
+def _refuse_repeated(number: int, side: Side, hashing: Hashing, buckets: Sequence[int]) -> None:
+    with failing(number):
+        repeated = side.repeated(hashing, buckets)
+        if repeated.num_rows == 0:
+            return
+        first = side.rows(hashing, repeated.column("k1").slice(0, 1), 1)
+    text = ", ".join(f"{name} = {show(first.column(name), 0)}" for name in hashing.keys)
+    raise RequestError(
+        f"Cannot pair rows by {', '.join(map(repr, hashing.keys))}: the {LABELS[number]} side has "
+        f"{repeated.column('n')[0]} rows with {text}; add columns to the key, or compare without keys"
+    )
+
+
+def _fetched(number: int, side: Side, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
+    """A row of each of the wanted hashes, with its hashes."""
+    if not wanted:
+        hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in hashing.names]
+        return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
+    with failing(number):
+        found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()), 1)
+        rows = _only(found, hashing, dict.fromkeys(wanted))
+        if rows.num_rows != len(wanted):
+            raise EngineError(
+                f"The {LABELS[number]} side gave other rows when it was read again: compare a result that stays the "
+                "same"
+            )
+    return rows
+
+
+def _only(rows: pa.Table, hashing: Hashing, wanted: dict[Hash, int] | dict[Hash, None]) -> pa.Table:
+    """The rows whose hashes are wanted."""
+    places = [i for i, pair in enumerate(_hashes(rows, hashing)) if pair in wanted]
+    return rows if len(places) == rows.num_rows else rows.take(pa.array(places, pa.int64()))
+
+
+def _places(rows: pa.Table, hashing: Hashing) -> dict[Hash, int]:
+    return {pair: i for i, pair in enumerate(_hashes(rows, hashing))}
+
+
+def _hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
+    first, second = (table.column(f"{HASH_PREFIX}{name}").to_pylist() for name in hashing.grouped_by)
+    return list(zip(first, second, strict=True))
+
+
+def _check_same(difference: Difference, tally: Tally) -> None:
+    """Rows whose hashes differ must differ, or the hashes or the values are wrong; both would be a fault of harness."""
+    found = difference.only_left, difference.only_right, difference.changed
+    hashed = len(tally.left), len(tally.right), len(tally.both)
+    assert found == hashed, f"rows differ by hash but not by value: {hashed} by hash, {found} by value"
+
+
+def _counted(difference: Difference, tally: Tally, shown: tuple[pa.Table, pa.Table], hashing: Hashing) -> Difference:
+    """The difference of a row of each hash, as that of all rows of these hashes."""
+    counts = []
+    examples = (difference.left_examples, difference.right_examples)
+    hashes = [_hashes(table, hashing) for table in shown]
+    for row, left, right in zip(difference.rows, *examples, strict=True):
+        count = 1
+        if not hashing.keys:
+            count = tally.right[hashes[1][right or 0]] if left is None else tally.left[hashes[0][left]]
+        counts.append(replace(row, count=count))
+    return replace(
+        difference,
+        rows=tuple(counts),
+        only_left=tally.only_left,
+        only_right=tally.only_right,
+        changed=tally.changed,
+        truncated=len(difference.rows) < tally.kinds,
+    )

@@ -1,0 +1,198 @@
+"""What is asked of the rows that differ by hash, in a database of their own: by column, by group, within tolerances.
+
+The rows of some buckets are fetched from both sides, joined by their keys' hashes, and summed up; only totals and a few
+keys stay in memory. So the numbers are exact, however many rows there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import duckdb
+import pyarrow as pa
+
+from harness.differ.buckets import Hash
+from harness.differ.canonical import canonical_values
+from harness.differ.closeness import Line, line_of
+from harness.differ.columns import MOST_EXAMPLES, distance, distance_text, examples
+from harness.differ.duckdb_hash import Value, column_hash
+from harness.differ.groups import Groups
+from harness.differ.relaxations import Tolerance
+from harness.differ.result import ColumnDifference
+from harness.differ.sides import HASH_PREFIX, Hashing
+from harness.differ.storage_types import carried, plain, storage_type
+
+Fetch: TypeAlias = Callable[[int, pa.Table, Sequence[str]], Iterator[pa.Table]]
+"""The rows of a side (0 or 1) that have wanted hashes, as `Side.matching` gives them."""
+
+
+@dataclass(slots=True)
+class ColumnTotals:
+    """What differs in a column so far. keys: of some rows that differ in it, by hashes."""
+
+    rows: int = 0
+    allowed: int = 0
+    left_nulls: int = 0
+    right_nulls: int = 0
+    furthest: float = -1.0
+    furthest_key: Hash | None = None
+    keys: list[Hash] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Review:
+    """Adds up what differs in each column and group, and lets pass what is within tolerances.
+
+    schemas: of both sides. fetch: gets rows. grouped: counts rows by group; None: nobody asked.
+    """
+
+    hashing: Hashing
+    schemas: tuple[pa.Schema, pa.Schema]
+    tolerances: Mapping[str, Tolerance]
+    fetch: Fetch
+    groups: Groups | None
+    totals: dict[str, ColumnTotals] = field(default_factory=dict)
+    allowed: int = 0
+
+    def __call__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Looks at the table `d` of differing hashes, and deletes from it the rows that differ within tolerances."""
+        if self.hashing.keys:
+            self._by_column(connection)
+        if self.groups is not None:
+            self.groups.count(connection, self._load)
+
+    def example_keys(self) -> list[Hash]:
+        """The keys of which `columns` wants the rows."""
+        return list(dict.fromkeys(key for totals in self.totals.values() for key in _examples(totals)))
+
+    def columns(
+        self, left: pa.Table, right: pa.Table, places: tuple[dict[Hash, int], dict[Hash, int]]
+    ) -> tuple[ColumnDifference, ...]:
+        """The columns that differ, with examples from rows of both sides. places: where the rows of the keys are."""
+        found = []
+        for name in self.hashing.columns:
+            totals = self.totals.get(name)
+            if totals is None:
+                continue
+            pairs = [(places[0][key], places[1][key]) for key in _examples(totals)]
+            furthest = pairs[0] if pairs and totals.furthest_key is not None else None
+            found.append(
+                ColumnDifference(
+                    column=name,
+                    rows=totals.rows,
+                    allowed=totals.allowed,
+                    left_nulls=totals.left_nulls,
+                    right_nulls=totals.right_nulls,
+                    largest=None if furthest is None else _largest(left.column(name), right.column(name), furthest),
+                    examples=examples(left, right, name, pairs, None),
+                )
+            )
+        return tuple(found)
+
+    def _by_column(self, connection: duckdb.DuckDBPyConnection) -> None:
+        names = [name for name in self.hashing.columns if name not in self.hashing.keys]
+        wanted = pa.table(connection.sql("SELECT a, b FROM d WHERE kind = 'both'"))
+        if not wanted.num_rows or not names:
+            return
+        for number, label in enumerate("lr"):
+            self._load(connection, label, number, wanted, names)
+        columns = [self._column(connection, i, name) for i, name in enumerate(names)]
+        judged = f"SELECT l.k1 AS a, l.k2 AS b, {', '.join(columns)} FROM l JOIN r ON l.k1 = r.k1 AND l.k2 = r.k2"
+        counted = " OR ".join(f"d{i}" for i in range(len(names)))
+        if self.tolerances:
+            connection.execute(
+                f"CREATE TEMPORARY TABLE passed AS SELECT a, b FROM ({judged}) WHERE NOT ({counted}) AND "
+                f"({' OR '.join(f'p{i}' for i in range(len(names)))})"
+            )
+            connection.execute("DELETE FROM d USING passed p WHERE d.kind = 'both' AND d.a = p.a AND d.b = p.b")
+            self.allowed += connection.execute("SELECT count(*) FROM passed").fetchall()[0][0]
+        sums = ", ".join(_SUMS.format(i=i, most=MOST_EXAMPLES) for i in range(len(names)))
+        (found,) = connection.execute(f"SELECT {sums} FROM ({judged})").fetchall()
+        width = len(found) // len(names)
+        for i, name in enumerate(names):
+            _add(self.totals, name, found[i * width : (i + 1) * width])
+
+    def _column(self, connection: duckdb.DuckDBPyConnection, i: int, name: str) -> str:
+        """Whether the column differs (`d`), or would but for its tolerance (`p`); what is null; how far it is apart."""
+        types = [schema.field(name).type for schema in self.schemas]
+        texts = [f"{label}.c{i}" for label in "lr"]
+        hashes = [
+            column_hash(Value(text, connection.table(label).types[i + 2], plain(type_), self.hashing.form_of(name)))
+            for label, text, type_ in zip("lr", texts, types, strict=True)
+        ]
+        unequal = f"({hashes[0]} <> {hashes[1]})"
+        tolerance = self.tolerances.get(name)
+        passed = "FALSE"
+        if tolerance is not None:
+            passed = f"({line_of(name, types[0], types[1], tolerance).within(tolerance, *texts)})"
+        line = Line.of(types[0], types[1])
+        apart = "NULL::DOUBLE" if line is None else line.distance(*texts)
+        differs = f"{unequal} AND NOT {passed}"
+        return (
+            f"{differs} AS d{i}, {unequal} AND {passed} AS p{i}, {differs} AND {texts[0]} IS NULL AS m{i}, "
+            f"{differs} AND {texts[1]} IS NULL AS n{i}, CASE WHEN {differs} THEN {apart} END AS x{i}"
+        )
+
+    def _load(
+        self, connection: duckdb.DuckDBPyConnection, label: str, number: int, wanted: pa.Table, names: Sequence[str]
+    ) -> None:
+        """A table `label` of the rows of a side that have wanted hashes: both hashes, then the columns as c0, c1, …"""
+        by = self.hashing.grouped_by
+        schema = self.schemas[number]
+        types = [(f"c{i}", storage_type(schema.field(name).type)) for i, name in enumerate(names)]
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for rows in self.fetch(number, wanted, names):
+                held = carried(rows.select(list(names)))
+                hashes = [rows.column(f"{HASH_PREFIX}{name}") for name in by]
+                yield from pa.table([*hashes, *held.columns], schema=whole).to_batches()
+
+        whole = pa.schema([("k1", pa.uint64()), ("k2", pa.uint64()), *types])
+        connection.register("stream", pa.RecordBatchReader.from_batches(whole, batches()))
+        connection.register("wanted", wanted)
+        connection.execute(
+            f"CREATE OR REPLACE TEMPORARY TABLE {label} AS SELECT s.* FROM stream s SEMI JOIN wanted w "
+            "ON s.k1 = w.a AND s.k2 = w.b"
+        )
+        connection.unregister("stream")
+        connection.unregister("wanted")
+
+
+_SUMS = (
+    "count(*) FILTER (d{i}), count(*) FILTER (p{i}), count(*) FILTER (m{i}), count(*) FILTER (n{i}), max(x{i}), "
+    "arg_max({{'a': a, 'b': b}}, x{i}), arg_min({{'a': a, 'b': b}}, a, {most}) FILTER (d{i})"
+)
+
+
+def _add(totals: dict[str, ColumnTotals], name: str, found: Sequence[object]) -> None:
+    rows, allowed, left_nulls, right_nulls, furthest, key, keys = found
+    if not rows and not allowed:
+        return
+    total = totals.setdefault(name, ColumnTotals())
+    total.rows += _int(rows)
+    total.allowed += _int(allowed)
+    total.left_nulls += _int(left_nulls)
+    total.right_nulls += _int(right_nulls)
+    if isinstance(furthest, float) and furthest > total.furthest and isinstance(key, dict):
+        total.furthest, total.furthest_key = furthest, (key["a"], key["b"])
+    if isinstance(keys, list):
+        total.keys = [*total.keys, *((each["a"], each["b"]) for each in keys)][:MOST_EXAMPLES]
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _examples(totals: ColumnTotals) -> list[Hash]:
+    first = [] if totals.furthest_key is None else [totals.furthest_key]
+    return list(dict.fromkeys([*first, *totals.keys]))[:MOST_EXAMPLES]
+
+
+def _largest(left: pa.ChunkedArray, right: pa.ChunkedArray, pair: tuple[int, int]) -> str | None:
+    line = Line.of(left.type, right.type)
+    values = [canonical_values(column.slice(place, 1))[0] for column, place in zip((left, right), pair, strict=True)]
+    apart = distance(*values)
+    return None if line is None or apart is None else distance_text(line, apart)

@@ -1,0 +1,188 @@
+"""What a comparison lets pass, of rows in memory and by hashes alike; and what it says of columns and groups."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from harness.differ.compare import compare
+from harness.differ.relaxations import ALL_TYPE_RULES, Measure, Relaxations, Tolerance, TypeRule
+from harness.differ.result import ColumnDifference, ComparisonResult, GroupDifference, SchemaKind
+from harness.errors import RequestError
+
+pytestmark = pytest.mark.usefixtures("one_duckdb")
+
+
+def both_ways(left: object, right: object, **how: object) -> ComparisonResult:
+    """The comparison, which is the same in memory and by hashes."""
+    exact, hashed = (compare(left, right, few=few, **how) for few in (50_000, 0))
+    for name in ("only_left", "only_right", "changed", "allowed", "schema", "rows", "equal"):
+        assert getattr(hashed, name) == getattr(exact, name), name
+    totals = [[(c.column, c.rows, c.allowed, c.largest, c.left_nulls) for c in x.by_column] for x in (exact, hashed)]
+    assert totals[0] == totals[1]
+    return hashed
+
+
+@pytest.mark.parametrize(
+    ("text", "tolerance", "printed"),
+    [
+        ("0.01", Tolerance(Decimal("0.01")), "0.01"),
+        ("1e-9 relative", Tolerance(Decimal("1e-9"), Measure.RELATIVE), "1e-9 of the value"),
+        ("0.1%", Tolerance(Decimal("0.001"), Measure.RELATIVE), "0.001 of the value"),
+        ("4 ulps", Tolerance(Decimal(4), Measure.ULPS), "4 ulps"),
+        ("500 ms", Tolerance(Decimal("0.5"), Measure.SECONDS), "0.5 s"),
+        ("1 because of x", Tolerance(Decimal(1), reason="of x"), "1, because of x"),
+    ],
+)
+def test_a_tolerance_is_read_and_printed(text: str, tolerance: Tolerance, printed: str) -> None:
+    assert Tolerance.parse(text) == tolerance
+    assert str(tolerance) == printed
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "1 mile", "nan", "1e9999", "0.1%%", "because x"])
+def test_what_is_no_tolerance_is_refused(text: str) -> None:
+    with pytest.raises(RequestError, match="Invalid tolerance"):
+        Tolerance.parse(text)
+
+
+MONEY, NAN, INF = pa.decimal128(10, 2), float("nan"), float("inf")
+CLOSE = {
+    "decimals-on-the-border": (MONEY, Decimal("1.00"), Decimal("1.01"), "0.01", True),
+    "decimals-beyond": (MONEY, Decimal("1.00"), Decimal("1.02"), "0.019", False),
+    "integers": (pa.int64(), 2**63 - 1, 2**63 - 3, "2", True),
+    "decimals-relative": (MONEY, Decimal("100.00"), Decimal("101.00"), "1%", True),
+    "floats": (pa.float64(), 1.0, 1.25, "0.25", True),
+    "floats-beyond": (pa.float64(), 1.0, 1.25, "0.2", False),
+    "ulps": (pa.float64(), 0.3, 0.1 + 0.2, "1 ulps", True),
+    "ulps-across-zero": (pa.float64(), 5e-324, -5e-324, "2 ulps", True),
+    "ulps-beyond": (pa.float64(), 1.0, 1.0000000000000009, "3 ulps", False),
+    "signed-zeros": (pa.float64(), 0.0, -0.0, "0", True),
+    "no-infinity-is-close": (pa.float64(), INF, 1e308, "100%", False),
+    "no-nan-is-close": (pa.float64(), NAN, 1.0, "100%", False),
+    "no-null-is-close": (pa.float64(), None, 0.0, "100%", False),
+    "times": (pa.timestamp("us"), datetime(2024, 1, 1), datetime(2024, 1, 1, 0, 0, 0, 500), "500 us", True),
+    "times-beyond": (pa.timestamp("us"), datetime(2024, 1, 1), datetime(2024, 1, 1, 0, 0, 0, 501), "500 us", False),
+    "dates": (pa.date32(), date(2024, 1, 1), date(2024, 1, 2), "24 h", True),
+}
+
+
+@pytest.mark.parametrize(("type_", "left", "right", "tolerance", "passes"), CLOSE.values(), ids=CLOSE)
+def test_what_is_within_a_tolerance(type_, left, right, tolerance, passes) -> None:
+    sides = [pa.table({"k": [1], "v": pa.array([value], type_)}) for value in (left, right)]
+    relaxed = Relaxations(tolerances={"v": Tolerance.parse(tolerance)})
+    found = both_ways(*sides, keys=["k"], relaxations=relaxed)
+    assert (found.changed, found.allowed) == ((0, 1) if passes else (1, 0))
+    assert found.relaxations == (f"tolerance of v: {Tolerance.parse(tolerance)}",)
+
+
+def test_a_tolerance_hides_no_difference_of_another_column() -> None:
+    left = pa.table({"k": [1, 2, 3], "v": [1.0, 1.0, 1.0], "w": ["a", "b", None]})
+    right = pa.table({"k": [1, 2, 3], "v": [1.5, 1.5, 9.0], "w": ["a", "x", "c"]})
+    found = both_ways(left, right, keys=["k"], relaxations=Relaxations(tolerances={"v": Tolerance(Decimal("0.5"))}))
+    assert (found.changed, found.allowed) == (2, 1)
+    assert found.by_column == (
+        ColumnDifference(column="v", rows=1, allowed=2, largest="8.0", examples=(("1.0", "9.0"),)),
+        ColumnDifference(column="w", rows=2, left_nulls=1, examples=found.by_column[1].examples),
+    )
+    assert set(found.by_column[1].examples) == {("'b'", "'x'"), ("NULL", "'c'")}
+
+
+TEXTS = ["Ab", "ΑΣ", " x ", "", "\tx", None]
+FORMS = {
+    "case": (Relaxations(ignore_case=True), ["aB", "ας", " X ", "", "\tX", None]),
+    "trim": (Relaxations(trim=True), ["Ab ", "ΑΣ", "x", "  ", "\tx", None]),
+    "null": (Relaxations(null_as=""), ["Ab", "ΑΣ", " x ", None, "\tx", ""]),
+    "trimmed-to-null": (Relaxations(trim=True, null_as="x"), ["Ab", "ΑΣ", None, "", "\tx", "x "]),
+}
+
+
+@pytest.mark.parametrize(("relaxed", "other"), FORMS.values(), ids=FORMS)
+def test_text_in_another_form(relaxed: Relaxations, other: list) -> None:
+    left, right = (pa.table({"k": range(6), "t": pa.array(texts, pa.string())}) for texts in (TEXTS, other))
+    found = both_ways(left, duckdb.connect().from_arrow(right), keys=["k"], relaxations=relaxed)
+    assert found.equal
+    assert found.relaxations
+    assert not both_ways(left, right).equal
+
+
+def test_columns_are_left_out_and_renamed() -> None:
+    left = pa.table({"id": [1, 2], "name": ["a", "b"], "loaded": [1, 2]})
+    right = pa.table({"ID": [2, 1], "name": ["b", "x"], "loaded": [3, 4]})
+    relaxed = Relaxations(rename={"id": "ID"}, exclude=("loaded",))
+    for side in (right, duckdb.connect().from_arrow(right)):
+        found = both_ways(left, side, keys=["id"], relaxations=relaxed)
+        assert (found.columns, found.changed) == (("id", "name"), 1)
+        assert [each for each in found.schema if each.counts] == []
+
+
+def test_differences_of_types_pass_by_rules_that_are_named() -> None:
+    zone = pa.timestamp("us", "UTC")
+    left = {"i": pa.array([1], pa.int32()), "d": pa.array([1]), "t": pa.array([5], zone), "s": pa.array(["1"])}
+    right = {
+        "i": pa.array([1], pa.uint64()),
+        "d": pa.array([Decimal("1.0")]),
+        "t": pa.array([5], pa.timestamp("us")),
+        "s": pa.array([1]),
+    }
+    found = both_ways(pa.table(left), pa.table(right), relaxations=Relaxations(types=ALL_TYPE_RULES))
+    rules = {each.column: each.rule for each in found.schema if each.kind is SchemaKind.RECONCILED}
+    assert rules == {"i": "integer widths", "d": "decimal scale", "t": "timestamp zone"}
+    assert [(each.column, each.kind) for each in found.schema if each.counts] == [("s", SchemaKind.INCOMPARABLE)]
+    assert (found.only_left, found.only_right) == (0, 0)
+    forbidden = Relaxations(types=ALL_TYPE_RULES - {TypeRule.ZONES})
+    assert [each.column for each in compare(pa.table(left), pa.table(right), relaxations=forbidden).schema][-2:] == [
+        "t",
+        "s",
+    ]
+
+
+def test_differing_rows_are_counted_by_group() -> None:
+    left = pa.table({"k": [1, 2, 3, 4], "day": ["mon", "mon", "tue", None], "v": [1, 2, 3, 4]})
+    right = pa.table({"k": [1, 2, 3, 5], "day": ["mon", "mon", "tue", "tue"], "v": [1, 0, 0, 5]})
+    found = compare(left, right, keys=["k"], group_by=["day"])
+    assert set(found.by_group) == {
+        GroupDifference(values=("'mon'",), changed=1),
+        GroupDifference(values=("'tue'",), changed=1, only_right=1),
+        GroupDifference(values=("NULL",), only_left=1),
+    }
+    assert found.groups == 3
+    unkeyed = compare(pa.table({"v": [7, 7, 7, 8]}), pa.table({"v": [7, 8]}), group_by=["v"])
+    assert unkeyed.by_group == (GroupDifference(values=("7",), only_left=2),)
+
+
+def test_the_same_keys_are_sampled_on_both_sides() -> None:
+    left = pa.table({"k": range(5000), "v": range(5000)})
+    right = pa.table({"k": range(5000), "v": [-1] * 5000})
+    found = compare(left, duckdb.connect().from_arrow(right), keys=["k"], sample_keys=40)
+    assert (found.left.rows, found.right.rows, found.sampled) == (40, 40, 40)
+    assert (found.changed, found.only_left, found.only_right) == (40, 0, 0)
+    assert [row.left for row in found.rows] == [
+        row.left for row in compare(left, right, keys=["k"], sample_keys=40).rows
+    ]
+
+
+ROWS = pa.table({"k": [1], "v": [1.0], "t": ["a"], "l": [[1.0]]})
+WRONG = {
+    "tolerance-without-keys": ({"tolerances": {"v": Tolerance(Decimal(1))}}, {}, "without keys"),
+    "tolerance-of-a-key": ({"tolerances": {"k": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "it is a key"),
+    "tolerance-of-nothing": ({"tolerances": {"x": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "compared columns are"),
+    "tolerance-of-text": ({"tolerances": {"t": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "no numbers or times"),
+    "tolerance-of-a-list": ({"tolerances": {"l": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "no numbers or times"),
+    "seconds-of-a-float": ({"tolerances": {"v": Tolerance.parse("1 s")}}, {"keys": ["k"]}, "expected an amount"),
+    "excluded-key": ({"exclude": ("k",)}, {"keys": ["k"]}, "Cannot exclude 'k'"),
+    "renamed-nothing": ({"rename": {"x": "k"}}, {}, "the left side has no such column"),
+    "renamed-to-nothing": ({"rename": {"k": "x"}}, {}, "the right side has no such column"),
+    "renamed-onto-another": ({"rename": {"t": "k"}}, {}, "has a column 't' too"),
+    "sample-without-keys": ({}, {"sample_keys": 5}, "and keys"),
+    "groups-by-nothing": ({}, {"group_by": ["x"]}, "groups by 'x'"),
+}
+
+
+@pytest.mark.parametrize(("relaxed", "how", "sentence"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_meant_is_refused(relaxed: dict, how: dict, sentence: str) -> None:
+    with pytest.raises(RequestError, match=sentence):
+        compare(ROWS, ROWS.slice(0, 0), relaxations=Relaxations(**relaxed), **how)
