@@ -197,3 +197,26 @@ def test_intervals_of_spark_are_durations(spark) -> None:
 def test_types_without_values_to_compare_are_refused(spark) -> None:
     with pytest.raises(harness.UnsupportedError, match=r"column .d. of type interval"):
         compare(pa.table({"d": [1]}), spark.sql("SELECT make_interval(1) AS d"))
+
+
+@pytest.mark.parametrize("few", [AS_THEY_ARE, BY_HASHES])
+def test_relaxations_mean_the_same_on_spark(spark, few) -> None:
+    left = {"id": range(900), "v": [1.0] * 900, "t": ["ΑΣ ", "", "x"] * 300, "day": ["mon", "tue", "wed"] * 300}
+    right = left | {"v": [1.0, 1.0 + 2**-52, 2.0] * 300, "t": ["ας", None, "y"] + ["ΑΣ", "", "x"] * 299}
+    relaxed = harness.Relaxations(
+        tolerances={"v": harness.Tolerance.parse("1 ulps")},
+        ignore_case=True,
+        trim=True,
+        null_as="",
+        rename={"id": "ID"},
+    )
+    rows = pa.table(right).rename_columns(["ID", "v", "t", "day"])
+    how = {"keys": ["id"], "relaxations": relaxed, "few": few, "max_rows": 3}
+    more = {} if few else {"group_by": ["day"]}
+    found = compare(pa.table(left), frame_of(spark, rows), **how, **more)
+    assert (found.changed, found.allowed, found.only_left, found.only_right) == (300, 300, 0, 0)
+    assert [(each.column, each.rows, each.allowed) for each in found.by_column] == [("v", 300, 300), ("t", 1, 0)]
+    if more:
+        assert [(group.values, group.changed) for group in found.by_group] == [(("'wed'",), 300)]
+    sample = compare(frame_of(spark, pa.table(left)), frame_of(spark, rows), **{**how, "max_rows": 100}, sample_keys=30)
+    assert (sample.left.rows, sample.right.rows, sample.only_left, sample.only_right) == (30, 30, 0, 0)
