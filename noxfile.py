@@ -270,6 +270,31 @@ def tests_catalogs(session: nox.Session) -> None:
     _pytest(session, *_ONE, "-m", "catalog", "tests/catalogs/servers")
 
 
+@nox.session
+def tpc(session: nox.Session) -> None:
+    """TPC-H and TPC-DS on both engines, over tables of both formats: equal, allowed, different, refused. Slow.
+
+    `-- --scale 1 --engine spark --suite tpcds --query 64` runs a part; data and tables are made once, in build/tpc.
+    """
+    session.install("-e", ".[dev]")
+    scale, arguments = _scale(list(session.posargs))
+    place = f"build/tpc/sf{scale}"
+    extensions = [f"duckdb-extension-{suite}==1.5.5" for suite in ("tpch", "tpcds")]
+    making = _beside(session, "duckdb==1.5.5", *extensions, "--no-deps")
+    session.run("python", "tests/tpc/tpc_data.py", place, "--scale", scale, env={"PYTHONPATH": making})
+    writers = _beside(session, "deltalake", "pyiceberg[sql-sqlite]")
+    session.run("python", "tests/tpc/tpc_tables.py", place, env={"PYTHONPATH": writers})
+    session.run("python", "tests/tpc/tpc.py", place, *arguments)
+
+
+def _scale(arguments: list[str]) -> tuple[str, list[str]]:
+    """The factor after `--scale`, 0.1 without, and the other arguments."""
+    if "--scale" not in arguments:
+        return "0.1", arguments
+    place = arguments.index("--scale")
+    return arguments[place + 1], arguments[:place] + arguments[place + 2 :]
+
+
 _TOOLS = {
     "terminal": (),
     "ibis": ("ibis-framework[duckdb]>=12", "duckdb==1.5.*"),  # Ibis 12 fails on DuckDB 2.0
