@@ -74,15 +74,16 @@ def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located
         )
     if found:
         return found.popitem()[1]
-    has = f"configured are {', '.join(sorted(catalogs))}, which have no such table either" if catalogs else _NONE
+    has = f"configured are {', '.join(sorted(catalogs))}, which have no such table either" if catalogs else NO_CATALOGS
     raise TableNotFoundError(f"{tried}: {has}", cause="NoSuchTable", table=written(name))
 
 
 _ELSEWHERE = ("NoSuchTable", "NoSuchNamespace")
-_NONE = (
+NO_CATALOGS = (
     "no catalog is configured: see .pyiceberg.yaml, PYICEBERG_CATALOG__NAME__URI and [tool.harness.catalogs.NAME] of "
     "pyproject.toml"
 )
+"""Where none is."""
 
 
 def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] | None = None) -> Catalog:
@@ -128,7 +129,7 @@ def _configured(name: str) -> Catalog:
 
 def _refuse_unknown(name: str, known: tuple[Name, ...]) -> NoReturn:
     near = nearest((name,), known) or known
-    which = f"configured are {', '.join(map(written, near))}" if near else _NONE
+    which = f"configured are {', '.join(map(written, near))}" if near else NO_CATALOGS
     raise RequestError(
         f"Cannot find catalog {name!r}: there is no such directory, and {which}",
         cause="UnknownCatalog",

@@ -13,6 +13,7 @@ from harness.cli import options, results, row_options, terminal, untrusted
 from harness.cli.rows import Rows, engine_error
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, write_rows
+from harness.connections.locations import locations_in
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
 from harness.query import missing_file
@@ -56,7 +57,7 @@ def sql(
         untrusted.run(
             context,
             trust,
-            locations.values(),
+            [*locations.values(), *locations_in(text)],
             opening.roots(),
             output=output_file,
             binary=format_.is_binary(),
@@ -70,7 +71,7 @@ def sql(
             from harness.cli.spark_query import run_on_spark
 
             rows = run_on_spark(text, tables, dialect)
-        elif opening.catalog is None:
+        elif opening.catalog is None and (tables or engine != "duckdb" or not _names_tables(text, dialect)):
             rows = run(text, tables, dialect, engine)
         else:
             from harness.cli.catalog_query import run_by_names
@@ -106,6 +107,13 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: 
         return Rows(cast("duckdb.DuckDBPyRelation", result), failure)
     except duckdb.Error as error:
         raise failure(error) from error
+
+
+def _names_tables(text: str, dialect: str) -> bool:
+    """Whether a query names tables, where nothing was said of any."""
+    from harness.queries.statements import parse_statement, references
+
+    return dialect == "duckdb" and bool(references(parse_statement(text)))
 
 
 def pairs_of_tables(values: list[str] | None) -> dict[str, str]:

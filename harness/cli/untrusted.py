@@ -6,6 +6,8 @@ That process gets the command spelled out, and gives back the bytes of its resul
 from __future__ import annotations
 
 import enum
+import io
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,7 +16,7 @@ import typer
 
 from harness.cli import DONE, FAILED, main, options, results, terminal
 from harness.contained.bounds import check_waived, parse_bounds
-from harness.contained.launching import LIBRARIES
+from harness.contained.launching import LIBRARIES, Finished
 from harness.contained.launching import run as run_worker
 from harness.contained.locations import directories_of
 from harness.contained.worker import is_confined
@@ -68,36 +70,80 @@ def run(
         RequestError: it was given options of a store, which may be secrets, or a catalog.
         HarnessError: as for `harness.contained.launching.run`.
     """
-    if context.params.get("storage_option"):
-        raise RequestError(
-            "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
-        )
     if context.params.get("catalog"):
         raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")
-    with terminal.progress("reading in a process apart"):
-        finished = run_worker(
-            f"{__name__}:serve",
-            words(context, {**context.params, **(instead or {})}),
-            bounds=parse_bounds(options.pairs(trust.bound, "--bound").items()),
-            waived=check_waived(trust.waive or ()),
-            directories=directories_of(locations, roots),
-            libraries=("harness.cli.app", *LIBRARIES),
-        )
-    for line in finished.said.splitlines():
-        terminal.message(line)
+    given = words(context, {**context.params, **(instead or {})})
+    finished = _finished(context, "serve", given, trust, directories_of(locations, roots))
     if finished.output or finished.code != FAILED:
         with results.destination(output) as stream:
             if binary:
                 stream.write(finished.output)
             else:
-                results.write_texts([finished.output.decode("utf-8", "backslashreplace")], stream)
+                results.write_texts([_text_of(finished)], stream)
     if finished.code != DONE:
         raise typer.Exit(finished.code)
+
+
+def run_input(
+    context: typer.Context,
+    trust: options.Trust,
+    text: str,
+    locations: Iterable[str],
+    roots: Iterable[str],
+    *,
+    instead: Mapping[str, Any],
+) -> bool:
+    """The command in a worker, with a text as its standard input; whether all of it could be done.
+
+    Args:
+        context, trust, locations, roots, instead: as for `run`.
+        text: what it reads.
+
+    Raises:
+        As `run`, but for the exit code.
+    """
+    request = {"words": words(context, {**context.params, **instead}), "input": text}
+    finished = _finished(context, "serve_input", request, trust, directories_of(locations, roots))
+    with results.result_stream() as stream:
+        results.write_texts([_text_of(finished)], stream)
+    return finished.code == DONE
+
+
+def _finished(
+    context: typer.Context, work: str, request: Any, trust: options.Trust, directories: Sequence[str]
+) -> Finished:
+    """What a worker gave back; what it said is on stderr already."""
+    if context.params.get("storage_option"):
+        raise RequestError(
+            "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
+        )
+    with terminal.progress("reading in a process apart"):
+        finished = run_worker(
+            f"{__name__}:{work}",
+            request,
+            bounds=parse_bounds(options.pairs(trust.bound, "--bound").items()),
+            waived=check_waived(trust.waive or ()),
+            directories=directories,
+            libraries=("harness.cli.app", *LIBRARIES),
+        )
+    for line in finished.said.splitlines():
+        terminal.message(line)
+    return finished
+
+
+def _text_of(finished: Finished) -> str:
+    return finished.output.decode("utf-8", "backslashreplace")
 
 
 def serve(request: Any, output: BinaryIO) -> int:
     """The command, in the worker; `output` is the process's standard output, to which results go."""
     return main([str(word) for word in request])
+
+
+def serve_input(request: Any, output: BinaryIO) -> int:
+    """As `serve`, with a text as standard input."""
+    sys.stdin = io.StringIO(str(request["input"]))
+    return serve(request["words"], output)
 
 
 def words(context: typer.Context, values: Mapping[str, Any]) -> list[str]:

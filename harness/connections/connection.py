@@ -43,19 +43,23 @@ _Result = TypeVar("_Result")
 def connect(source: Source = None, /, **options: Any) -> Connection:
     """A connection whose SQL finds tables by their names.
 
-        con = harness.connect("prod")  # a catalog that is configured for PyIceberg
+        con = harness.connect()  # all catalogs that are configured: prod.sales.orders
+        con = harness.connect("prod")  # one of them
         con = harness.connect("path/to/warehouse")
         con = harness.connect({"orders": "path/to/orders", "ref.days": days})
 
     A table is opened and planned when a statement uses it, as its metadata says then; the statement's conditions skip
     its files, as in `harness.sql`. Within a statement it has one version. Names match without regard to case, in
     quotes too, as DuckDB's do; the catalog's own name may stand before them, and that of a metadata table behind them:
-    `sales.orders.snapshots`. Tables, views and settings of your own are usable beside, and so are files: `CREATE TEMP
-    TABLE mine AS FROM sales.orders`. Tables of a catalog are only read.
+    `sales.orders.snapshots`. After `USE sales` its tables have names of one part, and `SHOW TABLES` lists them. A table
+    may stand by its location too, with a slash in it: `FROM 'path/to/orders'`. Tables, views and settings of your own
+    are usable beside, and so are files: `CREATE TEMP TABLE mine AS FROM sales.orders`. Tables of a catalog are only
+    read.
 
     Args:
         source: a catalog, as the argument of `harness.open_table` of that name; or tables by name, of which a location
-            is opened at each use, and a table or snapshot stays as it is. None: `register` gives names.
+            is opened at each use, and a table or snapshot stays as it is. None: all catalogs that are configured, for
+            harness or for PyIceberg; a name says its catalog first, or is of the only one that has it.
         options: keyword arguments of `harness.open_table`, for each table that is opened.
 
     Raises:
@@ -96,7 +100,9 @@ class Connection:
         with self._errors(prepared):
             text = prepared.runnable(self._connection, parameters)
             self._is_lent = True
-            return self._connection.sql(text, params=parameters)
+            relation = self._connection.sql(text, params=parameters)
+        self._tables = prepared.chosen or self._tables
+        return relation
 
     def execute(self, query: str, parameters: object = None) -> Connection:
         """Run statements; the rows of the last one are there to be fetched.
@@ -136,9 +142,17 @@ class Connection:
             raise self._tables.absent(parse_name(name))
         return found[1]
 
-    def names(self) -> Iterator[Name]:
-        """The names of all tables, in parts. The catalog is asked as they are taken."""
-        return self._tables.names()
+    @property
+    def within(self) -> Name:
+        """The namespace of the catalog that `USE` chose; empty: none."""
+        return self._tables.within
+
+    def names(self, *, everywhere: bool = True) -> Iterator[Name]:
+        """The names of all tables, in parts. The catalog is asked as they are taken.
+
+        everywhere: False: after `USE`, only those in the namespace that was chosen, as they can be written there.
+        """
+        return self._tables.names(everywhere=everywhere)
 
     def register(self, name: str, value: Any) -> Connection:
         """Let a name stand for a table, a snapshot or a location; or for what DuckDB reads: Arrow, pandas, Polars.
@@ -283,7 +297,7 @@ class Connection:
             if not waits:
                 self._connection.execute(text, parameters)
             self._rows = Rows(self._connection, text if waits else None)
-        self._read = prepared.tables
+        self._read, self._tables = prepared.tables, prepared.chosen or self._tables
 
     def _end(self, how: str) -> None:
         try:

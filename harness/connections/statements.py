@@ -17,6 +17,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from harness.catalogs.names import Name, written
+from harness.connections.namespaces import shown, used
 from harness.connections.tables import Tables
 from harness.engines.registry import duckdb_engine
 from harness.errors import AmbiguousTableError, HarnessError, RequestError
@@ -63,6 +64,7 @@ class Prepared:
     tables: the tables of the catalog that it reads, by whole name.
     unknown: names that it reads which are no table of the catalog, nor the connection's.
     unparsed: why it is not known which names it has; None: it is.
+    chosen: the tables with the namespace that it chooses; None: it chooses none.
     """
 
     text: str
@@ -71,6 +73,7 @@ class Prepared:
     tables: Mapping[str, Snapshot] = field(default_factory=dict)
     unknown: tuple[Name, ...] = ()
     unparsed: RequestError | None = None
+    chosen: Tables | None = None
 
     def runnable(self, connection: duckdb.DuckDBPyConnection, parameters: object = None) -> str:
         """What DuckDB runs.
@@ -93,7 +96,11 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
         AmbiguousTableError: a name may be more than one table.
         HarnessError: a table cannot be opened or planned.
     """
-    pinned = _pinned(text, tables)
+    if (use := used(text, tables, connection)) is not None:
+        return Prepared(text=use[0], gives_rows=False, chosen=use[1])
+    if (listing := shown(text, tables, connection)) is not None:
+        return Prepared(text=listing, gives_rows=True)
+    pinned = _pinned(text, tables, connection)
     text = pinned.query
     kind = _kind(text, connection)
     as_it_is = Prepared(text=text, gives_rows=kind in _QUERIES)
@@ -145,7 +152,7 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
     return replace(as_it_is, text=rewritten.sql, reads=reads, tables=snapshots, unknown=unknown)
 
 
-def _pinned(text: str, tables: Tables) -> Pinned:
+def _pinned(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Pinned:
     """The statement with tables of the catalog at moments under names of their own."""
     as_it_is = Pinned(text, {})
     if not may_name_moments(text):
@@ -154,7 +161,7 @@ def _pinned(text: str, tables: Tables) -> Pinned:
         statement = parse_statement(text)
     except RequestError:  # DuckDB's own syntax; `prepare` keeps the reason
         return as_it_is
-    return pin(statement, lambda name: tables.open(name) is not None) or as_it_is
+    return pin(statement, lambda name: tables.open(name, is_taken=_is_own(name, connection)) is not None) or as_it_is
 
 
 def absent(error: duckdb.Error, prepared: Prepared, tables: Tables) -> HarnessError | None:
@@ -239,8 +246,8 @@ class _Other(enum.Enum):
 def _found(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection, pinned: Pinned) -> _Bound | _Other:
     if len(name) == 1 and name[0] in pinned.moments:
         return _at_moment(name[0], tables, connection, pinned)
-    found = tables.open(name)
     is_own = _is_own(name, connection)
+    found = tables.open(name, is_taken=is_own)
     if found is None:
         return _Other.OWN if is_own else _Other.UNKNOWN
     whole, table = found

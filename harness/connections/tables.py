@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from harness.catalogs.catalog import Catalog, walk
 from harness.catalogs.names import Name, nearest, parse_name, written
 from harness.catalogs.objects import is_table
-from harness.catalogs.resolving import open_catalog
-from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError
+from harness.catalogs.resolving import NO_CATALOGS, open_catalog
+from harness.catalogs.together import Together
+from harness.connections.locations import is_location
+from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
 from harness.snapshot import Snapshot
 from harness.table import Table, open_table
 
 Given: TypeAlias = Table | Snapshot | str
 """A table, which is one version of it; a snapshot; or a location, which is opened each time that it is used."""
 Source: TypeAlias = Catalog | Mapping[str, Given] | str | None
-"""Where a connection finds tables: a catalog or its name, tables by name, or nowhere."""
+"""Where a connection finds tables: a catalog or its name, tables by name, or all catalogs that are configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,20 +28,24 @@ class Tables:
     """Tables by name. Names match without regard to case, as DuckDB's do; the exact spelling is preferred.
 
     catalog: where names are looked up that were not given; None: nowhere.
+    within: the namespace of it in which names of one part are; empty: its root.
     given: tables by name.
     options: keyword arguments of `harness.open_table`, for each table that is opened.
     """
 
     catalog: Catalog | None = None
+    within: Name = ()
     given: dict[Name, Given] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, source: Source, options: Mapping[str, Any]) -> Tables:
         """The tables of a catalog, or those that a mapping names; the arguments and errors are `harness.connect`'s."""
-        if source is None or isinstance(source, Mapping):
+        if source is None:
+            return cls(catalog=Together(), options=options)
+        if isinstance(source, Mapping):
             tables = cls(options=options)
-            for name, value in (source or {}).items():
+            for name, value in source.items():
                 tables.give(name, value)
             return tables
         return cls(catalog=open_catalog(source, storage_options=options.get("storage_options")), options=options)
@@ -58,8 +65,10 @@ class Tables:
             raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
         self.given[parse_name(name)] = value
 
-    def open(self, name: Name) -> tuple[str, Table | Snapshot] | None:
+    def open(self, name: Name, *, is_taken: bool = False) -> tuple[str, Table | Snapshot] | None:
         """The table of that name as it is now, and its whole name; None: there is none.
+
+        is_taken: something else has the name, so that it is no catalog's which it does not say.
 
         Raises:
             AmbiguousTableError: the name may be more than one table.
@@ -69,27 +78,74 @@ class Tables:
         if key is not None:
             value = self.given[key]
             return written(key), open_table(value, **self.options) if isinstance(value, str) else value
+        if len(name) == 1 and is_location(name[0]):
+            return name[0], open_table(name[0], **self.options)
         if self.catalog is None:
             return None
-        inner = [name[1:]] if len(name) > 1 and name[0].casefold() == self.catalog.name.casefold() else []
-        opened = [found for part in (name, *inner) if (found := self._of_catalog(self.catalog, part)) is not None]
+        opened: dict[str, Table] = {}
+        for whole in self._whole(name, is_taken=is_taken):
+            found = self._of_catalog(self.catalog, whole)
+            if found is not None:
+                opened.setdefault(*found)
         if len(opened) > 1:
-            raise _ambiguous(name, [whole for whole, _ in opened])
-        return opened[0] if opened else None
+            raise _ambiguous(name, list(opened))
+        return opened.popitem() if opened else None
 
-    def names(self) -> Iterator[Name]:
-        """All names, those of the catalog without its own before them."""
-        yield from self.given
+    def inside(self, name: Name, *, is_taken: bool = False) -> Tables:
+        """These, with names of one part in that namespace of the catalog; itself may stand before, or be the name.
+
+        is_taken: as for `open`.
+
+        Raises:
+            TableNotFoundError: there is no such namespace; the message has the nearest names.
+            AmbiguousTableError: there are several.
+        """
+        found: dict[Name, None] = {}
         if self.catalog is not None:
+            for whole in self._whole(name, is_taken=is_taken, is_namespace=True):
+                found |= dict.fromkeys(_namespaces(self.catalog, whole))
+        if not found:
+            raise self._no_namespace(name)
+        exact = [each for each in found if each[-len(name) :] == name and len({*map(_fold, found)}) == 1]
+        meant, *others = exact or found
+        if others:
+            raise _ambiguous(name, [self.qualified(each) for each in found], "Namespace")
+        return replace(self, within=meant)
+
+    def names(self, *, everywhere: bool = True) -> Iterator[Name]:
+        """All names, those of one catalog without its own before them.
+
+        everywhere: False: in the chosen namespace alone, those directly in it by their last part.
+        """
+        yield from self.given
+        if self.catalog is None:
+            return
+        if not everywhere and self.within:
+            yield from (name[-1:] for name in self.catalog.tables(self.within))
+            for inner in self.catalog.namespaces(self.within):
+                yield from walk(self.catalog, inner)
+        elif isinstance(self.catalog, Together):
+            yield from self.catalog.reachable()
+        else:
             yield from walk(self.catalog)
+
+    def qualified(self, name: Name) -> str:
+        """A name of the catalog as text, with the catalog's own before it."""
+        own = (self.catalog.name,) if self.catalog is not None and self.catalog.name else ()
+        return written((*own, *name))
 
     def absent(self, name: Name) -> TableNotFoundError:
         """The error about a name that stands for nothing."""
+        if len(name) == 1 and "/" in name[0]:
+            return TableNotFoundError(
+                f"There is no table at {name[0]!r}: it is no directory of an Iceberg or Delta table; check the path",
+                cause="NoSuchTable",
+            )
         known = list(self.names())
         near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
         ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
         shown = [each for each in known if each[-1:] in ends] or list(near)
-        hint = f"the nearest are {', '.join(map(written, shown[:3]))}" if shown else "there are no tables at all"
+        hint = f"the nearest are {', '.join(map(written, shown[:3]))}" if shown else self._nothing("tables")
         return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
 
     def _of_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:
@@ -103,8 +159,38 @@ class Tables:
         return None if alike is None else self._opened(catalog, alike)
 
     def _opened(self, catalog: Catalog, name: Name) -> tuple[str, Table]:
-        table = open_table(written(name), catalog=catalog, **self.options)
-        return written((catalog.name, *name)), table
+        return self.qualified(name), open_table(written(name), catalog=catalog, **self.options)
+
+    def _whole(self, name: Name, *, is_taken: bool = False, is_namespace: bool = False) -> list[Name]:
+        """What the name may be in the catalog."""
+        assert self.catalog is not None
+        if len(name) == 1 and not is_namespace:
+            return [(*self.within, *name)]
+        inner = [name[1:]] if name[0].casefold() == self.catalog.name.casefold() else []
+        return [name, *inner, *((front, *name) for front in self._fronts(name[0], is_taken=is_taken))]
+
+    def _fronts(self, first: str, *, is_taken: bool) -> tuple[str, ...]:
+        """The catalogs of several that a name may be of, besides one that it says itself."""
+        if not isinstance(self.catalog, Together):
+            return ()
+        if self.within:
+            return self.within[:1]
+        is_said = first.lower() in self.catalog.configured
+        return () if is_said or is_taken else self.catalog.unsaid()
+
+    def _nothing(self, what: str) -> str:
+        is_configured = not isinstance(self.catalog, Together) or self.catalog.configured
+        return f"there are no {what} at all" if is_configured else NO_CATALOGS
+
+    def _no_namespace(self, name: Name) -> TableNotFoundError:
+        known: list[Name] = []
+        if self.catalog is not None:
+            known += self.catalog.namespaces()
+            with contextlib.suppress(HarnessError):  # it may be another catalog that is down
+                known += [inner for each in tuple(known) for inner in self.catalog.namespaces(each)]
+        near = nearest(name, known) or nearest(name[-1:], known) or known[:3]
+        hint = f"the nearest are {', '.join(map(written, near))}" if near else self._nothing("namespaces")
+        return TableNotFoundError(f"There is no namespace {written(name)}; {hint}", cause="NoSuchNamespace")
 
 
 def _only(name: Name, found: Iterable[Name]) -> Name | None:
@@ -117,20 +203,27 @@ def _only(name: Name, found: Iterable[Name]) -> Name | None:
     return alike[0] if alike else None
 
 
-def _ambiguous(name: Name, found: list[str]) -> AmbiguousTableError:
+def _ambiguous(name: Name, found: list[str], what: str = "Table") -> AmbiguousTableError:
+    is_case = len({each.casefold() for each in found}) == 1
+    way = "use the exact spelling" if is_case else "write it whole"
     return AmbiguousTableError(
-        f"Table {written(name)} may be any of {', '.join(sorted(found))}: use the exact spelling",
-        cause="AmbiguousName",
+        f"{what} {written(name)} may be any of {', '.join(sorted(found))}: {way}", cause="AmbiguousName"
     )
 
 
 def _alike(catalog: Catalog, name: Name) -> list[Name]:
     """The tables whose names differ in case alone."""
-    namespaces: list[Name] = [()]
-    for part in name[:-1]:
-        inner = (each for namespace in namespaces for each in catalog.namespaces(namespace))
-        namespaces = [each for each in inner if each[-1].casefold() == part.casefold()]
+    namespaces = _namespaces(catalog, name[:-1])
     return [each for namespace in namespaces for each in catalog.tables(namespace) if _fold(each) == _fold(name)]
+
+
+def _namespaces(catalog: Catalog, name: Name) -> list[Name]:
+    """The namespaces of that name, whatever the case of its letters."""
+    found: list[Name] = [()]
+    for part in name:
+        inner = (each for namespace in found for each in catalog.namespaces(namespace))
+        found = [each for each in inner if each[-1].casefold() == part.casefold()]
+    return found
 
 
 def _fold(name: Name) -> Name:

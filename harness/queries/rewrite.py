@@ -233,10 +233,15 @@ def _spliced(text: str, edits: list[tuple[int, int, str]]) -> str:
 
 
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
-    """What a table goes by that has no alias of the user's: the last part of its name as it is written."""
+    """What a table goes by that has no alias of the user's: the last part of its name, or of its location.
+
+    A name's is as it is written.
+    """
     if reference.node.alias:
         return quote(reference.node.alias)
     last = reference.node.parts[-1]
+    if "/" in last.name:
+        return quote(last.name.rstrip("/").rpartition("/")[2] or last.name)
     return text[int(last.meta["start"]) : int(last.meta["end"]) + 1]
 
 

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import interruption, main
+from harness.cli import interruption, main, untrusted
+from harness.cli.shell.apart import ApartSession
 from harness.cli.shell.completion import completions
 from harness.cli.shell.inputs import Inputs
+from harness.cli.writers import RowFormat
+from harness.contained.launching import Finished
 from harness.writing.delta.builder import DeltaTable
 
 
@@ -159,3 +162,68 @@ def test_shells_of_the_system_are_told_how_a_command_may_go_on(asked, expected, 
     with pytest.raises(SystemExit):
         main([])
     assert capsys.readouterr().out == expected
+
+
+def test_the_chosen_namespace_and_locations(shell, lake, monkeypatch):
+    text = "USE sales;\n.tables\nFROM orders LIMIT 0;\nSHOW TABLES;\n"
+    assert shell(text) == (0, "orders\nid  note\n--  ----\nname\n------\norders\n", "")
+    monkeypatch.setattr("harness.catalogs.together.configured", dict)
+    assert shell(f".format csv\nSELECT id FROM '{lake}/days';", "--max-rows", "all") == (0, "id\n7\n", "")
+
+
+@pytest.fixture
+def inputs(monkeypatch):
+    """What goes to workers, which all give back the same."""
+    started: list[tuple[str, list[str], tuple[str, ...]]] = []
+
+    def run(work, request, *, directories, **how):
+        started.append((request["input"], request["words"], directories))
+        return Finished(2, b"rows\n", "error: of one\n")
+
+    monkeypatch.setattr(untrusted, "run_worker", run)
+    return started
+
+
+def test_an_untrusted_pipe_is_one_input_of_a_worker(inputs, shell, lake):
+    text = f"FROM sales.orders;\n.tables\nFROM '{lake}/days';"
+    assert shell(text, lake, "--untrusted", "--table", "x=/u/x") == (2, "rows\n", "error: of one\n")
+    ((given, words, directories),) = inputs
+    assert given == text
+    assert words == [
+        "shell",
+        "--table=x=/u/x",
+        "--format=text",
+        "--max-rows=40",
+        "--outside=warn",
+        "--untrusted",
+        "--",
+        lake,
+    ]
+    assert set(directories) == {lake, "/u/x", f"{lake}/days"}
+
+
+def test_an_untrusted_session_sets_here_and_reads_there(inputs, lake, capsys):
+    def apart(text, shown):
+        inputs.append((text, shown, ()))
+        return "nope" not in text
+
+    session = ApartSession(apart, row_format=RowFormat.TEXT, max_rows=40)
+    for text in (".format csv", ".max-rows all", "SELECT 1;\n", ".plan", ".tables", ".what"):
+        session.run(text)
+    shown = {"format_": RowFormat.CSV, "max_rows": "all"}
+    assert [(text, how) for text, how, _ in inputs] == [
+        (t, shown) for t in ("SELECT 1;\n", ".plan SELECT 1;", ".tables")
+    ]
+    assert session.has_failed  # there is no command .what
+    session.has_failed = False
+    session.run("FROM nope;")
+    assert session.has_failed
+    session.run(".quit")
+    assert session.is_over
+
+
+def test_an_untrusted_shell_asks_no_catalog(shell, monkeypatch):
+    monkeypatch.setattr("harness.cli.shell.apart.open_catalog", lambda name: object())
+    code, _, err = shell("SELECT 1;", "prod", "--untrusted")
+    assert code == 2
+    assert err.startswith("error: Cannot ask catalog prod with --untrusted: there is no network where it reads; give a")

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
 
 import harness
-from harness.cli import FAILED, interruption, options, terminal
+from harness.cli import FAILED, interruption, options, terminal, untrusted
 from harness.cli.row_options import number_of_rows
+from harness.cli.shell.apart import ApartSession, warehouse
 from harness.cli.shell.inputs import Inputs
 from harness.cli.shell.session import Session
 from harness.cli.shell.terminal_lines import TerminalLines
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat
+from harness.connections.locations import locations_in
 
 
 @options.grouped
 def shell(
     source: Annotated[
         str | None,
-        typer.Argument(metavar="CATALOG", help="Where tables are found by name: a catalog, or a warehouse directory."),
+        typer.Argument(
+            metavar="CATALOG",
+            help="Where tables are found by name: a catalog, or a warehouse directory. Without one, all configured "
+            "catalogs.",
+        ),
     ] = None,
     table: Annotated[
         list[str] | None,
@@ -34,31 +41,72 @@ def shell(
         typer.Option(metavar="N", help="How many rows are shown as text; the others are counted. all: all of them."),
     ] = str(MAX_ROWS),
     *,
+    context: typer.Context,
     opening: options.Opening,
     reading: options.Reading,
+    trust: options.Trust,
 ) -> None:
-    """Run statements as they are typed, or from standard input, on the tables of a catalog."""
+    """Run statements as they are typed, or from standard input, on the tables of a catalog, or of all."""
     if source is not None and opening.catalog is not None:
         raise typer.BadParameter("say the catalog once: as the argument, or with --catalog")
     if format_.is_binary():
         raise typer.BadParameter(f"--format {format_.value} is binary: harness sql writes it, one result a file")
     rows = number_of_rows(max_rows)
     locations = options.pairs(table, "--table")
+    source = source or opening.catalog
+    if untrusted.is_for_worker(trust):
+        place = warehouse(source)
+        run_apart = partial(_run_apart, context, trust, opening, [*filter(None, (place,)), *locations.values()], place)
+        _run(ApartSession(run_apart, row_format=format_, max_rows=rows))
+        return
     with terminal.progress("opening the catalog"):
-        connection = harness.connect(source or opening.catalog, **opening.arguments(options.Trust(), reading))
+        # Catalogs are configured where no worker can look.
+        connection = harness.connect(
+            {} if source is None and trust.untrusted else source, **opening.arguments(trust, reading)
+        )
     for name, location in locations.items():
         connection.register(name, location)
     with connection:
-        session = Session(connection, row_format=format_, max_rows=rows)
-        if sys.stdin is not None and sys.stdin.isatty():
-            _converse(session)
-            return
+        _run(Session(connection, row_format=format_, max_rows=rows))
+
+
+def _run_apart(
+    context: typer.Context,
+    trust: options.Trust,
+    opening: options.Opening,
+    locations: Sequence[str],
+    source: str | None,
+    text: str,
+    shown: Mapping[str, object],
+) -> bool:
+    """One input in a worker; whether all of it could be done."""
+    instead = {**shown, "source": source, "catalog": None}
+    return untrusted.run_input(
+        context, trust, text, [*locations, *_locations_in(text)], opening.roots(), instead=instead
+    )
+
+
+def _locations_in(text: str) -> Iterable[str]:
+    """The locations of tables that statements name, also one behind `.plan`."""
+    inputs = Inputs()
+    found = [inputs.add(line) or "" for line in text.splitlines(keepends=True)]
+    for statement in (*found, inputs.give_up()):
+        yield from locations_in(statement.removeprefix(".plan "))
+
+
+def _run(session: Session | ApartSession) -> None:
+    if sys.stdin is not None and sys.stdin.isatty():
+        _converse(session)
+        return
+    if isinstance(session, ApartSession):
+        session.run_all("".join(sys.stdin or ()))
+    else:
         _run_all(session, sys.stdin or ())
     if session.has_failed:
         raise typer.Exit(FAILED)
 
 
-def _converse(session: Session) -> None:
+def _converse(session: Session | ApartSession) -> None:
     """Until the person ends it. Ctrl-C ends what runs, or gives up what was typed."""
     terminal.message(f"harness {harness.__version__}: .help says what there is, .quit or Ctrl-D ends")
     inputs = Inputs()

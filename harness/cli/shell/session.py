@@ -41,10 +41,11 @@ class Session:
     def run(self, text: str) -> None:
         """Run a command, or statements."""
         if text.startswith("."):
-            self._guarded(partial(dot_commands.run, self, text))
-            return
-        for statement in statements(text):
-            self._guarded(partial(self._run, statement))
+            actions = [partial(dot_commands.run, self, text)]
+        else:
+            actions = [partial(self._run, statement) for statement in statements(text)]
+        for action in actions:
+            self.has_failed = not guarded(action) or self.has_failed
 
     def _run(self, statement: str) -> None:
         self.last_statement = statement
@@ -66,18 +67,21 @@ class Session:
             with terminal.progress_until_written("running the query", stream) as written:
                 write_rows(Rows(relation), self.row_format, written, max_rows=self.max_rows)
 
-    def _guarded(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except typer.Exit:
-            raise
-        except Exception as error:
-            interruption.check()
-            self.has_failed = True
-            match error:
-                case HarnessError():
-                    terminal.error(str(error.respelled(options.spelled)))
-                case duckdb.Error():
-                    terminal.error(str(engine_error(error)))
-                case _:
-                    terminal.failure(error)
+
+def guarded(action: Callable[[], None]) -> bool:
+    """Do something of which a failure is a line on stderr; whether it could be done."""
+    try:
+        action()
+    except typer.Exit:
+        raise
+    except Exception as error:
+        interruption.check()
+        match error:
+            case HarnessError():
+                terminal.error(str(error.respelled(options.spelled)))
+            case duckdb.Error():
+                terminal.error(str(engine_error(error)))
+            case _:
+                terminal.failure(error)
+        return False
+    return True

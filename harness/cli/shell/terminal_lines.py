@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from types import ModuleType, TracebackType
 from harness.catalogs.names import Name
 from harness.cli.shell.completion import completions
 from harness.connections.connection import Connection
-from harness.errors import HarnessError
+from harness.errors import HarnessError, HarnessWarning
 
 try:
     import readline
@@ -34,10 +35,10 @@ _BETWEEN_WORDS = " \t\n,;()=<>+-*/%'"
 class TerminalLines:
     """Asks for lines while it is entered.
 
-    connection: knows the names that lines may have.
+    connection: knows the names that lines may have; None: nobody is asked for them.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection | None) -> None:
         self._connection = connection
         self._before = ""
         self._found: list[str] = []
@@ -94,17 +95,27 @@ class TerminalLines:
         """The completion of that number, as `readline` asks for them, from 0 on; None: there are no more."""
         if number == 0 and _editor is not None:
             typed = _editor.get_line_buffer()[: _editor.get_begidx()]
-            self._found = completions(word, self._before + typed, self._names, self._columns)
+            self._found = completions(word, self._before + typed, self._all_names, self._columns)
         return self._found[number] if number < len(self._found) else None
 
-    def _asked_names(self) -> Sequence[Name]:
-        """The names of tables; a catalog is asked once in a session."""
+    def _all_names(self) -> Sequence[Name]:
+        """The names of tables, those first that are in the chosen namespace; a catalog is asked once for each."""
+        if self._connection is None:
+            return ()
+        chosen = self._names(self._connection.within)
+        return (*chosen, *self._names(())) if self._connection.within else chosen
+
+    def _asked_names(self, within: Name) -> Sequence[Name]:
+        assert self._connection is not None, "a name is of its tables"
         try:
-            return tuple(self._connection.names())
-        except HarnessError:  # a key that was pressed is no place to say so
+            with warnings.catch_warnings():  # a key that was pressed is no place to say so
+                warnings.simplefilter("ignore", HarnessWarning)
+                return tuple(self._connection.names(everywhere=not within))
+        except HarnessError:
             return ()
 
     def _asked_columns(self, table: str) -> Sequence[str]:
+        assert self._connection is not None, "a name is of its tables"
         try:
             return tuple(self._connection.table(table).schema.names())
         except HarnessError:
