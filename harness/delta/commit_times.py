@@ -130,17 +130,17 @@ class CommitHistory:
         Raises:
             SnapshotNotFoundError: the time is before the first readable version, after the latest, or at versions that
                 were cleaned up; says what there is.
-            InvalidTableError: a commit lacks its in-commit timestamp.
+            InvalidTableError: a commit lacks its in-commit timestamp, or those that were looked at do not increase.
             UnsupportedError: the storage gives no modification times.
         """
         older, recent = self._eras()
         if self.in_commit is not None and (self.in_commit.time_ms is None or time_ms >= self.in_commit.time_ms):
-            return self._latest_at(time_ms, recent, self._in_commit_time, after_latest)
+            return self._latest_at(time_ms, recent, self._increasing(), after_latest)
         times = {entry.version: entry.time_ms for entry in _adjusted(self.listing, older)}
         if self.in_commit is None:
             return self._latest_at(time_ms, older, times.__getitem__, after_latest)
         if not older:  # fails, too, and can say how far back the log goes
-            return self._search(time_ms, recent, self._in_commit_time, end=self.listing.latest + 1)
+            return self._search(time_ms, recent, self._increasing(), end=self.listing.latest + 1)
         return self._search(time_ms, older, times.__getitem__, end=self.in_commit.version)
 
     def _eras(self) -> tuple[list[int], list[int]]:
@@ -184,6 +184,32 @@ class CommitHistory:
             gone = show_ranges((range(version + 1, following),))
             raise self._out_of_range(time_ms, f"it may be of versions that are no longer in the log ({gone})")
         return version
+
+    def _increasing(self) -> Callable[[int], int]:
+        """The in-commit timestamps of versions, each read once, as far as they increase: a search needs that."""
+        seen: dict[int, int] = {}
+
+        def time_of(version: int) -> int:
+            if version not in seen:
+                time_ms = self._in_commit_time(version)
+                for other in seen.items():
+                    self._check_increasing(*sorted((other, (version, time_ms))))
+                seen[version] = time_ms
+            return seen[version]
+
+        return time_of
+
+    def _check_increasing(self, earlier: tuple[int, int], later: tuple[int, int]) -> None:
+        (before, before_ms), (after, after_ms) = earlier, later
+        if before_ms >= after_ms:
+            raise InvalidTableError(
+                f"Cannot tell which version was there at a time: in-commit timestamps must increase, but version "
+                f"{before} is of {show_ms(before_ms)} and version {after} of {show_ms(after_ms)}; read by version",
+                cause="LogCorrupt",
+                table=self.listing.root,
+                file=self.listing.commits[after].path,
+                rule="delta L35",
+            )
 
     def _in_commit_time(self, version: int) -> int:
         time_ms = self.read_in_commit_timestamp(version)

@@ -236,6 +236,18 @@ def test_a_commit_without_its_timestamp() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("times", "asked"), [((1000, 3000, 2000), 2000), ((1000, 2000, 2000), 2000), ((3000, 2000, 1000), 1000)]
+)
+def test_in_commit_timestamps_that_do_not_increase(times: tuple[int, ...], asked: int) -> None:
+    """A search in them would find any version, or none."""
+    history = with_in_commit(log({0: 9, 1: 9, 2: 9}), InCommitTimestamps(), dict(enumerate(times)))
+    with pytest.raises(InvalidTableError, match=r"in-commit timestamps must increase, but version \d is of") as raised:
+        history.version_at(asked)
+    assert raised.value.rule == "delta L35"
+    assert [time.time_ms for time in history.times()] == list(times)
+
+
 def test_few_commits_are_read_for_one_time() -> None:
     reads = []
 

@@ -49,6 +49,7 @@ KNOWN_DISPUTES = {
     "a block of items is not as long as it says": "in a manifest, of what harness passes over by that length",
     "is no field id": "in the schema of a manifest, of a map that a read without a filter passes over",
     "has no inCommitTimestamp in a first commitInfo": "of versions that a read by time need not look at",
+    "In-commit timestamps do not increase": "the same",
     "Missing partitionValues": "of a checkpoint without that column, where a table has no partitions",
 }
 """Words of the oracle where it refuses what DuckDB reads, and why that is left so."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from harness.errors import InvalidTableError, SnapshotNotFoundError, UnsupportedError
 from harness.oracle.planner.delta_log import Log, State
 from harness.oracle.planner.delta_schema import is_catalog_managed, is_true
@@ -14,7 +16,7 @@ def version_at(timestamp_ms: int, log: Log, latest: State, storage: Storage) -> 
     Raises:
         SnapshotNotFoundError: the time is before the first version left, or after the last commit (delta L34), or of
             versions that are gone.
-        InvalidTableError: a commit lacks its in-commit timestamp (delta L35).
+        InvalidTableError: a commit lacks its in-commit timestamp, or they do not increase (delta L35).
     """
     first_in_commit, since_ms = _enablement(latest)
     versions = log.readable()
@@ -25,6 +27,9 @@ def version_at(timestamp_ms: int, log: Log, latest: State, storage: Storage) -> 
         times = _modified(log, versions)
     elif since_ms is None or timestamp_ms >= since_ms:
         times = {v: _in_commit(log, v, storage) for v in versions if v >= first_in_commit}
+        if any(later <= earlier for earlier, later in itertools.pairwise(times.values())):
+            message = "In-commit timestamps do not increase with the version"
+            raise InvalidTableError(message, cause="LogCorrupt", rule="delta L35")
     else:
         times = _modified(log, [v for v in versions if v < first_in_commit])
     past = [version for version, time in times.items() if time <= timestamp_ms]
