@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, assert_never
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, assert_never
 
 import typer
 
@@ -15,13 +15,16 @@ from harness.cli.name_lists import names
 from harness.cli.relaxing import Relaxing
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import ComparisonResult, SideInfo
+from harness.differ.sources import Source
 from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 
 if TYPE_CHECKING:
     from harness.snapshot import Snapshot
+    from harness.table import Table
 
 _ENGINES = "duckdb,spark"
+_Side: TypeAlias = "Snapshot | Source"
 
 
 class Report(enum.Enum):
@@ -35,13 +38,26 @@ class Report(enum.Enum):
 
 @options.grouped
 def diff(
-    location: options.Location,
+    location: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="Table directory, metadata file, or name in a catalog; or a file (csv, tsv, json, parquet, arrow), or "
+            "duckdb:FILE#TABLE, sqlite:FILE#TABLE, postgres:DSN#TABLE, where a query may stand for the table.",
+        ),
+    ],
     other: Annotated[
         str | None, typer.Argument(metavar="OTHER", help="A table for the right side; else the same table.")
     ] = None,
     engines: Annotated[
-        str, typer.Option("--engines", metavar="A,B", help="Engine of the left and of the right side; one is for both.")
-    ] = _ENGINES,
+        str | None,
+        typer.Option(
+            "--engines",
+            metavar="A,B",
+            help="Engine of the left and of the right side; one is for both. [default: duckdb,spark; duckdb beside a "
+            "file or database]",
+        ),
+    ] = None,
     sql: Annotated[
         list[str] | None,
         typer.Option(
@@ -85,29 +101,35 @@ def diff(
     """
     if sql is not None and not (columns is None and where is None):
         raise typer.BadParameter("--sql excludes --columns and --where: say it in the query")
+    sources = [None if text is None else Source.parse(text) for text in (location, other)]
+    is_foreign = any(source is not None for source in sources)
+    if sources[0] is not None and other is None:
+        raise typer.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
     request = Request(
-        engines=pair_of_engines(engines),
+        engines=pair_of_engines(engines if engines is not None else "duckdb" if is_foreign else _ENGINES),
         keys=names(keys, "--keys"),
         columns=names(columns, "--columns"),
         where=where,
         max_rows=max_rows,
-        relaxations=relaxing.relaxations(),
+        relaxations=relaxing.relaxations(is_foreign=is_foreign),
         group_by=names(relaxing.group_by, "--group-by"),
         sample_keys=relaxing.sample_keys,
     )
     queries = pair(sql, "--sql")
     moments = pair_of_moments(at)
     if untrusted.is_for_worker(trust):
+        if is_foreign:
+            raise typer.BadParameter("--untrusted is for tables of both formats: no side may be a file or database")
         untrusted.refuse_engines(request.engines, "--engines")
         locations = [location] if other is None else [location, other]
         untrusted.run(context, trust, locations, opening.roots(), output=output, instead={"output": None})
         return
     with terminal.progress("reading metadata"):
-        left = opening.open(location, trust, reading)
-        right = left if other is None else opening.open(other, trust, reading)
-        sides = (moments[0].select(left), moments[1].select(right))
+        left: Table | Source = sources[0] or opening.open(location, trust, reading)
+        right = left if other is None else sources[1] or opening.open(other, trust, reading)
+        sides = (_at(left, moments[0]), _at(right, moments[1]))
     with terminal.progress("comparing"):
-        start(request.engines)
+        start(tuple(engine for engine, source in zip(request.engines, sources, strict=True) if source is None))
         found = request.compare(*sides) if queries is None else request.compare_queries(queries, *sides)
     for side in (found.left, found.right):
         if side.error is not None:
@@ -119,6 +141,19 @@ def diff(
         raise typer.Exit(FAILED)
     if not found.equal:
         raise typer.Exit(DIFFERENT)
+
+
+def _at(side: Table | Source, moment: options.Selector) -> _Side:
+    """The side at a moment.
+
+    Raises:
+        typer.BadParameter: it is no table, and so has no moments.
+    """
+    if not isinstance(side, Source):
+        return moment.select(side)
+    if moment != options.Selector():
+        raise typer.BadParameter(f"--at is for tables: {side.name} has no snapshots")
+    return side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +172,7 @@ class Request:
     group_by: list[str] | None
     sample_keys: int | None
 
-    def compare(self, left: Snapshot, right: Snapshot) -> ComparisonResult:
+    def compare(self, left: _Side, right: _Side) -> ComparisonResult:
         """The rows of two snapshots."""
         return harness.compare(
             left,
@@ -157,14 +192,14 @@ class Request:
             "sample_keys": self.sample_keys,
         }
 
-    def compare_queries(self, queries: tuple[str, str], left: Snapshot, right: Snapshot) -> ComparisonResult:
+    def compare_queries(self, queries: tuple[str, str], left: _Side, right: _Side) -> ComparisonResult:
         """What queries give on the left and on the right side.
 
         Raises:
             RequestError: the query cannot be parsed, or writes.
             UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
         """
-        names = tuple(f"query on {side.source.location.rstrip('/').rpartition('/')[2]}" for side in (left, right))
+        names = tuple(f"query on {_name(side)}" for side in (left, right))
         asked = zip(queries, self.engines, (left, right), strict=True)
         results = [_result(query, engine, side) for query, engine, side in asked]
         if not any(isinstance(result, HarnessError) for result in results):
@@ -173,9 +208,16 @@ class Request:
         return ComparisonResult(left=infos[0], right=infos[1], keys=tuple(self.keys or ()))
 
 
-def _result(query: str, engine: str, table: Snapshot) -> object:
+def _name(side: _Side) -> str:
+    return side.name if isinstance(side, Source) else side.source.location.rstrip("/").rpartition("/")[2]
+
+
+def _result(query: str, engine: str, table: _Side) -> object:
     """The result, not yet read; or why the engine refuses the query, which is that side's outcome."""
     import duckdb
+
+    if isinstance(table, Source):
+        return table.asking(query)
 
     try:
         return harness.sql(query, engine=engine, t=table)
@@ -240,7 +282,7 @@ def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
             )
 
 
-def start(engines: tuple[str, str]) -> None:
+def start(engines: tuple[str, ...]) -> None:
     """Make sure that the engines are there, because one that is missing says nothing about the table.
 
     Raises:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -23,8 +22,6 @@ class Strict(enum.Enum):
     FLOATS = "floats"
     ZONES = "zones"
     UNITS = "units"
-    CHAR = "char"
-    TEXT = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +54,8 @@ class Relaxing:
     strict: Annotated[
         list[Strict] | None,
         typer.Option(
-            "--strict", help="Let no difference of types pass beside a file or database, or none of this kind."
+            "--strict",
+            help="Beside a file or database, let no difference of types pass, or none of this kind. Repeatable.",
         ),
     ] = None
     group_by: Annotated[
@@ -68,14 +66,12 @@ class Relaxing:
         typer.Option("--sample-keys", metavar="N", min=1, help="Compare so many keys alone, the same in every run."),
     ] = None
 
-    def relaxations(self, types: Collection[TypeRule] = ()) -> Relaxations:
-        """What is let pass. types: rules of types that hold, unless forbidden.
+    def relaxations(self, *, is_foreign: bool) -> Relaxations:
+        """What is let pass. is_foreign: a side is a file or another database, so that rules of types hold.
 
         Raises:
             typer.BadParameter: an option is not understood.
         """
-        forbidden = set(self.strict or ())
-        kept = () if Strict.TYPES in forbidden else [rule for rule in types if Strict[rule.name] not in forbidden]
         return Relaxations(
             tolerances=dict(map(_tolerance, self.tolerance or ())),
             exclude=tuple(names(self.exclude, "--exclude") or ()),
@@ -83,8 +79,15 @@ class Relaxing:
             ignore_case=self.ignore_case,
             trim=self.trim,
             null_as=self.null_as,
-            types=frozenset(kept),
+            types=self._types() if is_foreign else None,
         )
+
+    def _types(self) -> frozenset[TypeRule]:
+        """The rules of types that are not forbidden."""
+        forbidden = set(self.strict or ())
+        if Strict.TYPES in forbidden:
+            return frozenset()
+        return frozenset(rule for rule in TypeRule if Strict[rule.name] not in forbidden)
 
 
 def _tolerance(text: str) -> tuple[str, Tolerance]:

@@ -23,13 +23,14 @@ from harness.differ.failing import LABELS, SideFailedError, failing
 from harness.differ.forms import form
 from harness.differ.opening import Opening, opened
 from harness.differ.origins import columns_of, with_origins
-from harness.differ.relaxations import NOTHING, Relaxations
+from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, TypeRule
 from harness.differ.relaxed import relaxed
 from harness.differ.result import ComparisonResult, RowDifference, SideInfo
 from harness.differ.rules import Rules
 from harness.differ.sampled import sampled
 from harness.differ.schemas import compare_schemas
 from harness.differ.sides import Hashing, Side
+from harness.differ.sources import Source
 from harness.errors import RequestError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def compare(
 
     A side is a `Table`, `Snapshot` or `Changes`, read by the engine named in `engines`, or a table of PyIceberg or of
     deltalake; one of these with an engine's name, `(table, "spark")`; a DuckDB relation; a Spark DataFrame; or what has
-    an Arrow stream, read once. No setting of a user's connection or session is changed, none has a say in the result.
+    an Arrow stream, read once; or a text that names a file or a table of another database, as
+    `harness.differ.sources` says. No setting of a user's connection or session is changed, none has a say in the
+    result.
 
     Rows are equal where all values are: null equals null and NaN equals NaN, instants are compared in UTC and to the
     nanosecond, decimals by value, text by bytes, maps without order, struct fields by name. Values of columns whose
@@ -115,19 +118,28 @@ class _Run:
 
     def comparison(self) -> ComparisonResult:
         try:
-            left, right = self._open(0), self._open(1)
-            return self._compared(left, right)
+            return self._compared(*self._opened())
         except SideFailedError as failed:
             return self._outcome(failed)
 
-    def _open(self, number: int) -> Side:
+    def _opened(self) -> tuple[Side, Side]:
+        """Both sides; one without types of its own is opened once the other's are known."""
+        first = 1 if self.openings[1].has_types and not self.openings[0].has_types else 0
+        typed = self._open(first)
+        relaxations = self.rules.relaxations
+        names = [relaxations.own_name(field.name, 1 - first) for field in typed.schema]
+        like = typed.schema if self.openings[first].has_types else None
+        other = self._open(1 - first, None if like is None else pa.schema(zip(names, like.types, strict=True)))
+        return (other, typed) if first else (typed, other)
+
+    def _open(self, number: int, like: pa.Schema | None = None) -> Side:
         with failing(number):
-            side = self.openings[number].open(self.rules.few, self.resources)
+            side = self.openings[number].open(self.rules.few, self.resources, like)
             return relaxed(side, self.rules.relaxations, is_right=number == 1)
 
     def _compared(self, left: Side, right: Side) -> ComparisonResult:
         relaxations = self.rules.relaxations
-        schema, columns = compare_schemas(left.schema, right.schema, relaxations.types)
+        schema, columns = compare_schemas(left.schema, right.schema, self._type_rules())
         _check_keys(self.rules.keys, columns, (left, right))
         sides = (left, right)
         rules = self.rules
@@ -159,6 +171,12 @@ class _Run:
             relaxations=relaxations.described(),
             sampled=rules.sample_keys,
         )
+
+    def _type_rules(self) -> frozenset[TypeRule]:
+        """The rules asked for; else all of them beside a file or another database."""
+        if self.rules.relaxations.types is not None:
+            return self.rules.relaxations.types
+        return ALL_TYPE_RULES if any(isinstance(each.data, Source) for each in self.openings) else frozenset()
 
     def _small(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
         """All rows of both sides, if these are few; the cheaper engine is asked first."""

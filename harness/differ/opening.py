@@ -23,6 +23,8 @@ from harness.differ.duckdb_side import failing as failing_duckdb
 from harness.differ.duckdb_types import logical
 from harness.differ.result import SideInfo
 from harness.differ.sides import Side
+from harness.differ.source_reading import check_there, rows_of
+from harness.differ.sources import Source
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.registrations import registrar
 from harness.engines.registry import find_engine
@@ -36,7 +38,10 @@ from harness.table import Table, open_table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_ACCEPTED = "a Table, a Snapshot, a DuckDB relation, a Spark DataFrame, or an object with an Arrow stream"
+_ACCEPTED = (
+    "a Table, a Snapshot, a DuckDB relation, a Spark DataFrame, an object with an Arrow stream, or the name of a file "
+    "such as rows.csv or of a table such as duckdb:old.duckdb#orders"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,7 @@ class Opening:
         Raises:
             RequestError: the object is none that can be compared, there is no such engine, or `where` is given and it
                 is no table.
+            MissingFileError: it is a file that is not there.
         """
         if isinstance(self.data, Table | Snapshot | Changes):
             find_engine(self.engine)
@@ -71,6 +77,9 @@ class Opening:
             return
         if self.where is not None:
             raise self._no_filter()
+        if isinstance(self.data, Source):
+            check_there(self.data)
+            return
         if not (is_relation(self.data) or is_frame(self.data) or hasattr(self.data, "__arrow_c_stream__")):
             raise RequestError(
                 f"Cannot compare the {self.label} side, of type {type(self.data).__name__}: expected {_ACCEPTED}"
@@ -81,6 +90,11 @@ class Opening:
         return RequestError(message, options=("where",))
 
     @property
+    def has_types(self) -> bool:
+        """Whether the side's columns have types; else it is opened once the other side's are known."""
+        return not isinstance(self.data, Source) or self.data.has_types
+
+    @property
     def info(self) -> SideInfo:
         """The side, before anything was read."""
         data = self.data
@@ -89,6 +103,8 @@ class Opening:
             engine = f"{self.engine} {find_engine(self.engine).version()}"
             name = self.name or plan.rstrip("/").rpartition("/")[2]
             return SideInfo(name=name, engine=engine, table=plan, snapshot=snapshot, format=_format(data))
+        if isinstance(data, Source):
+            return SideInfo(name=self.name or data.name, engine=f"duckdb {duckdb.__version__}, {data.kind.value}")
         if is_relation(data):
             return SideInfo(name=self.name or "DuckDB relation", engine=f"duckdb {duckdb.__version__}")
         if is_frame(data):
@@ -98,18 +114,21 @@ class Opening:
             name=self.name or f"{kind.__module__.partition('.')[0]} {kind.__name__}", engine=f"arrow {pa.__version__}"
         )
 
-    def open(self, limit: int, resources: ExitStack) -> Side:
+    def open(self, limit: int, resources: ExitStack, like: pa.Schema | None = None) -> Side:
         """The side. Reads nothing but metadata, and of an Arrow stream that can be read once, all of it.
 
         Args:
             limit: how many rows of a stream to hold in memory; more are put aside on disk.
             resources: closed when the comparison is over.
+            like: names and types of the other side's columns, for a source whose columns are text.
 
         Raises:
             RequestError: it lacks a column, or has one twice.
             HarnessError: the side fails.
         """
         data, info = self.data, self.info
+        if isinstance(data, Source):
+            data = rows_of(data, like, resources)
         if isinstance(data, Table | Snapshot | Changes):
             plan = self._plan(data)
             try:
@@ -189,7 +208,11 @@ class Opening:
 
 
 def opened(data: object) -> object:
-    """A table that another library opened, as one of ours, at the version that it is at; all else as it is."""
+    """A table that another library opened, as one of ours, at the version that it is at; a file or database that a text
+    names, as a source; all else as it is.
+    """
+    if isinstance(data, str):
+        return Source.parse(data) or data
     return open_table(data) if is_table(data) else data
 
 

@@ -95,14 +95,12 @@ class TypeRule(enum.Enum):
     INTEGERS = "integer widths"
     DECIMALS = "decimal scale"
     FLOATS = "float widths"
-    ZONES = "timestamp zone"
+    ZONES = "timestamp zone"  # a time without a zone is one in UTC
     UNITS = "timestamp unit"
-    CHAR = "trimmed char"
-    TEXT = "text files"
 
 
 ALL_TYPE_RULES = frozenset(TypeRule)
-"""Every rule: what sides that are no lake tables are compared by."""
+"""Every rule: what files and tables of other databases are compared by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +110,8 @@ class Relaxations:
     tolerances: by column; need keys. exclude: columns that are left out on both sides. rename: what the left side calls
     a column, and what the right side calls it; reports say the left name. ignore_case: text is compared in lower case.
     trim: text is compared without spaces (U+0020) around it. null_as: text that is this, once trimmed, is null. These
-    three concern columns of text, not text in lists, structs or maps. types: differences of types that are let pass.
+    three concern columns of text, not text in lists, structs or maps. types: differences of types that are let pass;
+    None: all where a side is a file or a table of another database, else none.
     """
 
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
@@ -121,7 +120,7 @@ class Relaxations:
     ignore_case: bool = False
     trim: bool = False
     null_as: str | None = None
-    types: frozenset[TypeRule] = frozenset()
+    types: frozenset[TypeRule] | None = None
 
     def check(self, keys: tuple[str, ...]) -> None:
         """Refuse what cannot be meant.

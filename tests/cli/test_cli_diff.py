@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from xml.etree import ElementTree
 
 import pytest
 
 import harness
 from harness.cli import main
-from harness.differ.relaxations import Relaxations
+from harness.differ.relaxations import ALL_TYPE_RULES, Relaxations, Tolerance, TypeRule
 from harness.differ.result import ComparisonResult, RowDifference, RowKind, SideInfo
+from harness.differ.sources import Source, SourceKind
 from harness.errors import CorruptFileError, EngineError, RequestError, UnsupportedError
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -101,6 +103,25 @@ def test_all_options_reach_the_comparison(calls):
     assert calls.sessions == 0
 
 
+def test_relaxations_reach_the_comparison(calls):
+    relaxing = ["--tolerance", "a=0.01 because of b=c", "--exclude", "b", "--rename", "x=y", "--ignore-case", "--trim"]
+    more = ["--null-as", "", "--group-by", "d,e", "--sample-keys", "9", "--strict", "zones", "--keys", "k"]
+    assert main(["diff", "t", "rows.csv", *relaxing, *more]) == 0
+    (_, right, given) = calls.compared[0]
+    assert right == Source(SourceKind.CSV, "rows.csv")
+    assert given["relaxations"] == Relaxations(
+        tolerances={"a": Tolerance(Decimal("0.01"), reason="of b=c")},
+        exclude=("b",),
+        rename={"x": "y"},
+        ignore_case=True,
+        trim=True,
+        null_as="",
+        types=ALL_TYPE_RULES - {TypeRule.ZONES},
+    )
+    assert (given["group_by"], given["sample_keys"], given["engines"]) == (["d", "e"], 9, ("duckdb", "duckdb"))
+    assert calls.sessions == 0
+
+
 @pytest.mark.parametrize(
     ("at", "left", "right"),
     [
@@ -166,6 +187,14 @@ def test_the_report_in_a_file(calls, capfd, tmp_path):
         (["t", "--sql", "SELECT 1", "--where", "a"], "--sql excludes --columns and --where"),
         (["t", "--max-rows", "-1"], "max-rows"),
         (["t", "--format", "xml"], "xml"),
+        (["t", "--tolerance", "a"], "--tolerance 'a': expected two parts with = between them"),
+        (["t", "--tolerance", "a=much"], "--tolerance 'a=much': Invalid tolerance 'much'"),
+        (["t", "--rename", "a="], "--rename 'a='"),
+        (["t", "--sample-keys", "0"], "sample-keys"),
+        (["t", "--strict", "rules"], "rules"),
+        (["t", *["--sql", "SELECT 1"] * 3], "--sql is given 3 times"),
+        (["rows.csv"], "'rows.csv' is compared with nothing"),
+        (["rows.csv", "t", "--at", "1", "--at", "2"], "--at is for tables: rows.csv has no snapshots"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -241,6 +270,18 @@ def test_keys_pair_the_changed_row(orders, capfd):
     assert found["rows"][0]["differing"] == ["region"]
     assert main([*between(orders, 1, 2), "--columns", "id"]) == 0
     assert main([*between(orders, 1, 2), "--where", "id < 3"]) == 0
+
+
+def test_a_file_is_compared_with_a_table(orders, tmp_path, capfd):
+    (tmp_path / "orders.csv").write_text("id,REGION\n1,EU \n3,apac\n")
+    given = ["diff", str(tmp_path / "orders.csv"), str(orders.location), "--rename", "REGION=region"]
+    assert main([*given, "--keys", "id"]) == 1
+    assert "~  1   'EU ' → 'eu'" in capfd.readouterr().out
+    assert main([*given, "--trim", "--ignore-case"]) == 0
+    assert "text is compared without regard to case" in capfd.readouterr().out
+    queries = ["--sql", "SELECT count(*)::INT AS n FROM t", "--sql", "SELECT count(*) AS n FROM t"]
+    assert main([*given[:3], *queries]) == 0
+    assert main([*given[:3], *queries, "--strict", "types"]) == 1
 
 
 def test_queries_are_compared(orders, capfd):

@@ -1,0 +1,145 @@
+"""Reads the rows of a `Source`, with DuckDB in an instance of its own, or pyarrow."""
+
+from __future__ import annotations
+
+import glob
+from contextlib import ExitStack
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from harness.catalogs.names import parse_name
+from harness.differ.sources import Source, SourceKind
+from harness.differ.text_types import read_as
+from harness.engines.shared import sqltext
+from harness.engines.shared.running_queries import tracked
+from harness.errors import EngineError, MissingFileError, RequestError
+
+_EXTENSIONS = {SourceKind.SQLITE: "sqlite", SourceKind.POSTGRES: "postgres"}
+
+
+def rows_of(source: Source, like: pa.Schema | None, resources: ExitStack) -> Any:
+    """The rows: a DuckDB relation, or a stream of Arrow batches.
+
+    Args:
+        like: names and types of the other side's columns, for a source whose columns are text. None: it is text too.
+        resources: closed when the comparison is over.
+
+    Raises:
+        RequestError: the database cannot be attached, has no such table, or the query is wrong.
+        EngineError: the file cannot be read as what its name says.
+    """
+    if source.kind in _EXTENSIONS or source.kind is SourceKind.DUCKDB:
+        return _of_database(source, _connection(resources))
+    if source.kind is SourceKind.ARROW:
+        return _asked(source, _arrow(source.place, resources), resources)
+    connection = _connection(resources)
+    try:
+        relation = connection.sql(f"SELECT * FROM {_scan(source, connection)}")
+        if not source.has_types and like is not None:
+            relation = _typed(relation, like)
+    except duckdb.Error as error:
+        raise EngineError(f"Cannot read {source.place} as a {source.kind.value}: {_line(error)}") from error
+    return relation if source.query is None else _query(connection, relation, source)
+
+
+def _connection(resources: ExitStack) -> duckdb.DuckDBPyConnection:
+    """An instance that downloads nothing, and reads times without a zone as UTC."""
+    connection = tracked(duckdb.connect(config={"autoinstall_known_extensions": False}))
+    resources.callback(connection.close)
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def check_there(source: Source) -> None:
+    """Look for a file of this machine: one that is misspelled says nothing about rows.
+
+    Raises:
+        MissingFileError: there is none.
+    """
+    local = source.kind is not SourceKind.POSTGRES and "://" not in source.place
+    if local and source.place and not glob.glob(source.place):
+        raise MissingFileError(f"Cannot find the {source.kind.value} {source.place}")
+
+
+def _scan(source: Source, connection: duckdb.DuckDBPyConnection) -> str:
+    place = sqltext.text(source.place)
+    match source.kind:
+        case SourceKind.CSV:
+            tabs = ", delim = '\t'" if ".tsv" in source.place.lower() else ""
+            return f"read_csv({place}, all_varchar = true, header = true, allow_quoted_nulls = false{tabs})"
+        case SourceKind.JSON:
+            found = connection.sql(f"SELECT * FROM read_json({place}, convert_strings_to_integers = false)")
+            columns = {
+                name: str(type_) if type_.id in ("list", "struct", "map") else "VARCHAR"
+                for name, type_ in zip(found.columns, found.types, strict=True)
+            }
+            listed = ", ".join(f"{sqltext.name(name)}: {sqltext.text(type_)}" for name, type_ in columns.items())
+            return f"read_json({place}, columns = {{{listed}}})"
+        case _:
+            return f"read_parquet({place})"
+
+
+def _typed(relation: duckdb.DuckDBPyRelation, like: pa.Schema) -> duckdb.DuckDBPyRelation:
+    outputs = []
+    for name, type_ in zip(relation.columns, relation.types, strict=True):
+        text = sqltext.name(name)
+        known = like.field(name).type if name in like.names and type_.id == "varchar" else None
+        outputs.append(f"{text if known is None else read_as(text, name, known)} AS {text}")
+    return relation.project(", ".join(outputs))
+
+
+def _arrow(place: str, resources: ExitStack) -> pa.RecordBatchReader:
+    try:
+        opened = resources.enter_context(pa.memory_map(place))
+        try:
+            file = pa.ipc.open_file(opened)
+            batches = (file.get_batch(i) for i in range(file.num_record_batches))
+            return pa.RecordBatchReader.from_batches(file.schema, batches)
+        except pa.ArrowInvalid:
+            opened.seek(0)
+            return pa.ipc.open_stream(opened)
+    except (pa.ArrowException, OSError) as error:
+        raise EngineError(f"Cannot read {place} as an Arrow file: {_line(error)}") from error
+
+
+def _asked(source: Source, rows: pa.RecordBatchReader, resources: ExitStack) -> Any:
+    if source.query is None:
+        return rows
+    connection = _connection(resources)
+    return _query(connection, connection.from_arrow(rows), source)
+
+
+def _of_database(source: Source, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    if source.place:
+        kind = _EXTENSIONS.get(source.kind)
+        how = "READ_ONLY" if kind is None else f"TYPE {kind}, READ_ONLY"
+        try:
+            connection.execute(f"ATTACH {sqltext.text(source.place)} AS side ({how})")
+            connection.execute("USE side")
+        except duckdb.Error as error:
+            advice = f"; install it in DuckDB with INSTALL {kind}" if kind and "xtension" in str(error) else ""
+            first = f"DuckDB has not its extension {kind}" if advice else _line(error)
+            raise RequestError(f"Cannot attach the {source.kind.value} {source.name}: {first}{advice}") from error
+    try:
+        if source.table is None:
+            return connection.sql(str(source.query))
+        named = connection.sql(f"SELECT * FROM {'.'.join(map(sqltext.name, parse_name(source.table)))}")
+    except duckdb.Error as error:
+        raise RequestError(f"Cannot read {source.name}: {_line(error)}") from error
+    return named if source.query is None else _query(connection, named, source)
+
+
+def _query(
+    connection: duckdb.DuckDBPyConnection, rows: duckdb.DuckDBPyRelation, source: Source
+) -> duckdb.DuckDBPyRelation:
+    try:
+        rows.create_view("t", replace=True)
+        return connection.sql(str(source.query))
+    except duckdb.Error as error:
+        raise RequestError(f"Cannot run the query on {source.place}: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,175 @@
+"""Sides that are no lake tables: files, and tables and queries of other databases."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from harness.differ.compare import compare
+from harness.differ.relaxations import Relaxations, Tolerance
+from harness.differ.sources import Source, SourceKind
+from harness.errors import EngineError, MissingFileError, RequestError
+
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2], pa.int64()),
+        "total": pa.array([Decimal("1.50"), Decimal("2.00")], pa.decimal128(10, 2)),
+        "day": pa.array([date(2024, 1, 1), date(2024, 1, 2)]),
+        "at": pa.array(
+            [datetime(2024, 1, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, 2, tzinfo=UTC)], pa.timestamp("us", "UTC")
+        ),
+        "note": pa.array(["007", None]),
+        "share": pa.array([0.1, None], pa.float32()),
+    }
+)
+CSV = (
+    "id,total,day,at,note,share\n1,1.5,2024-01-01,2024-01-01 01:00:00,007,0.1\n"
+    "2,2,2024-01-02,2024-01-01T04:00:00+02,,\n"
+)
+JSON = (
+    '{"id":1,"total":1.5,"day":"2024-01-01","at":"2024-01-01 01:00:00","note":"007","share":0.1}\n'
+    '{"id":2,"total":2.00,"day":"2024-01-02","at":"2024-01-01T02:00:00Z","note":null,"share":null}\n'
+)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def made(name: str) -> str:
+    """A source with ROWS, in the current directory."""
+    match name.rpartition(".")[2]:
+        case "csv":
+            Path(name).write_text(CSV)
+        case "tsv":
+            Path(name).write_text(CSV.replace(",", "\t"))
+        case "ndjson":
+            Path(name).write_text(JSON)
+        case "parquet":
+            pa.parquet.write_table(ROWS, name)
+        case "feather":
+            pa.feather.write_feather(ROWS, name)
+        case "arrows":
+            with pa.ipc.new_stream(name, ROWS.schema) as stream:
+                stream.write_table(ROWS)
+        case _:
+            with duckdb.connect("old.duckdb") as connection:
+                connection.register("rows", ROWS)
+                connection.execute("SET TimeZone = 'UTC'")
+                connection.execute(
+                    "CREATE SCHEMA s; CREATE TABLE s.orders AS SELECT id::INT AS id, total::DECIMAL(12, 3) AS total, "
+                    'day, "at"::TIMESTAMP AS "at", note, share::DOUBLE AS share FROM rows'
+                )
+    return name
+
+
+NAMES = ["o.csv", "o.tsv", "o.ndjson", "o.parquet", "o.feather", "o.arrows", "duckdb:old.duckdb#s.orders"]
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(("name", "few"), [*((name, 50_000) for name in NAMES), ("o.csv", 0)])
+def test_a_source_is_compared_by_value(name: str, few: int) -> None:
+    made(name)
+    relaxed = Relaxations(tolerances={"share": Tolerance.parse("1e-7 relative")})
+    found = compare(ROWS, name, keys=["id"], few=few, relaxations=relaxed)
+    assert found.equal, found.to_text()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_source_may_be_on_the_left() -> None:
+    assert compare(made("o.csv"), ROWS).equal
+
+
+@pytest.mark.usefixtures("here")
+def test_what_types_let_pass_is_said_and_can_be_forbidden() -> None:
+    name = made("duckdb:old.duckdb#s.orders")
+    kinds = {each.column: each.rule for each in compare(name, ROWS).schema}
+    expected = {"id": "integer widths", "total": "decimal scale", "at": "timestamp zone", "share": "float widths"}
+    assert kinds == expected
+    assert not compare(name, ROWS, relaxations=Relaxations(types=frozenset())).equal
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ("1.5,1.5,2024-01-01,2024-01-01 01:00:00,007,0.1", "id"),
+        ("1,1.5,2024-01-01 12:00:00,2024-01-01 01:00:00,007,0.1", "day"),
+        ("1,1.5,2024-01-01,2024-01-01 01:00:00.1234567,007,0.1", "at"),
+        ("1,1e3,2024-01-01,2024-01-01 01:00:00,007,0.1", "total"),
+    ],
+)
+def test_text_is_never_rounded_into_a_type(line: str, column: str) -> None:
+    Path("o.csv").write_text(f"id,total,day,at,note,share\n{line}\n")
+    found = compare("o.csv", ROWS)
+    assert isinstance(found.left.error, EngineError)
+    assert f"column {column} has a text that is no " in str(found.left.error)
+
+
+@pytest.mark.usefixtures("here")
+def test_digits_beyond_the_other_sides_scale_are_a_difference() -> None:
+    Path("o.csv").write_text("id,total\n1,1.504\n2,2\n")
+    found = compare(ROWS, "o.csv", keys=["id"], columns=["id", "total"])
+    assert (found.changed, found.by_column[0].largest) == (1, "0.004000000000")
+
+
+@pytest.mark.usefixtures("here")
+def test_queries_stand_for_tables() -> None:
+    made("duckdb:old.duckdb#s.orders")
+    found = compare("duckdb:old.duckdb#SELECT id + 0 AS id FROM s.orders", "duckdb:#FROM range(1, 3) t(id)")
+    assert found.equal
+    source = Source.parse(made("o.csv"))
+    assert source is not None
+    assert compare(source.asking("SELECT max(note) AS n FROM t"), pa.table({"n": ["007"]})).equal
+
+
+PARSED = {
+    "o.csv.gz": Source(SourceKind.CSV, "o.csv.gz"),
+    "a/*.PARQUET": Source(SourceKind.PARQUET, "a/*.PARQUET"),
+    "sqlite:a.db#t": Source(SourceKind.SQLITE, "a.db", table="t"),
+    "duckdb:a.db#select 1": Source(SourceKind.DUCKDB, "a.db", query="select 1"),
+    "metadata/v3.metadata.json": None,
+    "warehouse/orders": None,
+    "prod.sales.orders": None,
+    "s3://bucket/t": None,
+}
+
+
+@pytest.mark.parametrize(("text", "source"), PARSED.items(), ids=PARSED)
+def test_what_a_text_names(text: str, source: Source | None) -> None:
+    assert Source.parse(text) == source
+
+
+def test_a_password_is_not_shown() -> None:
+    source = Source.parse("postgres:host=a password=secret#public.orders")
+    assert source is not None
+    assert source.name == "postgres#public.orders"
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("text", "error", "sentence"),
+    [
+        ("none.csv", MissingFileError, "Cannot find the CSV file none.csv"),
+        ("duckdb:none.duckdb#t", MissingFileError, "Cannot find the DuckDB database none.duckdb"),
+        ("duckdb:old.duckdb#none", RequestError, "Cannot read old.duckdb#none: Catalog Error"),
+        ("duckdb:old.duckdb", RequestError, "expected duckdb:DATABASE#TABLE"),
+        ("duckdb:#SELECT nothing", RequestError, "Cannot read query"),
+        ("sqlite:old.duckdb#t", RequestError, "SQLite database old.duckdb"),
+        ("warehouse", RequestError, "Cannot compare the left side, of type str"),
+    ],
+)
+def test_what_is_no_source_is_one_line(text: str, error: type[Exception], sentence: str) -> None:
+    made("duckdb:old.duckdb#s.orders")
+    with pytest.raises(error, match=sentence) as raised:
+        compare(text, ROWS)
+    assert "\n" not in str(raised.value)
