@@ -9,6 +9,7 @@ import typer
 
 from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
+from harness.cli.name_lists import names
 
 
 @options.grouped
@@ -28,6 +29,19 @@ def pull(
     last: Annotated[
         int, typer.Option("--last", metavar="N", help="Take so many of the newest snapshots, for time travel.")
     ] = 1,
+    columns: options.Columns = None,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Leave out rows that the condition drops: files that lose rows are rewritten."),
+    ] = False,
+    sample_rows: Annotated[
+        int | None,
+        typer.Option("--sample-rows", metavar="N", help="Keep so many of the rows, and deleted ones in their measure."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Which rows --sample-rows keeps.")] = 0,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Apply the deletes: live rows only, and no delete files.")
+    ] = False,
     max_bytes: Annotated[
         int | None,
         typer.Option("--max-bytes", metavar="N", help="Copy nothing if the slice needs more bytes of the source."),
@@ -51,7 +65,19 @@ def pull(
     with terminal.progress("planning"):
         snapshot = selector.select(opening.open(location, options.Trust(), reading))
     with terminal.progress("copying"):
-        pulled = pull_slice(snapshot, directory, where=where, last=last, max_bytes=max_bytes, dry_run=dry_run)
+        pulled = pull_slice(
+            snapshot,
+            directory,
+            where=where,
+            last=last,
+            columns=names(columns, "--columns"),
+            exact=exact,
+            sample_rows=sample_rows,
+            seed=seed,
+            compact=compact,
+            max_bytes=max_bytes,
+            dry_run=dry_run,
+        )
     content = asdict(pulled)
     match format_:
         case options.Document.TEXT:

@@ -21,6 +21,8 @@ from harness.writing.confinement import inside
 NOTE = "_harness_slice.json"
 """The note of where a slice came from. Names that begin so are hidden: neither format's cleaning removes them."""
 _WORK = "_harness_pull"
+ORIGINALS = f"{_WORK}/originals"
+"""Where files of the source are that are not in their place yet."""
 _REQUEST = "request.json"
 _JOURNAL = "journal.jsonl"
 

@@ -3,7 +3,7 @@
     harness.pull("s3://bucket/orders", "slice", where="day >= DATE '2024-06-01'")
 
 The law: under the filter, the slice gives the rows that the source gives. Whole files are taken, so without the filter
-it may give more.
+it may give more, unless it is to be exact.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,11 +19,13 @@ from typing import Any, Protocol
 from harness.delta.table import DeltaTable
 from harness.errors import RequestError, warn
 from harness.iceberg.table import IcebergTable
+from harness.plan.scan_plan import ScanPlan
 from harness.reading import reading
 from harness.slices.copying import FetchedFile, SourceFile, fetch, total_bytes
+from harness.slices.cutting import KeptRows, kept_rows
 from harness.slices.place import Place
 from harness.slices.request import SliceRequest
-from harness.snapshot import Snapshot
+from harness.snapshot import Snapshot, column_names
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
 from harness.table import Table, open_table
@@ -50,6 +52,12 @@ class Slice(Protocol):
 
     def files(self) -> tuple[SourceFile, ...]:
         """What is copied."""
+
+    def plans(self) -> Iterable[ScanPlan]:
+        """How the filter reads each of its snapshots, oldest first."""
+
+    def with_rows(self, rows: KeptRows) -> Slice:
+        """The slice that has these rows of its files and no others."""
 
     def rewritten_bytes(self) -> int:
         """The size of what is read besides, to be written anew."""
@@ -83,6 +91,11 @@ def pull(
     *,
     where: str | None = None,
     last: int = 1,
+    columns: Sequence[str] | None = None,
+    exact: bool = False,
+    sample_rows: int | None = None,
+    seed: int = 0,
+    compact: bool = False,
     max_bytes: int | None = None,
     dry_run: bool = False,
 ) -> Pulled:
@@ -99,6 +112,13 @@ def pull(
         directory: a new or empty local directory. Recorded paths are absolute: other readers want it to stay there.
         where: a boolean SQL expression; None: all rows.
         last: the newest `last` snapshots, up to `source`; the oldest becomes the root.
+        columns: names of the columns that the slice has; None: all. Those that partitions, equality deletes and
+            generated columns need must be among them.
+        exact: leave out rows that the filter drops: the slice gives the source's rows under the filter as it is.
+            Files that lose rows are written anew, and positions of deletes follow.
+        sample_rows: keep so many rows of those that the filter lets through, the same ones for the same `seed`, and
+            deleted rows in their measure.
+        compact: apply the deletes: the slice has live rows, and no deletes.
         max_bytes: it is an error, before anything is copied, if the slice needs more bytes of the source.
         dry_run: say what would be copied; write nothing.
 
@@ -108,7 +128,16 @@ def pull(
         StorageError: a file cannot be read or written.
         As `harness.open_table` and `Snapshot.plan`.
     """
-    request = SliceRequest(where=where, last=last, max_bytes=max_bytes)
+    request = SliceRequest(
+        where=where,
+        last=last,
+        columns=column_names(columns, ""),
+        exact=exact,
+        sample_rows=sample_rows,
+        seed=seed,
+        compact=compact,
+        max_bytes=max_bytes,
+    )
     snapshot = _snapshot(source)
     with reading(snapshot.source, snapshot.selection.snapshot):
         return _pull(snapshot, Path(directory), request, dry_run=dry_run)
@@ -118,6 +147,8 @@ def _pull(snapshot: Snapshot, directory: Path, request: SliceRequest, *, dry_run
     planned = _planned(snapshot, request)
     place = Place(directory, planned.metadata_folder)
     place.check()
+    if request.cuts_rows:
+        planned = planned.with_rows(kept_rows(planned.plans(), request))
     files = planned.files()
     size = total_bytes(files, planned.storage) + planned.rewritten_bytes()
     if request.max_bytes is not None and size > request.max_bytes:

@@ -14,21 +14,60 @@ class SliceRequest:
 
     where: a boolean SQL expression; None: all rows.
     last: so many of the newest snapshots, up to the one that is read.
+    columns: names of the columns that it has; None: all.
+    exact: whether it has no other rows than those that `where` lets through.
+    sample_rows: so many of these rows, chosen by `seed`; None: all.
+    compact: whether deleted rows are gone, and with them the deletes.
     max_bytes: how large the files of the source may be that are fetched; None: as large as they are.
     """
 
     where: str | None = None
     last: int = 1
+    columns: tuple[str, ...] | None = None
+    exact: bool = False
+    sample_rows: int | None = None
+    seed: int = 0
+    compact: bool = False
     max_bytes: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         _check_number(self.last, "last", 1)
         if self.max_bytes is not None:
             _check_number(self.max_bytes, "max_bytes", 0)
+        if self.sample_rows is not None:
+            _check_number(self.sample_rows, "sample_rows", 1)
+        _check_number(self.seed, "seed", 0)
+        for name, asked in (("sample_rows", self.sample_rows is not None), ("compact", self.compact)):
+            if asked and self.last > 1:
+                raise RequestError(
+                    f"Cannot pull {self.last} snapshots with {name}: which rows are there differs between them; "
+                    "leave one of both out",
+                    options=(name,),
+                )
+        if self.columns is not None and not self.columns:
+            raise RequestError("Invalid columns: expected at least one name", options=("columns",))
+
+    @property
+    def cuts_rows(self) -> bool:
+        """Whether data files may lose rows."""
+        return self.exact or self.compact or self.sample_rows is not None
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether data files may change."""
+        return self.cuts_rows or self.columns is not None
 
     def as_dict(self) -> dict[str, Any]:
         """The request as plain values, for the note; what was not asked is left out."""
-        asked = {"where": self.where, "last": None if self.last == 1 else self.last}
+        asked = {
+            "where": self.where,
+            "last": None if self.last == 1 else self.last,
+            "columns": None if self.columns is None else list(self.columns),
+            "exact": self.exact or None,
+            "sample_rows": self.sample_rows,
+            "seed": None if self.sample_rows is None else self.seed,
+            "compact": self.compact or None,
+        }
         return {name: value for name, value in asked.items() if value is not None}
 
 

@@ -12,6 +12,7 @@ from test_metamorphic import address, assert_same, made
 
 from harness import RequestError, UnsupportedError, open_table, pull
 from harness.engines.registry import find_engine
+from harness.engines.shared.duckdb_instance import connect
 from harness.oracle.planner import plan_unpruned
 from harness.testing.properties.profiles import property_settings
 from harness.testing.properties.strategies import histories, predicates, sql
@@ -50,3 +51,48 @@ def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
             chosen = {"version" if drawn.format == "delta" else "snapshot_id": point} if at else {}
             plan = plan_unpruned(str(directory), where=where, **chosen)
             assert_same(expected, find_engine("oracle").to_arrow(plan))
+
+
+@property_settings(4)
+@given(HISTORIES, st.data())
+def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
+    """As it is, it gives what the source gives under the filter; so it does with the deletes applied."""
+    where = data.draw(predicates(drawn.model.columns).map(sql), "where")
+    compact = data.draw(st.booleans(), "compact")
+    with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
+        directory = Path(place) / "slice"
+        try:
+            pull(address(history), directory, where=where, exact=True, compact=compact)
+        except UnsupportedError as error:
+            assume("only Parquet is written" not in error.message)
+            raise
+        expected = open_table(address(history)).snapshot().to_arrow(where=where)
+        assert_same(expected, open_table(directory).snapshot().to_arrow())
+        assert_same(expected, find_engine("oracle").to_arrow(plan_unpruned(str(directory))))
+
+
+@property_settings(2)
+@given(HISTORIES, st.data())
+def test_a_sample_with_fewer_columns(drawn, data) -> None:
+    """So many rows of the source, or all if it has fewer, in the columns that were asked for."""
+    names = [f.name for f in drawn.model.columns]
+    columns = data.draw(st.none() | st.lists(st.sampled_from(names), min_size=1, unique=True), "columns")
+    size = data.draw(st.integers(1, 4), "rows")
+    with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
+        directory = Path(place) / "slice"
+        source = open_table(address(history)).snapshot()
+        try:
+            pull(source, directory, columns=columns, sample_rows=size)
+        except (RequestError, UnsupportedError) as error:
+            assume(
+                not ("needs it" in error.message or "partitioned" in error.message or "only Parquet" in error.message)
+            )
+            raise
+        slice_ = open_table(directory).snapshot()
+        assert set(slice_.schema.names()) == set(columns or names)
+        whole, got = source.to_arrow(columns=slice_.schema.names()), slice_.to_arrow()
+        assert got.num_rows == min(size, whole.num_rows)
+        with connect() as connection:
+            connection.register("whole", whole)
+            connection.register("got", got)
+            assert connection.execute("FROM got EXCEPT ALL FROM whole").fetchall() == []

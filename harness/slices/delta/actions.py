@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from harness.delta.actions import (
-    DeletionVectorDescriptor,
     DomainMetadata,
     Metadata,
     Protocol,
@@ -17,9 +16,6 @@ from harness.delta.actions import (
 from harness.writing.delta.values import encoded_path, json_text
 
 Json: TypeAlias = dict[str, Any]
-Vector: TypeAlias = Callable[[DeletionVectorDescriptor], Json]
-"""The descriptor of a deletion vector in the slice."""
-
 _CATALOG = frozenset({"catalogManaged", "catalogOwned-preview"})
 
 
@@ -65,10 +61,10 @@ def domain_json(domain: DomainMetadata) -> Json:
     return {"domain": domain.domain, "configuration": domain.configuration, "removed": domain.removed}
 
 
-def add_json(row: Mapping[str, Any], target: str, size: int, vector: Vector, *, data_change: bool) -> Json:
+def add_json(row: Mapping[str, Any], target: str, size: int, vector: Json | None, *, data_change: bool) -> Json:
     """The add action of a file.
 
-    row: of `FILES_STATE` or `ADDS`. target: its path in the slice. size: in bytes, as it is.
+    row: of `FILES_STATE` or `ADDS`. target: its path in the slice. size: in bytes, as it is. vector: its descriptor.
     """
     found: Json = {
         "path": encoded_path(target),
@@ -83,7 +79,7 @@ def add_json(row: Mapping[str, Any], target: str, size: int, vector: Vector, *, 
     return found | _shared(row, vector)
 
 
-def remove_json(row: Mapping[str, Any], target: str, vector: Vector) -> Json:
+def remove_json(row: Mapping[str, Any], target: str, vector: Json | None) -> Json:
     """The remove action of a file; `row` is of `REMOVES`."""
     found: Json = {"path": encoded_path(target), "dataChange": row["data_change"]}
     if row["deletion_time"] is not None:
@@ -97,11 +93,8 @@ def remove_json(row: Mapping[str, Any], target: str, vector: Vector) -> Json:
     return found | _shared(row, vector)
 
 
-def _shared(row: Mapping[str, Any], vector: Vector) -> Json:
-    found: Json = {}
-    descriptor = DeletionVectorDescriptor.of(row)
-    if descriptor is not None:
-        found["deletionVector"] = vector(descriptor)
+def _shared(row: Mapping[str, Any], vector: Json | None) -> Json:
+    found: Json = {} if vector is None else {"deletionVector": vector}
     for name, column in (("baseRowId", "base_row_id"), ("defaultRowCommitVersion", "default_row_commit_version")):
         if row[column] is not None:
             found[name] = row[column]
@@ -130,8 +123,3 @@ def _plain(struct: Mapping[str, Any]) -> Json:
         elif isinstance(value, bool | int | str | Decimal) or (isinstance(value, float) and value - value == 0):
             found[name] = value
     return found
-
-
-def in_order(actions: Iterable[tuple[str, Json]]) -> list[Json]:
-    """Actions by kind and content, as the log holds them."""
-    return [{kind: content} for kind, content in actions]

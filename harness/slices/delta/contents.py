@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from harness.delta.actions import Commit, DeletionVectorDescriptor, State
+from harness.delta.actions import DELETION_VECTOR, Commit, DeletionVectorDescriptor, State
+from harness.delta.column_mapping import MaterializedColumns, materialized_columns
 from harness.delta.deletion_vectors import vector_path
 from harness.delta.replay import load_state
 from harness.delta.segment import choose_segment
@@ -28,7 +30,7 @@ class Contents:
     info: what the commit of the root says of itself; None: nothing.
     times_ms: when each version was committed, as far as the log tells.
     kept: the files that the slice holds, by what the log calls them in one way (`key` of `FILES_STATE`).
-    plans: of each version, how the filter reads it.
+    plans: of each version, how the filter reads it. states: what the log says of each version, for reading.
     """
 
     table: DeltaTable = field(repr=False)
@@ -38,6 +40,12 @@ class Contents:
     times_ms: Mapping[int, int]
     kept: frozenset[str]
     plans: Mapping[int, ScanPlan]
+    states: Mapping[int, State] = field(repr=False)
+
+    @property
+    def lineage(self) -> MaterializedColumns:
+        """The columns of data files in which ids and versions of rows are kept."""
+        return materialized_columns(self.root.metadata.configuration)
 
     def adds(self) -> Iterator[dict[str, Any]]:
         """The add actions of files that are kept, those of the root first; a file may come with several vectors."""
@@ -56,6 +64,15 @@ class Contents:
             vector = DeletionVectorDescriptor.of(row)
             if vector is not None:
                 yield vector
+
+    def live_vectors(self, version: int) -> Iterator[tuple[str, str]]:
+        """The files that have a deletion vector at a version: their physical path, and the vector's id."""
+        files = self.states[version].files
+        with_vector = files.filter(pc.is_valid(files.column("dv_storage_type")))
+        for row in with_vector.select(["physical", *(f.name for f in DELETION_VECTOR)]).to_pylist():
+            vector = DeletionVectorDescriptor.of(row)
+            if vector is not None:
+                yield row["physical"], vector.unique_id
 
     def vector_file(self, vector: DeletionVectorDescriptor) -> str | None:
         """The physical path of the file that holds a vector; None: it is in the log."""
@@ -98,6 +115,7 @@ def contents_of(table: DeltaTable, selection: Selection, where: str | Filter | N
         times_ms=times,
         kept=frozenset(kept),
         plans=plans,
+        states={version: chosen.snapshot.state for version, chosen in selections.items()},
     )
 
 

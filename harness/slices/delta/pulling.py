@@ -6,45 +6,61 @@ has them whose older part was cleaned up. Its files count as no change of data: 
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.delta.actions import Commit, DeletionVectorDescriptor
+from harness.delta.actions import Commit, DeletionVectorDescriptor, Metadata
 from harness.delta.table import DeltaTable, Selection
+from harness.filters.column_binding import bind_columns
+from harness.model.schema import Field
+from harness.plan.scan_plan import ScanPlan
 from harness.slices.copying import FetchedFile, SourceFile
+from harness.slices.cutting import KeptRows
 from harness.slices.delta import actions
 from harness.slices.delta.actions import Json
 from harness.slices.delta.contents import Contents, contents_of
+from harness.slices.delta.narrowing import check_rewritable, narrowed
+from harness.slices.delta.statistics import file_statistics
+from harness.slices.delta.vectors import Vectors, copied_vector, vector_target
 from harness.slices.names import Names
-from harness.slices.place import Place
+from harness.slices.place import ORIGINALS, Place, writing
 from harness.slices.request import SliceRequest
+from harness.slices.rewriting import Rewriter, Settled, ordinals
 from harness.storage.stores import Storage
 from harness.writing.delta.checkpoint import CheckpointOptions, hint_text, write_checkpoint
 from harness.writing.delta.files import set_time
 from harness.writing.delta.log import LogState
 from harness.writing.delta.values import encoded_path, json_text
-from harness.writing.delta.vectors import z85 as as_z85
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaSlice:
-    """A slice that is planned and not yet made."""
+    """A slice that is planned and not yet made.
+
+    columns: those that it has; None: all. rows: that its data files keep; None: all.
+    """
 
     table: DeltaTable
     contents: Contents
     names: Names
+    request: SliceRequest
+    columns: tuple[Field, ...] | None
+    rows: KeptRows | None = field(default=None, repr=False)
 
     @staticmethod
     def planned(table: DeltaTable, selection: Selection, request: SliceRequest) -> DeltaSlice:
         """The slice of a table that a request asks for."""
-        return DeltaSlice(
-            table,
-            contents_of(table, selection, request.where, request.last),
-            Names((table.source.root.path,)),
-        )
+        columns = None if request.columns is None else bind_columns(request.columns, selection.schema)
+        contents = contents_of(table, selection, request.where, request.last)
+        if request.rewrites:
+            check_rewritable(contents, columns)
+        return DeltaSlice(table, contents, Names((table.source.root.path,)), request, columns)
+
+    def with_rows(self, rows: KeptRows) -> DeltaSlice:
+        """The slice that has these rows of its files and no others."""
+        return replace(self, rows=rows, contents=replace(self.contents, kept=self.contents.kept & rows.keys()))
 
     @property
     def metadata_folder(self) -> str:
@@ -66,16 +82,20 @@ class DeltaSlice:
         """What tells the source from another table at its place."""
         return self.contents.root.metadata.id
 
+    def plans(self) -> Iterable[ScanPlan]:
+        """How the filter reads each of its versions, oldest first."""
+        return self.contents.plans.values()
+
     def files(self) -> tuple[SourceFile, ...]:
         """What is copied: data files, files of deletion vectors, files of changes."""
         found: dict[str, SourceFile] = {}
         for row in self.contents.adds():
             path = row["physical"]
-            found[path] = SourceFile(physical=path, target=self.names.of(path), size=row["size"])
-        for vector in self.contents.vectors():
+            found[path] = SourceFile(physical=path, target=self._fetched_as(path), size=row["size"])
+        for vector in () if self.request.cuts_rows else self.contents.vectors():
             file = self.contents.vector_file(vector)
             if file is not None:
-                found[file] = SourceFile(physical=file, target=_vector_target(file), size=None)
+                found[file] = SourceFile(physical=file, target=vector_target(file), size=None)
         for commit in self.contents.commits:
             for change in commit.cdc:
                 target = self.names.of(change.physical, folder="_change_data")
@@ -91,46 +111,103 @@ class DeltaSlice:
 
         fetched: by target.
         """
+        settled = self._settled(place)
         folder = place.stage()
         root = self.contents.root
+        writer = _Writer(self, fetched, settled, self._moved_vectors(place, settled))
         state = LogState(
             protocol=actions.protocol_json(root.protocol),
-            metadata=actions.metadata_json(root.metadata),
+            metadata=writer.metadata(root.metadata),
             transactions={t.app_id: actions.transaction_json(t) for t in root.transactions.values()},
             domains={d.domain: actions.domain_json(d) for d in root.domains.values()},
         )
         for row in self.contents.rows(root.files):
-            add = self._add(row, fetched, data_change=False)
+            add = writer.add(row, data_change=False)
             state.files[add["path"], None] = {"add": add}
             _set_time(place.file(self.names.of(row["physical"])), row["modification_time"])
         info = [] if self.contents.info is None else [{"commitInfo": dict(self.contents.info)}]
         self._write(folder, root.version, [*info, *state.metadata_actions(), *state.files.values()])
         for commit in self.contents.commits:
-            self._write(folder, commit.version, list(self._actions(commit, fetched)))
+            self._write(folder, commit.version, list(writer.actions(commit)))
         if root.version > 0:
             # A log that does not begin at version 0 needs one.
             time_ms = self.contents.times_ms.get(root.version, 0)
-            written = write_checkpoint(folder, root.version, state, time_ms, CheckpointOptions())
-            (folder / "_last_checkpoint").write_text(hint_text(written.hint), encoding="utf-8")
+            with writing(folder):
+                written = write_checkpoint(folder, root.version, state, time_ms, CheckpointOptions())
+                (folder / "_last_checkpoint").write_text(hint_text(written.hint), encoding="utf-8")
         if actions.is_managed(root.protocol):
             return ["Left out that a catalog manages the table: the slice has none"]
         return []
 
-    def _actions(self, commit: Commit, fetched: Mapping[str, FetchedFile]) -> Iterator[Json]:
+    def _settled(self, place: Place) -> dict[str, Settled]:
+        """Data files in their place, by physical path; empty, where they were fetched into it."""
+        if not self.request.rewrites:
+            return {}
+        found: dict[str, Settled] = {}
+        for plan in self.contents.plans.values():
+            rewriter = Rewriter(
+                plan=plan,
+                columns=self.columns,
+                row_ids=_named(self.contents.lineage.row_id),
+                row_versions=_named(self.contents.lineage.row_commit_version),
+                statistics=file_statistics,
+            )
+            for path, ordinal in ordinals(plan).items():
+                if path in found or path not in self.contents.kept:
+                    continue
+                original = place.file(self._fetched_as(path))
+                target = place.file(self.names.of(path))
+                rows = None if self.rows is None else self.rows[path]
+                with writing(target):
+                    found[path] = rewriter.settle(ordinal, original, target, rows)
+        return found
+
+    def _moved_vectors(self, place: Place, settled: Mapping[str, Settled]) -> Vectors | None:
+        """The deletion vectors of files that lost rows, written anew; None: files are as they were."""
+        if not self.request.cuts_rows:
+            return None
+        return Vectors.written(self.contents, settled, place, compact=self.request.compact)
+
+    def _fetched_as(self, path: str) -> str:
+        name = self.names.of(path)
+        return f"{ORIGINALS}/{name}" if self.request.rewrites else name
+
+    def _write(self, folder: Path, version: int, content: list[Json]) -> None:
+        path = folder / f"{version:020d}.json"
+        with writing(path):
+            path.write_text("".join(f"{json_text(action)}\n" for action in content), encoding="utf-8", newline="\n")
+            _set_time(path, self.contents.times_ms.get(version))
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Makes the actions of a slice.
+
+    fetched: by target. settled: by physical path. vectors: those written anew; None: files of vectors were copied.
+    """
+
+    slice: DeltaSlice
+    fetched: Mapping[str, FetchedFile]
+    settled: Mapping[str, Settled]
+    vectors: Vectors | None
+
+    def actions(self, commit: Commit) -> Iterator[Json]:
+        """Those of a commit after the root's."""
+        contents, names = self.slice.contents, self.slice.names
         if commit.info is not None:
             yield {"commitInfo": dict(commit.info.values)}
         if commit.protocol is not None:
             yield {"protocol": actions.protocol_json(commit.protocol)}
         if commit.metadata is not None:
-            yield {"metaData": actions.metadata_json(commit.metadata)}
+            yield {"metaData": self.metadata(commit.metadata)}
         yield from ({"txn": actions.transaction_json(t)} for t in commit.transactions)
         yield from ({"domainMetadata": actions.domain_json(d)} for d in commit.domains)
-        for row in self.contents.rows(commit.removes):
-            yield {"remove": actions.remove_json(row, self.names.of(row["physical"]), self._vector)}
-        for row in self.contents.rows(commit.adds):
-            yield {"add": self._add(row, fetched, data_change=row["data_change"])}
+        for row in contents.rows(commit.removes):
+            yield {"remove": actions.remove_json(row, names.of(row["physical"]), self._vector(row))}
+        for row in contents.rows(commit.adds):
+            yield {"add": self.add(row, data_change=row["data_change"])}
         for change in commit.cdc:
-            target = fetched[self.names.of(change.physical, folder="_change_data")]
+            target = self.fetched[names.of(change.physical, folder="_change_data")]
             yield {
                 "cdc": {
                     "path": encoded_path(target.target),
@@ -140,33 +217,34 @@ class DeltaSlice:
                 }
             }
 
-    def _add(self, row: Mapping[str, Any], fetched: Mapping[str, FetchedFile], *, data_change: bool) -> Json:
-        file = fetched[self.names.of(row["physical"])]
-        return actions.add_json(row, file.target, file.size, self._vector, data_change=data_change)
+    def metadata(self, metadata: Metadata) -> Json:
+        """The metaData action, with the columns of the slice."""
+        columns = self.slice.columns
+        return actions.metadata_json(metadata if columns is None else narrowed(metadata, columns))
 
-    def _vector(self, vector: DeletionVectorDescriptor) -> Json:
+    def add(self, row: Mapping[str, Any], *, data_change: bool) -> Json:
+        """The add action of a file."""
+        path = row["physical"]
+        settled = self.settled.get(path)
+        target, vector = self.slice.names.of(path), self._vector(row)
+        size = settled.size if settled is not None else self.fetched[target].size
+        found = actions.add_json(row, target, size, vector, data_change=data_change)
+        if settled is not None and settled.count is not None:
+            found["stats"] = json_text({**settled.said, "tightBounds": vector is None})
+        return found
+
+    def _vector(self, row: Mapping[str, Any]) -> Json | None:
         """The descriptor in the slice: files of vectors lie in its directory, under names that it spells."""
-        file = self.contents.vector_file(vector)
-        found: Json = {"storageType": "i", "pathOrInlineDv": vector.path_or_inline}
-        if file is not None:
-            found = {"storageType": "u", "pathOrInlineDv": as_z85(_vector_id(file).bytes)}
-            if vector.offset is not None:
-                found["offset"] = vector.offset
-        return {**found, "sizeInBytes": vector.size, "cardinality": vector.cardinality}
-
-    def _write(self, folder: Path, version: int, content: list[Json]) -> None:
-        path = folder / f"{version:020d}.json"
-        path.write_text("".join(f"{json_text(action)}\n" for action in content), encoding="utf-8", newline="\n")
-        _set_time(path, self.contents.times_ms.get(version))
+        vector = DeletionVectorDescriptor.of(row)
+        if vector is None:
+            return None
+        if self.vectors is not None:
+            return self.vectors.of(row["physical"], vector)
+        return copied_vector(vector, self.slice.contents.vector_file(vector))
 
 
-def _vector_id(file: str) -> uuid.UUID:
-    """What names a file of vectors in the slice; always the same for one file."""
-    return uuid.uuid5(uuid.NAMESPACE_URL, file)
-
-
-def _vector_target(file: str) -> str:
-    return f"deletion_vector_{_vector_id(file)}.bin"
+def _named(column: str | None) -> tuple[str, None] | None:
+    return None if column is None else (column, None)
 
 
 def _set_time(path: Path, time_ms: int | None) -> None:

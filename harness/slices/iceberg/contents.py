@@ -12,6 +12,7 @@ from harness.iceberg.metadata import Snapshot
 from harness.iceberg.scan import manifests_of, with_specs_of
 from harness.iceberg.snapshots import Selection
 from harness.iceberg.source import ScanSource
+from harness.iceberg.specs import PartitionSpec
 from harness.iceberg.table import IcebergTable
 from harness.limits import contained
 from harness.plan.scan_plan import ScanPlan
@@ -47,6 +48,11 @@ class Contents:
                 if entry.file.content in contents and key_of(entry) not in seen:
                     seen.add(key_of(entry))
                     yield entry
+
+    def used_specs(self) -> dict[int, PartitionSpec]:
+        """The specs of its files, by id."""
+        specs = self.source.metadata.specs
+        return {spec_id: specs[spec_id] for spec_id in {e.file.spec_id for e in self.files(*Content)}}
 
 
 def key_of(entry: ManifestEntry) -> FileKey:

@@ -53,7 +53,7 @@ def slice_document(
         schema: the slice's current one.
         snapshots: oldest first; the last is the slice's current one.
         lists: recorded paths of manifest lists by snapshot id.
-        specs: the table's, with those that only manifests know.
+        specs: of the slice's files, some of which only manifests may know.
         whole: whether the slice has all files of its snapshots, so that their totals are right.
     """
     document = copy.deepcopy(dict(source))
@@ -101,7 +101,7 @@ def left_out(source: Mapping[str, Any], document: Mapping[str, Any]) -> list[str
 def _snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whole: bool) -> dict[str, Any]:
     gone = {"manifests", *(["parent-snapshot-id"] if is_root else [])}
     found = {**{name: value for name, value in raw.items() if name not in gone}, "manifest-list": manifest_list}
-    if "summary" in raw and not whole:
+    if raw.get("summary") is not None and not whole:
         found["summary"] = {name: text for name, text in raw["summary"].items() if not name.startswith("total-")}
     return found
 

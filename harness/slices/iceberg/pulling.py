@@ -3,39 +3,65 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
 from pyroaring import BitMap64
 
+from harness.filters.column_binding import bind_columns
 from harness.iceberg.manifests import Content
 from harness.iceberg.snapshots import Selection
 from harness.iceberg.table import IcebergTable
+from harness.model.metadata_columns import METADATA
+from harness.model.schema import Field
+from harness.plan.scan_plan import ScanPlan
 from harness.slices.copying import FetchedFile, SourceFile
+from harness.slices.cutting import KeptRows
 from harness.slices.iceberg.contents import Contents, FileKey, contents_of, key_of
 from harness.slices.iceberg.deletes import DeleteWriter
 from harness.slices.iceberg.document import left_out, read_document, schema_json, slice_document
 from harness.slices.iceberg.manifests import ManifestWriter
+from harness.slices.iceberg.narrowing import check_columns, narrowed
 from harness.slices.names import Names
-from harness.slices.place import Place
+from harness.slices.place import ORIGINALS, Place, writing
 from harness.slices.request import SliceRequest
+from harness.slices.rewriting import Rewriter, Settled, ordinals
 from harness.storage.stores import Storage
+from harness.writing.iceberg.avro import int_map
+from harness.writing.iceberg.stats import statistics_of
+
+_BOUNDS_LENGTH = 16  # characters or bytes, as Iceberg's own writers cut bounds
+_MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergSlice:
-    """A slice that is planned and not yet made."""
+    """A slice that is planned and not yet made.
+
+    columns: those that it has; None: all. rows: that its data files keep; None: all.
+    """
 
     table: IcebergTable
     contents: Contents
     names: Names
+    request: SliceRequest
+    columns: tuple[Field, ...] | None
+    rows: KeptRows | None = field(default=None, repr=False)
 
     @staticmethod
     def planned(table: IcebergTable, selection: Selection, request: SliceRequest) -> IcebergSlice:
         """The slice of a table that a request asks for."""
+        columns = None if request.columns is None else bind_columns(request.columns, selection.schema)
         contents = contents_of(table, selection, request.where, request.last)
-        return IcebergSlice(table, contents, Names((table.metadata.location,)))
+        if columns is not None:
+            check_columns(contents, columns, compact=request.compact)
+        return IcebergSlice(table, contents, Names((table.metadata.location,)), request, columns)
+
+    def with_rows(self, rows: KeptRows) -> IcebergSlice:
+        """The slice that has these rows of its files and no others."""
+        return replace(self, rows=rows)
 
     @property
     def metadata_folder(self) -> str:
@@ -57,19 +83,26 @@ class IcebergSlice:
         """What tells the source from another table at its place."""
         return self.table.metadata.uuid
 
+    def plans(self) -> Iterable[ScanPlan]:
+        """How the filter reads each of its snapshots, oldest first."""
+        return self.contents.plans.values()
+
     def files(self) -> tuple[SourceFile, ...]:
         """What is copied: data files, and delete files that name no data file."""
-        path_map = self.contents.source.path_map
         found: dict[str, SourceFile] = {}
-        for entry in self.contents.files(Content.DATA, Content.EQUALITY_DELETES):
+        for entry in self.contents.files(Content.DATA, *self._copied_deletes()):
             path = entry.file.path
-            found[path] = SourceFile(physical=path_map.physical(path), target=self.names.of(path), size=entry.file.size)
+            physical = self._physical(path)
+            if entry.file.content is Content.DATA and self.rows is not None and physical not in self.rows:
+                continue
+            target = self._fetched_as(path, entry.file.content)
+            found[path] = SourceFile(physical=physical, target=target, size=entry.file.size)
         return tuple(found.values())
 
     def rewritten_bytes(self) -> int:
         """The size of the delete files that are read, to be written anew."""
         sizes = {e.file.path: e.file.size or 0 for e in self.contents.files(Content.POSITION_DELETES)}
-        return sum(sizes.values())
+        return 0 if self.request.compact else sum(sizes.values())
 
     def write(self, place: Place, fetched: Mapping[str, FetchedFile]) -> list[str]:
         """Writes what makes a table of the fetched files, staged; what the table lacks of the source, a sentence each.
@@ -77,25 +110,40 @@ class IcebergSlice:
         fetched: by target.
         """
         location = str(place.directory)
+        settled = self._settled(place)
         written: dict[FileKey, dict[str, Any]] = {}
         targets: dict[str, str] = {}
-        for entry in self.contents.files(Content.DATA, Content.EQUALITY_DELETES):
-            file = fetched[self.names.of(entry.file.path)]
-            path = f"{location}/{file.target}"
-            written[key_of(entry)] = {"file_path": path, "file_size_in_bytes": file.size}
+        for entry in self.contents.files(Content.DATA, *self._copied_deletes()):
+            found = fetched.get(self._fetched_as(entry.file.path, entry.file.content))
+            if found is None:
+                continue
+            path = f"{location}/{self.names.of(entry.file.path)}"
+            written[key_of(entry)] = {"file_path": path, "file_size_in_bytes": found.size}
             if entry.file.content is Content.DATA:
                 targets[entry.file.path] = path
-            elif entry.file.referenced_data_file is not None:
-                written[key_of(entry)]["referenced_data_file"] = None
-        written |= DeleteWriter(
-            contents=self.contents,
-            targets=targets,
-            moved=_unmoved,
-            place=place,
-            names=self.names,
-            recorded=location,
-        ).write()
+                if entry.file.path in settled:
+                    written[key_of(entry)] |= _described(settled[entry.file.path])
+
+        def moved(path: str, positions: BitMap64) -> BitMap64:
+            return settled[path].moved(positions) if path in settled else positions
+
+        if not self.request.compact:
+            written |= DeleteWriter(
+                contents=self.contents,
+                targets=targets,
+                moved=moved,
+                place=place,
+                names=self.names,
+                recorded=location,
+            ).write()
+        return self._write_metadata(place, written)
+
+    def _write_metadata(self, place: Place, written: Mapping[FileKey, Mapping[str, Any]]) -> list[str]:
+        location = str(place.directory)
         source = read_document(self.table)
+        kept, told = source, list[str]()
+        if self.columns is not None:
+            kept, told = narrowed(source, self.columns, self.contents)
         schema = self.contents.selection.schema
         folder = place.stage()
         writer = ManifestWriter(
@@ -103,21 +151,69 @@ class IcebergSlice:
             written=written,
             folder=folder,
             recorded=f"{location}/metadata",
-            schema_json=schema_json(source, schema),
+            schema_json=schema_json(kept, schema),
         )
         document = slice_document(
-            source,
+            kept,
             location=location,
             schema=schema,
             snapshots=self.contents.snapshots,
             lists=writer.lists(),
-            specs=self.contents.source.metadata.specs,
-            whole=all(plan.filter is None for plan in self.contents.plans.values()),
+            specs=self.contents.used_specs(),
+            whole=not self.request.rewrites and self.request.where is None,
         )
-        (folder / "v1.metadata.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
-        (folder / "version-hint.text").write_text("1", encoding="utf-8")
-        return left_out(source, document)
+        with writing(folder):
+            (folder / "v1.metadata.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+            (folder / "version-hint.text").write_text("1", encoding="utf-8")
+        return [*told, *left_out(kept, document)]
+
+    def _settled(self, place: Place) -> dict[str, Settled]:
+        """Data files in their place, by recorded path; empty, where they were fetched into it."""
+        if not self.request.rewrites:
+            return {}
+        found: dict[str, Settled] = {}
+        for plan in self.contents.plans.values():
+            rewriter = Rewriter(
+                plan=plan,
+                columns=self.columns,
+                row_ids=_lineage("_row_id"),
+                row_versions=_lineage("_last_updated_sequence_number"),
+                statistics=_statistics,
+            )
+            for physical, ordinal in ordinals(plan).items():
+                path = plan.files.column("path")[ordinal].as_py()
+                if path in found or (self.rows is not None and physical not in self.rows):
+                    continue
+                original = place.file(self._fetched_as(path, Content.DATA))
+                target = place.file(self.names.of(path))
+                rows = None if self.rows is None else self.rows[physical]
+                with writing(target):
+                    found[path] = rewriter.settle(ordinal, original, target, rows)
+        return found
+
+    def _copied_deletes(self) -> tuple[Content, ...]:
+        return () if self.request.compact else (Content.EQUALITY_DELETES,)
+
+    def _physical(self, path: str) -> str:
+        return self.contents.source.path_map.physical(path)
+
+    def _fetched_as(self, path: str, content: Content) -> str:
+        name = self.names.of(path)
+        return f"{ORIGINALS}/{name}" if self.request.rewrites and content is Content.DATA else name
 
 
-def _unmoved(path: str, positions: BitMap64) -> BitMap64:
-    return positions
+def _lineage(name: str) -> tuple[str, int]:
+    return name, METADATA[name].id
+
+
+def _statistics(values: pa.Table, fields: tuple[Field, ...]) -> dict[str, Any]:
+    found = statistics_of(values, fields, only=None, bounds_length=_BOUNDS_LENGTH)
+    return {name: int_map(getattr(found, name)) for name in _MAPS}
+
+
+def _described(settled: Settled) -> dict[str, Any]:
+    """What the entry of a data file says where it differs from the source's."""
+    if settled.count is None:
+        return {}
+    own = {"file_size_in_bytes": settled.size, "record_count": settled.count}
+    return {**own, "column_sizes": None, "split_offsets": None, **settled.said}

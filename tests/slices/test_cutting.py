@@ -1,0 +1,117 @@
+"""Slices that lose rows or columns: which, and what becomes of deletes, statistics and row ids."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import harness
+from harness.cli import main
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+ROWS = [{"id": i, "name": f"n{i}"} for i in range(6)]
+
+
+def values(location: Path, *columns: str, where: str | None = None) -> list[tuple]:
+    table = harness.open_table(location).snapshot().to_arrow(columns=columns or None, where=where)
+    return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+def test_positions_of_deletes_follow_their_rows(tmp_path):
+    """Of ids 0 to 5, id 4 is deleted at position 4; without ids 0 to 2 it stands at position 1."""
+    table = IcebergTable.create(tmp_path / "source", {"id": "long", "name": "string"}, format_version=3)
+    file = table.write_data(ROWS)
+    table.append(file)
+    table.commit(add=table.write_deletion_vectors({file: [1, 4]}))
+    harness.pull(tmp_path / "source", tmp_path / "slice", where="id > 2", exact=True)
+    assert values(tmp_path / "slice", "id") == [(3,), (5,)]
+    assert values(tmp_path / "slice", "id", "_row_id") == [(3, 3), (5, 5)]
+    plan = harness.open_table(tmp_path / "slice").snapshot().plan()
+    assert {k: list(v) for k, v in plan.load_positions([0]).items()} == {0: [1]}
+    (entry,) = harness.open_table(tmp_path / "slice").metadata("data_files").to_pylist()
+    assert (entry["record_count"], entry["file_format"]) == (3, "PARQUET")
+
+
+def test_statistics_are_those_of_the_rows_that_are_left(tmp_path):
+    table = DeltaTable.create(tmp_path / "source", {"id": "long", "name": "string"}, features=["deletionVectors"])
+    file = table.write_data(ROWS)
+    table.append(file)
+    table.delete(file, [1, 4])
+    harness.pull(tmp_path / "source", tmp_path / "slice", where="id > 2", exact=True)
+    assert values(tmp_path / "slice", "id") == [(3,), (5,)]
+    log = (tmp_path / "slice/_delta_log" / f"{2:020d}.json").read_text("utf-8").splitlines()
+    (add,) = (action["add"] for line in log if "add" in (action := json.loads(line)))
+    assert json.loads(add["stats"]) == {
+        "numRecords": 3,
+        "minValues": {"id": 3, "name": "n3"},
+        "maxValues": {"id": 5, "name": "n5"},
+        "nullCount": {"id": 0, "name": 0},
+        "tightBounds": False,
+    }
+    assert add["deletionVector"]["cardinality"] == 1
+
+
+def test_a_sample_takes_deleted_rows_along(tmp_path):
+    """Half of the rows are deleted; a sample has as many rows as were asked for, and deletes too."""
+    table = IcebergTable.create(tmp_path / "source", {"id": "long"})
+    file = table.write_data([{"id": i} for i in range(400)])
+    table.append(file)
+    table.commit(add=[table.write_position_deletes([(file, i) for i in range(0, 400, 2)])])
+    pulled = [
+        harness.pull(tmp_path / "source", tmp_path / f"slice{i}", sample_rows=50, seed=seed)
+        for i, seed in enumerate((1, 1, 2))
+    ]
+    first, again, other = (values(Path(p.directory)) for p in pulled)
+    assert first == again != other
+    assert len(first) == 50
+    (data,) = harness.open_table(tmp_path / "slice0").metadata("data_files")["record_count"].to_pylist()
+    assert 70 < data < 130
+
+
+def test_columns_that_are_left_out_are_in_no_file_and_no_schema(tmp_path):
+    table = IcebergTable.create(tmp_path / "source", {"id": "long", "secret": "string"})
+    table.append(table.write_data([{"id": 1, "secret": "x"}]))
+    harness.pull(tmp_path / "source", tmp_path / "slice", columns=["id"])
+    (data,) = (tmp_path / "slice").rglob("*.parquet")
+    assert pq.read_schema(data).names == ["id"]
+    assert "secret" not in (tmp_path / "slice/metadata/v1.metadata.json").read_text("utf-8")
+    assert values(tmp_path / "slice") == [(1,)]
+
+
+def partitioned(place: Path) -> None:
+    table = DeltaTable.create(place, {"id": "long", "day": "int"}, partition_columns=["day"])
+    table.append(*table.write_partitioned([{"id": 1, "day": 1}]))
+
+
+def equality(place: Path) -> None:
+    table = IcebergTable.create(place, {"id": "long", "day": "int"})
+    table.append(table.write_data([{"id": 1, "day": 1}, {"id": 2, "day": 2}]))
+    table.commit(add=[table.write_equality_deletes(["day"], [{"day": 2}])])
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (partitioned, ["--columns", "id"], "Cannot leave out column day: the table is partitioned by it"),
+        (equality, ["--columns", "id"], "Cannot leave out column day: an equality delete needs it"),
+        (equality, ["--compact", "--last", "2"], "Cannot pull 2 snapshots with --compact"),
+        (equality, ["--sample-rows", "0"], "Invalid --sample-rows 0"),
+    ],
+)
+def test_what_cannot_be_left_out_is_said_in_one_line(make, options, message, tmp_path, capsys):
+    make(tmp_path / "source")
+    assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), *options]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+    assert not (tmp_path / "slice").exists()
+
+
+def test_a_compact_slice_has_live_rows_and_no_deletes(tmp_path):
+    equality(tmp_path / "source")
+    harness.pull(tmp_path / "source", tmp_path / "slice", columns=["id"], compact=True)
+    assert values(tmp_path / "slice") == [(1,)]
+    assert harness.open_table(tmp_path / "slice").snapshot().plan().equality_deletes == ()
