@@ -113,4 +113,4 @@ def _names(function: Function) -> str:
 
 def _code(text: str) -> str:
     places = {str(place): name for place, name in enumerate("abcdefgh")}
-    return f"`{re.sub(r'[{](.)[}]', lambda m: places[m[1]], text).replace('{all}', 'a, b, ...')}`" if text else ""
+    return f"`{re.sub(r'[{]([0-9])[}]', lambda m: places[m[1]], text).replace('{all}', 'a, b, ...')}`" if text else ""

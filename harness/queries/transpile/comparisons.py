@@ -20,6 +20,8 @@ from harness.model.schema import (
     VariantType,
 )
 from harness.queries.transpile import spark_text
+from harness.queries.transpile.functions import intervals, lists
+from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.values import BOOLEAN, TEXT, Typed, alike
 
@@ -42,8 +44,12 @@ _EQUALITY = ("=", "<>", "<=>")
 def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
     """The condition; None if the node is no comparison. Raises UnsupportedError."""
     match node:
+        case exp.EQ(this=exp.Tuple() as first, expression=exp.Tuple() as second):
+            if len(first.expressions) != len(second.expressions):
+                raise refused(node)
+            return Typed(_same_tuple(expressions, node, first, second), BOOLEAN)
         case _ if type(node) in _OPERATORS:
-            left, right = (_as_text(expressions.translate(n)) for n in (node.this, node.expression))
+            left, right = _spans(node, *(_as_text(expressions.translate(n)) for n in (node.this, node.expression)))
             sql = _compared(node, _OPERATORS[type(node)], left, right)
             return Typed(f"(NOT {sql})" if isinstance(node, exp.NullSafeNEQ) else sql, BOOLEAN)
         case exp.Is():
@@ -77,6 +83,16 @@ def _as_text(value: Typed) -> Typed:
     return Typed(value.sql, TEXT, value.literal) if isinstance(value.type, VariantType) else value
 
 
+def _spans(node: exp.Expr, left: Typed, right: Typed) -> tuple[Typed, Typed]:
+    """The sides of a comparison; an interval beside a difference of timestamps as one, too."""
+    sides = []
+    for value, part, other in ((left, node.this, right), (right, node.expression, left)):
+        parts = intervals.interval(part) if other.type == intervals.SPAN else None
+        found = intervals.span(parts) if parts is not None else None
+        sides.append(value if found is None else found)
+    return sides[0], sides[1]
+
+
 def _compared(node: exp.Expr, operator: str, left: Typed, right: Typed) -> str:
     (a, b), type_ = alike((left, right), operator)
     _check_comparable(node, type_)
@@ -93,7 +109,7 @@ def _whole(sql: str, type_: Type) -> str:
 
 def _check_comparable(node: exp.Expr, type_: Type) -> None:
     nested = (ListType, StructType, MapType, VariantType, GeometryType, GeographyType)
-    if isinstance(type_, nested):
+    if isinstance(type_, nested) or type_ == intervals.INTERVAL:
         raise refused(node, f"a comparison of {type_}")
 
 
@@ -113,8 +129,16 @@ def _is(expressions: Expressions, node: exp.Is) -> str:
 
 
 def _in(expressions: Expressions, node: exp.In) -> str:
-    if any(node.args.get(key) for key in ("unnest", "field")):
+    if node.args.get("unnest"):
         raise refused(node, "IN")
+    if node.args.get("field") is not None:
+        # `x IN list`
+        found = lists.contains(Call(expressions, node, "IN", (node.args["field"], node.this)))
+        if found is None:
+            raise refused(node, "IN what is no list")
+        return found.sql
+    if isinstance(node.this, exp.Tuple) and node.args.get("query") is None:
+        return _in_tuples(expressions, node, node.this)
     query = node.args.get("query")
     subject = expressions.translate(node.this)
     if query is not None:
@@ -131,6 +155,26 @@ def _in(expressions: Expressions, node: exp.In) -> str:
         # Spark looks for long lists in a set, where -0.0 is not 0.0.
         return f"({' OR '.join(f'{_whole(texts[0], type_)} = {item}' for item in texts[1:])})"
     return f"({texts[0]} IN ({', '.join(texts[1:])}))"
+
+
+def _in_tuples(expressions: Expressions, node: exp.In, subject: exp.Tuple) -> str:
+    """`(a, b) IN ((1, 2), …)`: tuples are values, in which a null is equal to a null."""
+    items = []
+    for item in node.expressions:
+        if not isinstance(item, exp.Tuple) or len(item.expressions) != len(subject.expressions):
+            raise refused(node, "IN of a tuple and what is none")
+        items.append(_same_tuple(expressions, node, subject, item))
+    return f"({' OR '.join(items)})"
+
+
+def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right: exp.Tuple) -> str:
+    parts = []
+    for a, b in zip(left.expressions, right.expressions, strict=True):
+        values = expressions.translate(a), expressions.translate(b)
+        if all(isinstance(v.type, UnknownType) for v in values):
+            raise refused(node, "a tuple with a null that has no type")
+        parts.append(_compared(node, "<=>", *values))
+    return f"({' AND '.join(parts)})"
 
 
 def _like(expressions: Expressions, node: exp.Like, escape: exp.Expr | None) -> str:

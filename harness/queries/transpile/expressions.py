@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from harness.filters.literals import Kind, Literal, literal_of
+from harness.filters.literals import Kind, literal_of
 from harness.model.schema import (
     DateType,
     DecimalType,
@@ -16,10 +16,12 @@ from harness.model.schema import (
     ListType,
     MapType,
     StructType,
+    TimestampType,
     Type,
 )
 from harness.queries.transpile import aggregates, casts, comparisons, spark_text
-from harness.queries.transpile.functions import table
+from harness.queries.transpile.functions import folds, intervals, lists, nested, table
+from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.values import (
     BOOLEAN,
@@ -41,10 +43,28 @@ class Expressions:
 
     resolve: the expression that a path of names stands for; raises where it does not know.
     subquery: a query inside an expression as Spark's SQL, and the types of its columns; None where there can be none.
+    variables: of the lambdas around, by name in lower case.
     """
 
     resolve: Callable[[tuple[str, ...]], Typed]
     subquery: Callable[[exp.Query], tuple[str, tuple[Type, ...]]] | None = None
+    variables: Mapping[str, Typed] = field(default_factory=dict)
+
+    def within(self, names: Sequence[str], element: Type) -> tuple[str, Expressions]:
+        """The head of a lambda over a list, in Spark's words, and what lowers its body.
+
+        names: its variables, the element and, if there is a second one, its place from 1 on.
+        """
+        depth = len(self.variables)
+        texts = [f"v{depth + place}" for place in range(len(names))]
+        typed = [Typed(texts[0], element), *(Typed(f"CAST({text} + 1 AS BIGINT)", LONG) for text in texts[1:])]
+        known = {name.casefold(): value for name, value in zip(names, typed, strict=True)}
+        head = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+        return head, Expressions(self.resolve, None, {**self.variables, **known})
+
+    def member(self, base: Typed, name: str, node: exp.Expr) -> Typed:
+        """A field of a struct. Raises UnsupportedError."""
+        return member(base, name, node)
 
     def translate(self, node: exp.Expr) -> Typed:
         """The expression with its type.
@@ -58,6 +78,10 @@ class Expressions:
         match node:
             case exp.Paren():
                 return self.translate(node.this)
+            case exp.Identifier() if node.name.casefold() in self.variables:
+                return self.variables[node.name.casefold()]
+            case exp.Column() if node.parts[0].name.casefold() in self.variables:
+                return self._of_variable(node)
             case exp.Column():
                 return self.resolve(tuple(part.name for part in node.parts))
             case exp.Dot():
@@ -71,14 +95,25 @@ class Expressions:
                 return self._negative(node)
             case exp.Add() | exp.Sub() | exp.Mul():
                 return self._arithmetic(node)
-            case exp.Div() | exp.IntDiv() | exp.Mod():
+            case exp.Div() | exp.IntDiv():
                 return self._division(node)
+            case exp.Interval():
+                return self._interval(node)
             case exp.Bracket():
                 return self._element(node)
             case exp.Case() | exp.If():
                 return self._case(node)
             case exp.Cast() if type(node) is exp.Cast:
                 return casts.cast(self.translate(node.this), node)
+            case exp.Comprehension():
+                return folds.comprehended(Call(self, node, "list_transform", ()), node)
+            case exp.Array() if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Comprehension):
+                return self.translate(node.expressions[0])
+            case exp.ToMap(this=exp.Struct() as pairs):
+                return self._map(pairs)
+            case exp.ToMap(this=exp.Bracket(this=exp.Struct() as pairs) as looked_up):
+                # `MAP {k: v}[k]`, which sqlglot reads as MAP of an element.
+                return self._element(exp.Bracket(this=exp.ToMap(this=pairs), expressions=looked_up.expressions))
             case exp.Subquery() if self.subquery is not None and isinstance(node.this, exp.Query):
                 return self._scalar_subquery(node.this)
             case exp.Exists() if self.subquery is not None:
@@ -117,8 +152,8 @@ class Expressions:
     def _arithmetic(self, node: exp.Binary) -> Typed:
         left, right = self.translate(node.this), self.translate(node.expression)
         sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
-        if isinstance(left.type, DateType) and not isinstance(node, exp.Mul):
-            return _date_arithmetic(node, left, sign, right)
+        if any(isinstance(v.type, DateType | TimestampType) or v.type == intervals.INTERVAL for v in (left, right)):
+            return _time_arithmetic(node, left, sign, right)
         types = (left.type, right.type)
         if not all(isinstance(t, IntegerType | DecimalType | FloatType) for t in types):
             raise refused(node, f"{left.type} {sign} {right.type}")
@@ -137,32 +172,51 @@ class Expressions:
                 raise refused(node, "a division of 32-bit floats")
             return Typed(f"({coerced(left, DOUBLE, '/')} / {coerced(right, DOUBLE, '/')})", DOUBLE)
         if not isinstance(left.type, IntegerType) or not isinstance(right.type, IntegerType):
-            raise refused(node, f"{'//' if isinstance(node, exp.IntDiv) else '%'} of {left.type} and {right.type}")
+            raise refused(node, f"// of {left.type} and {right.type}")
         (a, b), type_ = alike((left, right), "//")
-        if isinstance(node, exp.Mod):
-            return Typed(f"({a} % {b})", type_)
         # DIV gives a BIGINT. The one quotient that does not fit is an overflow in the cast as well.
         return Typed(f"CAST(({a} DIV {b}) AS {spark_text.type_name(type_)})", type_)
 
+    def _interval(self, node: exp.Interval) -> Typed:
+        count = None if node.this is None or intervals.interval(node) is not None else self.translate(node.this)
+        found = intervals.of_node(node, count)
+        if found is None:
+            raise refused(node)
+        return found
+
+    def _of_variable(self, node: exp.Column) -> Typed:
+        """A variable of a list comprehension, or a field in it."""
+        first, *others = (part.name for part in node.parts)
+        value = self.variables[first.casefold()]
+        for name in others:
+            value = member(value, name, node)
+        return value
+
     def _element(self, node: exp.Bracket) -> Typed:
         base = self.translate(node.this)
+        call = Call(self, node, "an element", (node.this, *node.expressions))
         if len(node.expressions) != 1:
             raise refused(node)
         key = node.expressions[0]
         if isinstance(base.type, StructType) and isinstance(key, exp.Literal) and key.is_string:
             return member(base, key.name, node)
-        literal = literal_of(key)
-        if literal is None or literal.kind not in (Kind.INTEGER, Kind.STRING):
-            raise refused(node, "an element that no literal names")
-        if literal.kind is Kind.INTEGER:
-            # sqlglot has subtracted one, for dialects that count from zero.
-            literal = Literal(Kind.INTEGER, literal.value + 1)
         if isinstance(base.type, MapType):
-            wanted = coerced(of_literal(literal), base.type.key.type, "a key of a map")
-            return Typed(f"TRY_ELEMENT_AT({base.sql}, {wanted})", base.type.value.type)
-        if not isinstance(base.type, ListType) or literal.kind is not Kind.INTEGER or not literal.value:
-            raise refused(node, f"element {literal.value!r} of a {base.type}")
-        return Typed(f"TRY_ELEMENT_AT({base.sql}, {literal.value})", base.type.element.type)
+            return nested.looked_up(call)
+        if not isinstance(base.type, ListType):
+            raise refused(node, f"an element of a {base.type}")
+        if isinstance(key, exp.Slice):
+            if key.args.get("step") is not None:
+                raise refused(node, "a slice with a step")
+            bounds = [None if key.args.get(end) is None else self.translate(key.args[end]) for end in _BOUNDS]
+            return lists.sliced(call, base, *bounds)
+        return lists.at(call, base, self.translate(key))
+
+    def _map(self, node: exp.Struct) -> Typed:
+        pairs = [item for item in node.expressions if isinstance(item, exp.PropertyEQ)]
+        call = Call(self, node, "MAP", ())
+        if len(pairs) < len(node.expressions):
+            raise refused(node, "this MAP")
+        return nested.made_map(call, [p.this for p in pairs], [p.expression for p in pairs])
 
     def _case(self, node: exp.Case | exp.If) -> Typed:
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
@@ -186,6 +240,9 @@ class Expressions:
         return Typed(f"({sql})", types[0])
 
 
+_BOUNDS = ("this", "expression")
+
+
 def member(base: Typed, name: str, node: exp.Expr) -> Typed:
     """A field of a struct; names match in their case first, as DuckDB has it."""
     fields = base.type.fields if isinstance(base.type, StructType) else ()
@@ -195,13 +252,23 @@ def member(base: Typed, name: str, node: exp.Expr) -> Typed:
     return Typed(f"({base.sql}).{spark_text.name(alike_[0].name)}", alike_[0].type)
 
 
-def _date_arithmetic(node: exp.Binary, left: Typed, sign: str, right: Typed) -> Typed:
-    if isinstance(right.type, IntegerType) and right.type.bits <= 32:
-        function = "DATE_ADD" if sign == "+" else "DATE_SUB"
-        return Typed(f"{function}({left.sql}, {right.sql})", DATE)
-    if sign == "-" and isinstance(right.type, DateType):
-        return Typed(f"CAST(DATEDIFF({left.sql}, {right.sql}) AS BIGINT)", LONG)
-    raise refused(node, f"date {sign} {right.type}")
+def _time_arithmetic(node: exp.Binary, left: Typed, sign: str, right: Typed) -> Typed:
+    if sign != "-" and not isinstance(left.type, DateType | TimestampType):
+        left, right = right, left
+    found: Typed | None = None
+    if sign == "*":
+        found = intervals.times(right, left) if left.type == intervals.INTERVAL else intervals.times(left, right)
+    elif isinstance(left.type, DateType) and isinstance(right.type, IntegerType) and right.type.bits <= 32:
+        found = Typed(f"{'DATE_ADD' if sign == '+' else 'DATE_SUB'}({left.sql}, {right.sql})", DATE)
+    elif sign == "-" and isinstance(left.type, DateType) and isinstance(right.type, DateType):
+        found = Typed(f"CAST(DATEDIFF({left.sql}, {right.sql}) AS BIGINT)", LONG)
+    elif right.type == intervals.INTERVAL:
+        found = intervals.moved(left, right, sign)
+    elif sign == "-":
+        found = intervals.difference(left, right)
+    if found is None:
+        raise refused(node, f"{left.type} {sign} {right.type}")
+    return found
 
 
 def _decimal_arithmetic(node: exp.Binary, left: Typed, sign: str, right: Typed) -> Typed:

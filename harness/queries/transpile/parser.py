@@ -22,17 +22,30 @@ class _Parser(_BASE):  # type: ignore[misc]
         if name in _WITH_SYNTAX or name.lower() not in NAMES
     }
 
+    def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr:
+        """`x IN [1, 2]` looks into a list; sqlglot takes it for `x IN (1, 2)`, which means another thing for nulls."""
+        if self._curr is not None and self._curr.text == "[":
+            return exp.In(this=this, field=self._parse_bitwise())
+        found: exp.Expr = super()._parse_in(this, alias)
+        return found
+
+
+class _Dialect(DuckDB):
+    """Elements of lists keep their places: sqlglot would subtract one from those whose type it thinks it knows."""
+
+    INDEX_OFFSET = 0
+
 
 def parse(text: str) -> list[exp.Expr | None]:
     """The statements of a text. Raises SqlglotError."""
-    dialect = DuckDB()
+    dialect = _Dialect()
     statements: list[exp.Expr | None] = _Parser(dialect=dialect).parse(dialect.tokenize(text), text)
     return statements
 
 
 def parse_condition(text: str) -> exp.Expr:
     """A condition. Raises SqlglotError."""
-    dialect = DuckDB()
+    dialect = _Dialect()
     (condition,) = _Parser(dialect=dialect).parse_into(exp.Condition, dialect.tokenize(text), text)
     assert isinstance(condition, exp.Expr)
     return condition

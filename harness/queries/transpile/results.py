@@ -18,6 +18,7 @@ from harness.model.schema import (
     IntegerType,
     ListType,
     MapType,
+    OpaqueType,
     StringType,
     StructType,
     TimestampType,
@@ -101,6 +102,10 @@ def _given_out_field(field: Field) -> Field:
 def _agreed(name: str, type_: Type, shown: str) -> Type:
     expected = _type_of(shown)
     match type_, expected:
+        case OpaqueType(), None:
+            raise UnsupportedError(f"Cannot give out column {name} of type {shown} on Spark: use epoch() or a cast")
+        case ((IntegerType() | FloatType() | DecimalType() | StringType() | BooleanType()), None):
+            raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
         case (_, None) | (UnknownType(), _):
             return type_
         case ((IntegerType() | DecimalType()), (IntegerType() | DecimalType())) if _scale(type_) == _scale(expected):

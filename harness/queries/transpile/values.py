@@ -44,13 +44,14 @@ from harness.queries.transpile import spark_text
 
 HUGE = OpaqueType("hugeint")
 """DuckDB's 128-bit integer; on Spark a DECIMAL(38, 0)."""
-INT, LONG, DOUBLE, BOOLEAN, TEXT, DATE = (
+INT, LONG, DOUBLE, BOOLEAN, TEXT, DATE, BLOB_TYPE = (
     IntegerType(32),
     IntegerType(64),
     FloatType(64),
     BooleanType(),
     StringType(),
     DateType(),
+    BinaryType(),
 )
 
 
@@ -204,7 +205,7 @@ def coerced(value: Typed, to: Type, what: str) -> str:
         return _written(value.literal, to, what)
     if isinstance(value.type, UnknownType):
         return f"CAST(NULL AS {type_name(to)})"
-    if type_name(value.type) == type_name(to) and str(value.type) == str(to):
+    if str(value.type) == str(to):
         return value.sql
     if isinstance(value.type, BinaryType | FixedType) and isinstance(to, BinaryType | FixedType):
         return value.sql

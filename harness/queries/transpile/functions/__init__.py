@@ -3,7 +3,9 @@
 registry    the shape of an entry
 parameters  what may stand as an argument
 calls       calls in parsed SQL, by their names
-general, operators, text, patterns, numbers, times, lists, nested
-            the entries
+general, text, numbers, date_parts, times, lists, folds, nested
+            the entries, with what lowers them
+letters, formats, intervals
+            what these are made of
 table       all of them, and who lowers a call by them
 """

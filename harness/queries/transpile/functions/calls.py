@@ -14,6 +14,8 @@ from sqlglot import exp
 Parts = tuple[str, tuple[exp.Expr, ...]]
 
 _OPERATORS: dict[type[exp.Expr], str] = {
+    exp.ArrayContainsAll: "@>",
+    exp.ArrayOverlaps: "&&",
     exp.BitwiseAnd: "&",
     exp.BitwiseOr: "|",
     exp.BitwiseLeftShift: "<<",
@@ -22,6 +24,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Glob: "GLOB",
     exp.SimilarTo: "SIMILAR TO",
     exp.StartsWith: "starts_with",  # the operator ^@
+    exp.Mod: "%",
     exp.Pow: "pow",
 }
 
@@ -66,7 +69,12 @@ def _unary(name: str) -> Callable[[exp.Expr], Parts]:
 
 
 _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
+    exp.Array: lambda node: ("list_value", tuple(node.expressions)),
+    exp.Struct: lambda node: ("struct_pack", tuple(node.expressions)),
     exp.Abs: _unary("abs"),  # the operator @
+    exp.AtTimeZone: lambda node: ("AT TIME ZONE", (node.this, node.args["zone"])),
+    exp.CurrentDate: lambda node: ("current_date", ()),
+    exp.CurrentTimestamp: lambda node: ("current_timestamp", ()),
     exp.BitwiseNot: _unary("~"),
     exp.Extract: _extract,
     exp.RegexpLike: _regexp,  # the operator ~

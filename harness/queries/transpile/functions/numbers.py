@@ -2,45 +2,366 @@
 
 from __future__ import annotations
 
-from harness.model.schema import DecimalType
+import math
+
+from harness.model.schema import DecimalType, FloatType, IntegerType
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.parameters import is_number, whole
-from harness.queries.transpile.functions.registry import Call, Function, Kind
-from harness.queries.transpile.values import HUGE, Typed
+from harness.queries.transpile.functions.parameters import NUMBER, is_number, whole
+from harness.queries.transpile.functions.registry import Call, Form, Function, Kind, Lowering, Parameter
+from harness.queries.transpile.values import (
+    BOOLEAN,
+    DOUBLE,
+    Typed,
+    alike,
+    as_decimal,
+    coerced,
+    type_name,
+)
+
+_TINY = IntegerType(8)
+_INFINITY = spark_text.literal(math.inf, DOUBLE)
+
+
+def _only(call: Call) -> Typed:
+    """The one argument. Raises UnsupportedError."""
+    value = call.value(0)
+    if len(call.arguments) != 1 or not is_number(value.type):
+        raise call.refused(f"{call.name} of {value.type}")
+    return value
 
 
 def _abs(call: Call) -> Typed | None:
-    value = call.value(0)
-    if len(call.arguments) != 1 or not is_number(value.type) or value.type == HUGE:
-        raise call.refused(f"abs of {value.type}")
+    value = _only(call)
     return Typed(f"ABS({value.sql})", value.type)
 
 
+def _sign(call: Call) -> Typed | None:
+    value = _only(call)
+    of_nan = f"WHEN ISNAN({value.sql}) THEN 0Y " if isinstance(value.type, FloatType) else ""
+    return Typed(f"CASE {of_nan}WHEN {value.sql} > 0 THEN 1Y WHEN {value.sql} < 0 THEN -1Y {_ZERO % value.sql}", _TINY)
+
+
+_ZERO = "WHEN %s IS NOT NULL THEN 0Y END"
+
+
+# Whole numbers near a number. Spark's functions of doubles give a BIGINT, which holds neither NaN nor 1e300 nor -0.0.
+
+
+def _floor(double: str) -> str:
+    return f"CASE WHEN RINT({double}) > {double} THEN RINT({double}) - 1D ELSE RINT({double}) END"
+
+
+def _nearest(double: str) -> str:
+    """Half away from zero: the shortest text of a double, which Spark rounds, ends in .5 where the double does."""
+    return f"(ROUND(ABS({double}), 0) * SIGNUM({double}))"
+
+
+def _whole_number(name: str) -> Lowering:
+    """`floor`, `ceil` and `trunc`."""
+
+    def lower(call: Call) -> Typed | None:
+        value = _only(call)
+        match value.type:
+            case IntegerType() if name == "trunc":
+                return value
+            case DecimalType(precision=precision):
+                whole_type = DecimalType(precision, 0)
+                function = {"floor": "FLOOR", "ceil": "CEIL"}.get(name)
+                sql = value.sql
+                if function is None:
+                    sql = f"CASE WHEN {sql} < 0 THEN CEIL({sql}) ELSE FLOOR({sql}) END"
+                else:
+                    sql = f"{function}({sql})"
+                return Typed(f"CAST({sql} AS {type_name(whole_type)})", whole_type)
+            case IntegerType():
+                return Typed(f"CAST({value.sql} AS DOUBLE)", DOUBLE)
+            case FloatType() as type_:
+                double = value.sql if type_ == DOUBLE else f"CAST({value.sql} AS DOUBLE)"
+                # The sign of a zero is that of the number.
+                sql = {
+                    "floor": _floor(double),
+                    "ceil": f"(- {_floor(f'(- {double})')})",
+                    "trunc": f"({_floor(f'ABS({double})')} * SIGNUM({double}))",
+                }[name]
+                return Typed(f"CAST({sql} AS {type_name(type_)})", type_)
+            case _:
+                raise call.refused(f"{call.name} of {value.type}")
+
+    return lower
+
+
 def _round(call: Call) -> Typed | None:
-    """Decimals only: Spark rounds the shortest text of a double, DuckDB the double itself."""
     value = call.value(0)
     places = whole(call.value(1)) if len(call.arguments) == 2 else 0
-    if not isinstance(value.type, DecimalType) or places is None or not 0 <= places < value.type.scale:
-        raise call.refused(f"round of {value.type}")
-    type_ = DecimalType(value.type.precision, places)
-    return Typed(f"CAST(ROUND({value.sql}, {places}) AS {spark_text.type_name(type_)})", type_)
+    if len(call.arguments) > 2 or places is None:
+        raise call.refused("round to a number of places that is no literal")
+    match value.type:
+        case DecimalType(precision=precision, scale=scale) if places >= 0:
+            if places >= scale:
+                return value
+            type_ = DecimalType(precision, places)
+            return Typed(f"CAST(ROUND({value.sql}, {places}) AS {type_name(type_)})", type_)
+        case IntegerType() if places >= 0:
+            return value
+        case FloatType(bits=64) if -22 <= places <= 22:
+            return Typed(_rounded(value.sql, places, given=len(call.arguments) == 2), DOUBLE)
+        case _:
+            raise call.refused(f"round of {value.type} to {places} places")
 
+
+def _rounded(double: str, places: int, *, given: bool) -> str:
+    """As DuckDB does: the double times a power of ten, to the nearest whole number, and divided again."""
+    if not given:
+        return _nearest(double)
+    power = spark_text.literal(10.0 ** abs(places), DOUBLE)
+    if places < 0:
+        return f"({_nearest(f'({double} / {power})')} * {power})"
+    done = f"({_nearest(f'({double} * {power})')} / {power})"
+    return f"CASE WHEN ABS({double} * {power}) < {_INFINITY} THEN {done} ELSE {double} END"
+
+
+# Remainders and bits.
+
+
+def _remainder(call: Call) -> Typed | None:
+    if len(call.arguments) != 2:
+        return None
+    left, right = call.value(0), call.value(1)
+    if not all(isinstance(v.type, IntegerType | DecimalType | FloatType) for v in (left, right)):
+        raise call.refused(f"% of {left.type} and {right.type}")
+    types = (left.type, right.type)
+    if any(isinstance(t, DecimalType) for t in types) and not any(isinstance(t, FloatType) for t in types):
+        return _decimal_remainder(call, left, right)
+    (a, b), type_ = alike((left, right), "%")
+    if isinstance(type_, FloatType):
+        zero, nan = spark_text.literal(0.0, type_), spark_text.literal(math.nan, type_)
+        return Typed(f"CASE WHEN {a} IS NOT NULL AND {b} = {zero} THEN {nan} ELSE {a} % {b} END", type_)
+    return Typed(f"({a} % {b})", type_)
+
+
+def _decimal_remainder(call: Call, left: Typed, right: Typed) -> Typed:
+    a, b = as_decimal(left.type), as_decimal(right.type)
+    scale = max(a.scale, b.scale)
+    precision = max(a.precision - a.scale, b.precision - b.scale) + scale
+    if precision > 38:
+        raise call.refused(f"{left.type} % {right.type}, which may need more than 38 digits,")
+    type_ = DecimalType(precision, scale)
+    return Typed(f"CAST(({coerced(left, type_, '%')} % {coerced(right, type_, '%')}) AS {type_name(type_)})", type_)
+
+
+def _bits(sign: str) -> Lowering:
+    def lower(call: Call) -> Typed | None:
+        if len(call.arguments) != 2:
+            return None
+        values = [call.value(0), call.value(1)]
+        if not all(isinstance(v.type, IntegerType) for v in values):
+            raise call.refused(f"{call.name} of {', '.join(str(v.type) for v in values)}")
+        (a, b), type_ = alike(values, call.name)
+        return Typed(f"({a} {sign} {b})", type_)
+
+    return lower
+
+
+def _inverted(call: Call) -> Typed | None:
+    value = _only(call)
+    if not isinstance(value.type, IntegerType):
+        raise call.refused(f"~ of {value.type}")
+    return Typed(f"(~ {value.sql})", value.type)
+
+
+def _shifted(call: Call) -> Typed | None:
+    """`<<` and `>>` by a literal: Spark takes the count modulo the width, in 32 or 64 bits."""
+    value, count = call.value(0), whole(call.value(1))
+    if not isinstance(value.type, IntegerType) or count is None or not 0 <= count < value.type.bits:
+        raise call.refused(f"{call.name} by what is no literal below the width of {value.type}")
+    if call.value(1).type != value.type and value.type.bits < 32:
+        raise call.refused(f"{call.name} of {value.type}", "cast to INTEGER")
+    if call.name == ">>":
+        return Typed(f"CAST(SHIFTRIGHT({value.sql}, {count}) AS {type_name(value.type)})", value.type)
+    # As a product, which overflows where DuckDB's shift does.
+    factor = spark_text.integer(2**count, 64)
+    wide = f"CAST({value.sql} AS BIGINT)"
+    negative = f"WHEN {value.sql} < 0 THEN RAISE_ERROR('a left shift of a negative number')"
+    return Typed(f"CASE {negative} ELSE CAST({wide} * {factor} AS {type_name(value.type)}) END", value.type)
+
+
+def _bit_count(call: Call) -> Typed | None:
+    value = _only(call)
+    if not isinstance(value.type, IntegerType):
+        raise call.refused(f"bit_count of {value.type}")
+    mask = f" & {2**value.type.bits - 1}L" if value.type.bits < 64 else ""
+    return Typed(f"CAST(BIT_COUNT(CAST({value.sql} AS BIGINT){mask}) AS TINYINT)", _TINY)
+
+
+def _special(condition: str) -> Lowering:
+    def lower(call: Call) -> Typed | None:
+        value = _only(call)
+        if not isinstance(value.type, FloatType):
+            raise call.refused(f"{call.name} of {value.type}")
+        return Typed(condition.format(value.sql, _INFINITY), BOOLEAN)
+
+    return lower
+
+
+def _number(
+    names: tuple[str, ...],
+    lowering: Lowering | None = None,
+    *,
+    draws: tuple[str, ...],
+    forms: tuple[Form, ...] = (),
+    takes: str = "",
+    written: str = "",
+    agree: str = "",
+    outside: str = "",
+    allowance: str = "",
+) -> Function:
+    return Function(
+        names=names,
+        kind=Kind.NUMBERS,
+        forms=forms,
+        lowering=lowering,
+        takes=takes,
+        written=written,
+        agree=agree,
+        outside=outside,
+        allowance=allowance,
+        draws=draws,
+    )
+
+
+_ONE, _TWO = ((NUMBER,), (NUMBER, NUMBER))
+
+
+def _approximate(names: tuple[str, ...], spark: str, parameters: tuple[Parameter, ...], *draws: str) -> Function:
+    return _number(
+        names,
+        forms=(Form(parameters, DOUBLE, spark),),
+        allowance="up to 2 units in the last place: the libraries round in their own ways",
+        draws=draws,
+    )
+
+
+# C has 1 for any power of 1, and for infinite powers of -1.
+_POWER = (
+    "CASE WHEN {0} = 1D AND {1} IS NOT NULL THEN 1D "
+    f"WHEN {{0}} = -1D AND ABS({{1}}) = {_INFINITY} THEN 1D ELSE POWER({{0}}, {{1}}) END"
+)
+# Spark's are null where there is no logarithm.
+_LOGARITHM = (
+    f"CASE WHEN {{0}} > 0D THEN LN({{0}}) WHEN {{0}} = 0D THEN {spark_text.literal(-math.inf, DOUBLE)} "
+    f"WHEN {{0}} < 0D THEN {spark_text.literal(math.nan, DOUBLE)} END"
+)
 
 FUNCTIONS = (
-    Function(
-        names=("abs", "@"),
-        kind=Kind.NUMBERS,
-        lowering=_abs,
-        written="ABS",
-        draws=("abs({double})", "abs({decimal})", "abs({int})"),
+    _number(
+        ("abs", "@"),
+        _abs,
+        takes="number",
+        written="ABS(a)",
+        draws=("abs({double})", "abs({decimal})", "abs({small})"),
     ),
-    Function(
-        names=("round",),
-        kind=Kind.NUMBERS,
-        lowering=_round,
-        written="ROUND",
-        agree="decimals, to fewer digits",
+    _number(
+        ("sign",), _sign, takes="number", written="CASE", draws=("sign({double})", "sign({decimal})", "sign({int})")
+    ),
+    *(
+        _number(
+            names,
+            _whole_number(names[0]),
+            takes="number",
+            written="by RINT, so that NaN, infinities and the sign of a zero stay",
+            draws=tuple(f"{names[0]}({{{kind}}})" for kind in ("double", "decimal", "float", "int")),
+        )
+        for names in (("floor",), ("ceil", "ceiling"), ("trunc",))
+    ),
+    _number(
+        ("round",),
+        _round,
+        takes="number[, literal]",
+        written="as DuckDB does: times a power of ten, to the nearest, and divided",
+        agree="DOUBLE; decimals and integers to places from 0 on",
+        outside="refused: cast FLOAT to DOUBLE",
+        draws=("round({decimal}, 1)", "round({double})", "round({double}, 2)", "round({double}, -2)"),
+    ),
+    _number(
+        ("mod", "%"),
+        _remainder,
+        takes="number, number",
+        written="a % b",
+        draws=("({int} % 7)", "mod({double}, {double})", "({decimal} % 3)"),
+    ),
+    _number(
+        ("sqrt",),
+        forms=(Form(_ONE, DOUBLE, "SQRT({0})"),),
+        draws=("sqrt({double})",),
+    ),
+    _approximate(("pow", "power", "**", "^"), _POWER, _TWO, "pow({double}, {place})"),
+    _approximate(("exp",), "EXP({0})", _ONE, "exp({double})"),
+    *(
+        _approximate(names, _LOGARITHM.replace("LN", names[0].upper()), _ONE, f"{names[0]}({{double}})")
+        for names in (("ln",), ("log10", "log"), ("log2",))
+    ),
+    _approximate(("cbrt",), "CBRT({0})", _ONE, "cbrt({double})"),
+    *(
+        _approximate((name,), f"{name.upper()}({{0}})", _ONE, f"{name}({{angle}})")
+        for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
+    ),
+    _number(
+        ("radians",),
+        forms=(Form(_ONE, DOUBLE, f"({{0}} * {math.pi / 180!r}D)"),),
+        draws=("radians({double})",),
+    ),
+    _number(
+        ("degrees",),
+        forms=(Form(_ONE, DOUBLE, f"({{0}} * {180 / math.pi!r}D)"),),
+        draws=("degrees({double})",),
+    ),
+    _number(("pi",), forms=(Form((), DOUBLE, f"{math.pi!r}D"),), draws=("pi()",)),
+    *(
+        _number(names, _bits(sign), takes="integer, integer", written=f"a {sign} b", draws=(draw,))
+        for names, sign, draw in (
+            (("&",), "&", "({int} & {int})"),
+            (("|",), "|", "({long} | {int})"),
+            (("xor",), "^", "xor({int}, {int})"),
+        )
+    ),
+    _number(("~",), _inverted, takes="integer", written="~ a", draws=("(~{int})",)),
+    _number(
+        ("<<", ">>"),
+        _shifted,
+        takes="integer, literal",
+        written="a product, SHIFTRIGHT",
+        agree="literals below the width",
         outside="refused",
-        draws=("round({decimal}, 1)",),
+        draws=("({int} >> 3)", "({count} << 4)"),
     ),
+    _number(("bit_count",), _bit_count, takes="integer", written="BIT_COUNT(a)", draws=("bit_count({int})",)),
+    _number(
+        ("isinf",),
+        _special("(ABS({0}) = {1})"),
+        takes="FLOAT or DOUBLE",
+        written="ABS(a) = Infinity",
+        draws=("isinf({double})",),
+    ),
+    _number(
+        ("isfinite",),
+        _special("(ABS({0}) < {1})"),
+        takes="FLOAT or DOUBLE",
+        written="ABS(a) < Infinity",
+        draws=("isfinite({double})",),
+    ),
+    Function(
+        names=(
+            "factorial",
+            "gcd",
+            "greatest_common_divisor",
+            "lcm",
+            "least_common_multiple",
+            "even",
+            "gamma",
+            "lgamma",
+        ),
+        kind=Kind.NUMBERS,
+        refused="compute it before",
+    ),
+    Function(names=("random", "uuid", "gen_random_uuid"), kind=Kind.NUMBERS, refused="bind the values as a column"),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.queries.transpile.functions import general, numbers, text, times
+from harness.queries.transpile.functions import date_parts, folds, general, lists, nested, numbers, text, times
 from harness.queries.transpile.functions.calls import call_of
 from harness.queries.transpile.functions.registry import Call, Function
 from harness.queries.transpile.values import Typed
@@ -15,7 +15,16 @@ from harness.queries.transpile.values import Typed
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
 
-SCALARS: tuple[Function, ...] = (*general.FUNCTIONS, *text.FUNCTIONS, *numbers.FUNCTIONS, *times.FUNCTIONS)
+SCALARS: tuple[Function, ...] = (
+    *general.FUNCTIONS,
+    *text.FUNCTIONS,
+    *numbers.FUNCTIONS,
+    *date_parts.FUNCTIONS,
+    *times.FUNCTIONS,
+    *lists.FUNCTIONS,
+    *folds.FUNCTIONS,
+    *nested.FUNCTIONS,
+)
 """Those that this package lowers, by their names."""
 
 _BY_NAME: Mapping[str, Function] = {name.lower(): function for function in SCALARS for name in function.names}

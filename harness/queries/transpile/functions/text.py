@@ -2,70 +2,107 @@
 
 from __future__ import annotations
 
-from harness.model.schema import ListType, UnknownType
+from harness.model.schema import Field, IntegerType, ListType
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.parameters import VARCHAR, whole
-from harness.queries.transpile.functions.registry import Call, Form, Function, Kind
-from harness.queries.transpile.values import BOOLEAN, LONG, TEXT, Typed
+from harness.queries.transpile.functions import lists
+from harness.queries.transpile.functions.letters import CASED
+from harness.queries.transpile.functions.parameters import (
+    ANY_TEXT,
+    BIGINT,
+    BLOB,
+    INTEGER,
+    LITERAL_PATTERN,
+    LITERAL_TEXT,
+    PLACE,
+    VARCHAR,
+    whole,
+)
+from harness.queries.transpile.functions.registry import Call, Form, Function, Kind, Lowering
+from harness.queries.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed
+
+_TEXTS = ListType(Field(id=0, name="element", type=TEXT))
+_SPACES = spark_text.text("".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000))))
+"""What DuckDB's trim() takes away: Unicode's spaces (Zs)."""
 
 
-def _length(call: Call) -> Typed | None:
-    if len(call.arguments) != 1:
-        return None
-    value = call.value(0)
-    if isinstance(value.type, ListType):
-        return Typed(f"CAST(CASE WHEN {value.sql} IS NOT NULL THEN SIZE({value.sql}) END AS BIGINT)", LONG)
-    return None
+def guarded(condition: str, value: str, message: str) -> str:
+    """A value where a condition holds; elsewhere an error when the row comes along."""
+    return f"CASE WHEN {condition} THEN {value} ELSE RAISE_ERROR({spark_text.text(message)}) END"
 
 
-def _upper(call: Call) -> Typed | None:
-    return _case(call, "UPPER")
+def _cased(name: str) -> Lowering:
+    """`upper` and `lower`: beyond some letters the engines follow other rules ('ß', 'İ')."""
 
+    def lower(call: Call) -> Typed | None:
+        text = VARCHAR.taken(call.value(0)) if len(call.arguments) == 1 else None
+        if text is None:
+            return None
+        message = f"{name.lower()}() of some letters beyond ASCII differs between Spark and DuckDB"
+        known = f"NOT {text} RLIKE {spark_text.text(f'[^{CASED}]')}"
+        # Java's rules for I are those of the JVM's locale: İ and ı in a Turkish one.
+        letters = "'i', 'I'" if name == "UPPER" else "'I', 'i'"
+        done = guarded(known, f"{name}(TRANSLATE({text}, {letters}))", message)
+        return Typed(f"CASE WHEN {text} IS NULL THEN NULL ELSE {done} END", TEXT)
 
-def _lower(call: Call) -> Typed | None:
-    return _case(call, "LOWER")
-
-
-def _case(call: Call, name: str) -> Typed | None:
-    """Beyond ASCII the engines follow other rules ('ß', 'İ'): an error when such a text comes along."""
-    text = VARCHAR.taken(call.value(0)) if len(call.arguments) == 1 else None
-    if text is None:
-        return None
-    message = spark_text.text(f"{name.lower()}() of text beyond ASCII differs between Spark and DuckDB")
-    return Typed(
-        f"CASE WHEN {text} IS NULL THEN NULL WHEN CHAR_LENGTH({text}) = OCTET_LENGTH({text}) THEN {name}({text}) "
-        f"ELSE RAISE_ERROR({message}) END",
-        TEXT,
-    )
+    return lower
 
 
 def _substring(call: Call) -> Typed | None:
     if len(call.arguments) not in (2, 3):
         return None
-    text, first = VARCHAR.taken(call.value(0)), whole(call.value(1))
-    count = whole(call.value(2)) if len(call.arguments) == 3 else 0
-    if text is None:
+    text, start = VARCHAR.taken(call.value(0)), call.value(1)
+    count = clipped_count(call)
+    if text is None or not isinstance(start.type, IntegerType):
         return None
-    if first is None or first < 1 or count is None or count < 0:
-        raise call.refused("a substring that does not start at a literal from 1 on")
-    return Typed(f"SUBSTRING({text}, {first}{'' if len(call.arguments) == 2 else f', {count}'})", TEXT)
+    first = whole(start)
+    if first is None or first < 0:
+        raise call.refused("a substring that does not start at a literal from 0 on", "use left() and right()")
+    if first == 0 and count:
+        # The place before the first one counts.
+        count = f"({count} - 1)"
+    return Typed(f"SUBSTRING({text}, {max(first, 1)}{f', {count}' if count else ''})", TEXT)
+
+
+def clipped_count(call: Call) -> str:
+    """The third argument, a number from 0 on; empty if there is none. Raises UnsupportedError."""
+    if len(call.arguments) < 3:
+        return ""
+    count = whole(call.value(2))
+    if count is None or count < 0:
+        raise call.refused("a substring whose length is no literal from 0 on", "use left() and right()")
+    return str(min(count, 2**31 - 1))
+
+
+def _texts(call: Call) -> list[str]:
+    texts = [ANY_TEXT.taken(call.value(place)) for place in range(len(call.arguments))]
+    listed = [text for text in texts if text is not None]
+    if len(listed) < len(texts):
+        types = ", ".join(str(call.value(place).type) for place in range(len(texts)))
+        raise call.refused(f"{call.name} of {types}", "cast to VARCHAR where both engines write the same text")
+    return listed
 
 
 def _concat(call: Call) -> Typed | None:
     """DuckDB leaves nulls out; Spark's is null if one part is."""
-    values = [call.value(place) for place in range(len(call.arguments))]
-    texts = [VARCHAR.taken(v) for v in values]
-    if None in texts:
-        return None
-    parts = [f"COALESCE({text}, '')" for text in texts if text is not None]
-    return Typed(f"CONCAT({', '.join(parts)})", TEXT)
+    return Typed(f"CONCAT({', '.join(f'COALESCE({text}, {_EMPTY})' for text in _texts(call))})", TEXT)
+
+
+_EMPTY = "''"
 
 
 def _concatenated(call: Call) -> Typed | None:
     values = [call.value(place) for place in range(len(call.arguments))]
-    if any(v.type != TEXT and not isinstance(v.type, UnknownType) for v in values):
-        raise call.refused(f"|| of {', '.join(str(v.type) for v in values)}")
-    return Typed(f"({' || '.join(str(VARCHAR.taken(v)) for v in values)})", TEXT)
+    if all(isinstance(v.type, ListType) for v in values) and len({str(v.type) for v in values}) == 1:
+        return Typed(f"CONCAT({', '.join(v.sql for v in values)})", values[0].type)
+    return Typed(f"({' || '.join(_texts(call))})", TEXT)
+
+
+def _text(names: tuple[str, ...], *forms: Form, draws: tuple[str, ...], agree: str = "", outside: str = "") -> Function:
+    return Function(names=names, kind=Kind.TEXT, forms=forms, draws=draws, agree=agree, outside=outside)
+
+
+def _refused(names: tuple[str, ...], why: str) -> Function:
+    return Function(names=names, kind=Kind.TEXT, refused=why)
 
 
 FUNCTIONS = (
@@ -73,82 +110,224 @@ FUNCTIONS = (
         names=("length", "len", "char_length", "character_length"),
         kind=Kind.TEXT,
         forms=(Form((VARCHAR,), LONG, "CAST(CHAR_LENGTH({0}) AS BIGINT)"),),
-        lowering=_length,
-        draws=("length({text})", "len({ints})"),
-    ),
-    Function(
-        names=("upper", "ucase"),
-        kind=Kind.TEXT,
-        lowering=_upper,
-        written="UPPER, behind a guard",
-        agree="ASCII",
-        outside="an error when other text comes along",
-        draws=("upper({ascii})",),
-    ),
-    Function(
-        names=("lower", "lcase"),
-        kind=Kind.TEXT,
-        lowering=_lower,
-        written="LOWER, behind a guard",
-        agree="ASCII",
-        outside="an error when other text comes along",
-        draws=("lower({ascii})",),
-    ),
-    Function(names=("trim",), kind=Kind.TEXT, forms=(Form((VARCHAR,), TEXT, "TRIM({0})"),), draws=("trim({text})",)),
-    Function(names=("ltrim",), kind=Kind.TEXT, forms=(Form((VARCHAR,), TEXT, "LTRIM({0})"),), draws=("ltrim({text})",)),
-    Function(names=("rtrim",), kind=Kind.TEXT, forms=(Form((VARCHAR,), TEXT, "RTRIM({0})"),), draws=("rtrim({text})",)),
-    Function(
-        names=("substring", "substr"),
-        kind=Kind.TEXT,
-        lowering=_substring,
-        written="SUBSTRING",
-        agree="a start that is a literal from 1 on, a length that is a literal from 0 on",
-        outside="refused",
-        draws=("substring({text}, 2, 2)", "substring({text}, 1)"),
-    ),
-    Function(
-        names=("strpos", "instr", "position"),
-        kind=Kind.TEXT,
-        forms=(Form((VARCHAR, VARCHAR), LONG, "CAST(INSTR({0}, {1}) AS BIGINT)"),),
-        draws=("strpos({text}, {text})",),
-    ),
-    Function(
-        names=("starts_with", "prefix"),
-        kind=Kind.TEXT,
-        forms=(Form((VARCHAR, VARCHAR), BOOLEAN, "STARTSWITH({0}, {1})"),),
-        draws=("starts_with({text}, {text})",),
-    ),
-    Function(
-        names=("ends_with", "suffix"),
-        kind=Kind.TEXT,
-        forms=(Form((VARCHAR, VARCHAR), BOOLEAN, "ENDSWITH({0}, {1})"),),
-        draws=("ends_with({text}, {text})",),
+        lowering=lists.size,
+        agree="text and lists",
+        draws=("length({text})", "len({ints})", "len(list_distinct({texts}))"),
     ),
     Function(
         names=("contains",),
         kind=Kind.TEXT,
         forms=(Form((VARCHAR, VARCHAR), BOOLEAN, "CONTAINS({0}, {1})"),),
-        draws=("contains({text}, {text})",),
+        lowering=lists.contains,
+        agree="text and lists",
+        draws=("contains({text}, {text})", "contains({ints}, 2)"),
+    ),
+    _text(("strlen",), Form((VARCHAR,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)"), draws=("strlen({text})",)),
+    _text(("bit_length",), Form((VARCHAR,), LONG, "CAST(BIT_LENGTH({0}) AS BIGINT)"), draws=("bit_length({text})",)),
+    _text(("octet_length",), Form((BLOB,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)"), draws=("octet_length({blob})",)),
+    *(
+        Function(
+            names=names,
+            kind=Kind.TEXT,
+            lowering=_cased(names[0].upper()),
+            takes="VARCHAR",
+            written=names[0].upper(),
+            agree="Latin, Greek and Cyrillic letters with one of the other case each, and scripts without case",
+            outside="an error when other text comes along, such as 'ß' or 'İ'",
+            draws=(f"{names[0]}({{cased}})",),
+        )
+        for names in (("upper", "ucase"), ("lower", "lcase"))
+    ),
+    *(
+        _text(
+            (name,),
+            Form((VARCHAR,), TEXT, f"TRIM({side} {_SPACES} FROM {{0}})"),
+            Form((VARCHAR, VARCHAR), TEXT, f"TRIM({side} {{1}} FROM {{0}})"),
+            draws=(f"{name}({{text}})", f"{name}({{text}}, {{text}})"),
+        )
+        for name, side in (("trim", "BOTH"), ("ltrim", "LEADING"), ("rtrim", "TRAILING"))
+    ),
+    Function(
+        names=("substring", "substr"),
+        kind=Kind.TEXT,
+        lowering=_substring,
+        takes="VARCHAR, BIGINT[, BIGINT]",
+        written="SUBSTRING(a, b, c)",
+        agree="a start and a length that are literals from 0 on",
+        outside="refused: use left() and right()",
+        draws=("substring({text}, 2, 2)", "substring({text}, 1)", "substring({text}, 0, 2)"),
+    ),
+    _text(
+        ("left",),
+        Form(
+            (VARCHAR, PLACE),
+            TEXT,
+            "CASE WHEN {1} < 0 THEN LEFT({0}, GREATEST(CHAR_LENGTH({0}) + {1}, 0)) ELSE LEFT({0}, {1}) END",
+        ),
+        draws=("left({text}, {place})", "left({text}, 2)"),
+    ),
+    _text(
+        ("right",),
+        Form(
+            (VARCHAR, PLACE),
+            TEXT,
+            "CASE WHEN {1} < 0 THEN RIGHT({0}, GREATEST(CHAR_LENGTH({0}) + {1}, 0)) ELSE RIGHT({0}, {1}) END",
+        ),
+        draws=("right({text}, {place})", "right({text}, 2)"),
+    ),
+    *(
+        _text(
+            (name,),
+            Form((VARCHAR, INTEGER, LITERAL_TEXT), TEXT, f"{name.upper()}({{0}}, IF({{1}} < 0, 0, {{1}}), {{2}})"),
+            draws=(f"{name}({{text}}, {{place}}, 'xy')",),
+            outside="refused: a padding that is no literal, or empty",
+        )
+        for name in ("lpad", "rpad")
+    ),
+    _text(
+        ("repeat",),
+        Form((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})"),
+        draws=("repeat({text}, {place})",),
+    ),
+    _text(
+        ("replace",),
+        Form((VARCHAR, VARCHAR, VARCHAR), TEXT, "REPLACE({0}, {1}, {2})"),
+        draws=("replace({text}, {text}, {text})",),
+    ),
+    _text(
+        ("translate",),
+        Form((VARCHAR, VARCHAR, VARCHAR), TEXT, "TRANSLATE({0}, {1}, {2})"),
+        draws=("translate({text}, {text}, {text})",),
+    ),
+    _text(
+        ("reverse",),
+        Form(
+            (VARCHAR,),
+            TEXT,
+            "CASE WHEN {0} IS NULL THEN NULL ELSE "
+            + guarded(
+                "CHAR_LENGTH({0}) = OCTET_LENGTH({0}) AND NOT CONTAINS({0}, '\\r')",
+                "REVERSE({0})",
+                "reverse() of text beyond ASCII goes by graphemes on DuckDB and by code points on Spark",
+            )
+            + " END",
+        ),
+        agree="ASCII without carriage returns",
+        outside="an error when other text comes along: DuckDB keeps graphemes",
+        draws=("reverse({ascii})",),
+    ),
+    _text(
+        ("strpos", "instr", "position"),
+        Form((VARCHAR, VARCHAR), LONG, "CAST(INSTR({0}, {1}) AS BIGINT)"),
+        draws=("strpos({text}, {text})", "position({text} IN {text})"),
+    ),
+    _text(
+        ("starts_with", "prefix"),
+        Form((VARCHAR, VARCHAR), BOOLEAN, "STARTSWITH({0}, {1})"),
+        draws=("starts_with({text}, {text})", "({text} ^@ {text})"),
+    ),
+    _text(
+        ("ends_with", "suffix"),
+        Form((VARCHAR, VARCHAR), BOOLEAN, "ENDSWITH({0}, {1})"),
+        draws=("ends_with({text}, {text})",),
+    ),
+    _text(
+        ("split", "string_split", "str_split", "string_to_array"),
+        # A separator of null splits by nothing on DuckDB.
+        Form((VARCHAR, LITERAL_PATTERN), _TEXTS, "SPLIT({0}, {1})"),
+        outside="refused: a separator that is no literal, or empty",
+        draws=("split({text}, ',')", "string_split({text}, 'X')"),
+    ),
+    _text(
+        ("split_part",),
+        Form(
+            (VARCHAR, LITERAL_TEXT, PLACE),
+            TEXT,
+            "CASE WHEN {2} = 0 THEN IF({0} IS NULL, NULL, '') ELSE SPLIT_PART({0}, {1}, {2}) END",
+        ),
+        outside="refused: a separator that is no literal, or empty",
+        draws=("split_part({text}, ',', {place})", "split_part({text}, 'b', -1)"),
     ),
     Function(
         names=("concat",),
         kind=Kind.TEXT,
         lowering=_concat,
+        takes="any, ...",
         written="CONCAT(COALESCE(a, ''), ...)",
-        draws=("concat({text}, {text}, 'x')",),
+        agree="text, integers, decimals, booleans, dates, nulls",
+        outside="refused: cast to VARCHAR",
+        draws=("concat({text}, {text}, 'x')", "concat({int}, {decimal}, {boolean}, {date})"),
     ),
-    Function(
-        names=("concat_ws",),
-        kind=Kind.TEXT,
+    _text(
+        ("concat_ws",),
         # On both engines nulls are left out, empty texts are not, and a separator of null makes a null.
-        forms=(Form((VARCHAR, VARCHAR), TEXT, "CONCAT_WS({all})", more=-1),),
-        draws=("concat_ws({text}, {text}, {text})",),
+        Form((VARCHAR, ANY_TEXT), TEXT, "CONCAT_WS({all})", more=-1),
+        agree="text, integers, decimals, booleans, dates, nulls",
+        outside="refused: cast to VARCHAR",
+        draws=("concat_ws({text}, {text}, {text})", "concat_ws('-', {int}, {date})"),
     ),
     Function(
         names=("||",),
         kind=Kind.OPERATORS,
         lowering=_concatenated,
+        takes="any, any",
         written="a || b",
-        draws=("({text} || {text})",),
+        agree="text, integers, decimals, booleans, dates, nulls",
+        outside="refused: cast to VARCHAR",
+        draws=("({text} || {text})", "({text} || {int})", "({ints} || {ints})"),
     ),
+    _text(("ascii",), Form((VARCHAR,), INT, "ASCII({0})"), draws=("ascii({text})",)),
+    _text(
+        ("unicode", "ord"),
+        Form((VARCHAR,), INT, "CASE WHEN {0} = '' THEN -1 ELSE ASCII({0}) END"),
+        draws=("unicode({text})", "ord({text})"),
+    ),
+    _text(
+        ("chr",),
+        Form((INTEGER,), TEXT, "DECODE(UNHEX(LPAD(HEX({0}), 8, '0')), 'UTF-32')"),
+        outside="an error: what is no code point",
+        draws=("chr({point})",),
+    ),
+    _text(
+        ("md5",),
+        Form((VARCHAR,), TEXT, "MD5(CAST({0} AS BINARY))"),
+        Form((BLOB,), TEXT, "MD5({0})"),
+        draws=("md5({text})", "md5({blob})"),
+    ),
+    _text(
+        ("sha1",),
+        Form((VARCHAR,), TEXT, "SHA1(CAST({0} AS BINARY))"),
+        Form((BLOB,), TEXT, "SHA1({0})"),
+        draws=("sha1({text})",),
+    ),
+    _text(
+        ("sha256",),
+        Form((VARCHAR,), TEXT, "SHA2(CAST({0} AS BINARY), 256)"),
+        Form((BLOB,), TEXT, "SHA2({0}, 256)"),
+        draws=("sha256({text})",),
+    ),
+    _text(
+        ("hex", "to_hex"),
+        Form((VARCHAR,), TEXT, "HEX({0})"),
+        Form((BLOB,), TEXT, "HEX({0})"),
+        Form((BIGINT,), TEXT, "HEX({0})"),
+        draws=("hex({text})", "hex({blob})", "hex({long})", "hex({int})"),
+    ),
+    _text(("base64", "to_base64"), Form((BLOB,), TEXT, "BASE64({0})"), draws=("base64({blob})",)),
+    _text(("encode",), Form((VARCHAR,), BLOB_TYPE, "CAST({0} AS BINARY)"), draws=("encode({text})",)),
+    _refused(
+        (
+            "levenshtein",
+            "editdist3",
+            "damerau_levenshtein",
+            "jaccard",
+            "hamming",
+            "mismatches",
+            "jaro_similarity",
+            "jaro_winkler_similarity",
+        ),
+        "compare texts with = or LIKE",
+    ),
+    _refused(("format", "printf"), "join the parts with ||"),
+    _refused(("strip_accents", "nfc_normalize"), "replace the letters with translate()"),
 )

@@ -1,98 +1,238 @@
-"""Functions of dates and times."""
+"""Functions of dates and times. The session's zone is UTC on both engines."""
 
 from __future__ import annotations
 
-from harness.model.schema import DateType, TimestampType
+from sqlglot import exp
+
+from harness.model.schema import DecimalType, IntegerType, TimestampType
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.parameters import said
-from harness.queries.transpile.functions.registry import Call, Function, Kind
-from harness.queries.transpile.values import LONG, Typed
+from harness.queries.transpile.functions.date_parts import time_function
+from harness.queries.transpile.functions.formats import java_format, parsing_format
+from harness.queries.transpile.functions.intervals import amount, is_moment, is_timestamp, micros
+from harness.queries.transpile.functions.parameters import NUMBER, PLACE, VARCHAR, said
+from harness.queries.transpile.functions.registry import Call, Form, Function, Kind, Lowering
+from harness.queries.transpile.functions.text import guarded
+from harness.queries.transpile.values import DATE, LONG, TEXT, Typed
 
-_PARTS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE")
-_OF_TIMESTAMPS = ("HOUR", "MINUTE")
-_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+_CLOCK = TimestampType()
+_INSTANT = TimestampType(utc=True)
 
-
-def _is_timestamp(value: Typed) -> bool:
-    return isinstance(value.type, TimestampType) and value.type.unit == "us"
-
-
-def _named_part(call: Call) -> Typed | None:
-    """`year(x)`."""
-    return _part(call, call.name.upper(), call.value(0)) if len(call.arguments) == 1 else None
+# Since 1970.
 
 
-def _date_part(call: Call) -> Typed | None:
+_MILLIS = "(({0} + IF({0} < 0L, -500L, 500L)) DIV 1000L)"
+"""DuckDB rounds, half away from zero."""
+
+
+def _epoch(form: str) -> Lowering:
+    def lower(call: Call) -> Typed | None:
+        value = call.value(0)
+        if len(call.arguments) != 1:
+            return None
+        if call.name == "epoch_ms" and isinstance(value.type, IntegerType):
+            return Typed(f"CAST(TIMESTAMP_MILLIS({value.sql}) AS TIMESTAMP_NTZ)", _CLOCK)
+        if not is_moment(value):
+            raise call.refused(f"{call.name} of {value.type}")
+        return Typed(form.format(micros(value)), LONG)
+
+    return lower
+
+
+def _to_timestamp(call: Call) -> Typed | None:
+    value = call.value(0)
+    if isinstance(value.type, IntegerType) and len(call.arguments) == 1:
+        return Typed(f"TIMESTAMP_SECONDS({value.sql})", _INSTANT)
+    double = NUMBER.taken(value) if len(call.arguments) == 1 else None
+    if double is None:
+        return None
+    return Typed(f"TIMESTAMP_MICROS(CAST(RINT({double} * 1000000D) AS BIGINT))", _INSTANT)
+
+
+def _made(call: Call) -> Typed | None:
+    """`make_timestamp`."""
+    if len(call.arguments) == 1 and isinstance(call.value(0).type, IntegerType):
+        return Typed(f"CAST(TIMESTAMP_MICROS({call.value(0).sql}) AS TIMESTAMP_NTZ)", _CLOCK)
+    if len(call.arguments) != 6:
+        return None
+    values = [call.value(place) for place in range(6)]
+    seconds = values[5]
+    exact = isinstance(seconds.type, DecimalType) and seconds.type.scale <= 6
+    if not all(isinstance(v.type, IntegerType) for v in values[:5]):
+        return None
+    if not exact and not isinstance(seconds.type, IntegerType):
+        raise call.refused(f"make_timestamp with seconds of {seconds.type}", "cast them to DECIMAL(8, 6)")
+    first = ", ".join(str(PLACE.taken(v)) for v in values[:5])
+    return Typed(f"MAKE_TIMESTAMP_NTZ({first}, CAST({seconds.sql} AS DECIMAL(8, 6)))", _CLOCK)
+
+
+# Texts.
+
+
+def _formatted(call: Call) -> Typed | None:
+    """`strftime`."""
     if len(call.arguments) != 2:
         return None
-    part = said(call.value(0))
-    if part is None:
-        raise call.refused("a part of dates that no literal names")
-    return _part(call, part.upper(), call.value(1))
+    value, pattern = call.value(0), said(call.value(1))
+    if pattern is None or not is_moment(value) or value.type == _INSTANT:
+        raise call.refused(f"strftime of {value.type} with a format that is no literal")
+    java = java_format(pattern)
+    if java is None:
+        raise call.refused(f"strftime with {pattern!r}", "use the specifiers that docs/reference/functions.md lists")
+    done = guarded(
+        f"YEAR({value.sql}) BETWEEN 1 AND 9999",
+        f"DATE_FORMAT({value.sql}, {spark_text.text(java)})",
+        "strftime() outside the years 1 to 9999",
+    )
+    return Typed(f"CASE WHEN {value.sql} IS NULL THEN NULL ELSE {done} END", TEXT)
 
 
-def _part(call: Call, part: str, value: Typed) -> Typed:
-    if part not in _PARTS or not (
-        _is_timestamp(value) or (isinstance(value.type, DateType) and part not in _OF_TIMESTAMPS)
-    ):
-        raise call.refused(f"{part.lower()} of {value.type}")
-    return Typed(f"CAST({part}({value.sql}) AS BIGINT)", LONG)
-
-
-def _truncated(call: Call) -> Typed | None:
+def _parsed(call: Call) -> Typed | None:
+    """`strptime`: DuckDB reads digits that are left out, too; those are an error."""
     if len(call.arguments) != 2:
         return None
-    unit, value = (said(call.value(0)) or "?").upper(), call.value(1)
-    if unit not in _UNITS or not (isinstance(value.type, DateType) or _is_timestamp(value)):
-        raise call.refused(f"date_trunc of {value.type} to {unit.lower()}")
-    type_ = value.type if isinstance(value.type, TimestampType) else TimestampType()
-    # Spark's is an instant whatever it is given, in the session's zone, which is UTC here.
-    return Typed(f"CAST(DATE_TRUNC('{unit}', {value.sql}) AS {spark_text.type_name(type_)})", type_)
+    text, pattern = VARCHAR.taken(call.value(0)), said(call.value(1))
+    formats = parsing_format(pattern) if pattern is not None else None
+    if text is None or formats is None:
+        raise call.refused("strptime with this format", "use %Y, %m, %d, %H, %M, %S and what stands between them")
+    java, regex = formats
+    done = guarded(
+        f"{text} RLIKE {spark_text.text(regex)}",
+        f"TO_TIMESTAMP_NTZ({text}, {spark_text.text(java)})",
+        "strptime() of a text that has not all digits of its format",
+    )
+    return Typed(f"CASE WHEN {text} IS NULL THEN NULL ELSE {done} END", _CLOCK)
 
 
-def _between(call: Call) -> Typed | None:
-    if len(call.arguments) != 3:
-        return None
-    unit = (said(call.value(0)) or "?").upper()
-    ends = [call.value(1), call.value(2)]
-    if unit != "DAY" or not all(isinstance(v.type, DateType) or _is_timestamp(v) for v in ends):
-        raise call.refused()
-    first, last = (f"CAST({v.sql} AS DATE)" for v in ends)
-    return Typed(f"CAST(DATEDIFF({last}, {first}) AS BIGINT)", LONG)
+def _name(java: str) -> Lowering:
+    """`dayname` and `monthname`."""
+
+    def lower(call: Call) -> Typed | None:
+        value = call.value(0)
+        if len(call.arguments) != 1 or not is_moment(value):
+            raise call.refused(f"{call.name} of {value.type}")
+        return Typed(f"DATE_FORMAT({value.sql}, '{java}')", TEXT)
+
+    return lower
+
+
+def _last_day(call: Call) -> Typed | None:
+    value = call.value(0)
+    if len(call.arguments) != 1 or not is_moment(value):
+        raise call.refused(f"last_day of {value.type}")
+    return Typed(f"LAST_DAY(CAST({value.sql} AS DATE))", DATE)
+
+
+def _at_zone(call: Call) -> Typed | None:
+    """In UTC alone: other zones have rules that change with the releases of either engine."""
+    zone, value = said(call.value(1)), call.value(0)
+    if zone is None or zone.upper() != "UTC" or not is_timestamp(value):
+        raise call.refused(f"AT TIME ZONE {zone or ''}".strip(), "use UTC")
+    type_ = _CLOCK if value.type == _INSTANT else _INSTANT
+    return Typed(f"CAST({value.sql} AS {spark_text.type_name(type_)})", type_)
+
+
+def _moved(call: Call) -> Typed | None:
+    """`date_add`: as the operator."""
+    return (
+        call.expressions.translate(exp.Add(this=call.arguments[0].copy(), expression=call.arguments[1].copy()))
+        if len(call.arguments) == 2
+        else None
+    )
+
+
+def _interval(unit: str) -> Lowering:
+    """`to_days(n)`."""
+
+    def lower(call: Call) -> Typed | None:
+        value = call.value(0)
+        if len(call.arguments) != 1:
+            return None
+        found = amount(value, unit)
+        if found is None:
+            raise call.refused(f"{call.name} of {value.type}")
+        return found
+
+    return lower
 
 
 FUNCTIONS = (
+    time_function(
+        ("date_add",),
+        _moved,
+        takes="DATE or TIMESTAMP, INTERVAL",
+        written="a + b",
+        draws=("date_add({near}, INTERVAL 1 MONTH)",),
+    ),
     *(
-        Function(
-            names=(part.lower(),),
-            kind=Kind.TIMES,
-            lowering=_named_part,
-            written=part,
-            draws=(f"{part.lower()}({{timestamp}})",),
+        time_function(
+            (f"to_{unit}s" if unit != "century" else "to_centuries",),
+            _interval(unit),
+            takes="INTEGER",
+            written="MAKE_INTERVAL",
+            draws=(f"({{near}} + to_{unit}s({{count}}))",),
         )
-        for part in _PARTS
+        for unit in ("year", "month", "week", "day", "hour", "minute")
     ),
-    Function(
-        names=("date_part", "datepart"),
-        kind=Kind.TIMES,
-        lowering=_date_part,
-        written="the function of the part",
-        draws=("date_part('year', {date})", "date_part('minute', {timestamp})"),
+    time_function(("epoch_ms",), _epoch(_MILLIS), written="UNIX_MICROS(a), rounded", draws=("epoch_ms({timestamp})",)),
+    time_function(("epoch_us",), _epoch("{0}"), written="UNIX_MICROS(a)", draws=("epoch_us({timestamp})",)),
+    time_function(("epoch_ns",), _epoch("({0} * 1000L)"), written="UNIX_MICROS(a) * 1000", draws=("epoch_ns({near})",)),
+    time_function(
+        ("to_timestamp",),
+        _to_timestamp,
+        takes="number",
+        written="TIMESTAMP_SECONDS(a)",
+        draws=("to_timestamp({int})", "to_timestamp({seconds})"),
     ),
-    Function(
-        names=("date_trunc", "datetrunc"),
-        kind=Kind.TIMES,
-        lowering=_truncated,
-        written="DATE_TRUNC",
-        draws=("date_trunc('month', {date})", "date_trunc('week', {timestamp})"),
+    time_function(
+        ("make_date",),
+        takes="BIGINT, BIGINT, BIGINT",
+        forms=(Form((PLACE, PLACE, PLACE), DATE, "MAKE_DATE({0}, {1}, {2})"),),
+        draws=("make_date(2024, 2, 29)", "make_date(year({date}), 1, 1)"),
     ),
+    time_function(
+        ("make_timestamp",),
+        _made,
+        takes="BIGINT × 5, DECIMAL; or microseconds",
+        written="MAKE_TIMESTAMP_NTZ",
+        outside="refused: seconds of DOUBLE; cast them to DECIMAL(8, 6)",
+        draws=("make_timestamp(year({date}), 2, 3, 4, 5, 6.789)", "make_timestamp({int})"),
+    ),
+    time_function(("last_day",), _last_day, written="LAST_DAY(a)", draws=("last_day({date})", "last_day({timestamp})")),
+    time_function(("dayname",), _name("EEEE"), written="DATE_FORMAT(a, 'EEEE')", draws=("dayname({date})",)),
+    time_function(("monthname",), _name("MMMM"), written="DATE_FORMAT(a, 'MMMM')", draws=("monthname({timestamp})",)),
+    time_function(
+        ("strftime",),
+        _formatted,
+        takes="DATE or TIMESTAMP, literal",
+        written="DATE_FORMAT",
+        agree="the years 1 to 9999; %Y %m %d %H %M %S %f %y %j %b %B %a %A %p %I %-d %-m %-H %-M %-S %-I %-j %%",
+        outside="an error outside these years; refused: other specifiers",
+        draws=("strftime({timestamp}, '%Y-%m-%d %H:%M:%S')", "strftime({date}, '%d. %B %y')"),
+    ),
+    time_function(
+        ("strptime",),
+        _parsed,
+        takes="VARCHAR, literal",
+        written="TO_TIMESTAMP_NTZ, behind a guard",
+        agree="texts with all digits of %Y %m %d %H %M %S",
+        outside="an error for other texts; refused: other specifiers",
+        draws=("strptime(strftime({date}, '%d/%m/%Y'), '%d/%m/%Y')",),
+    ),
+    time_function(
+        ("timezone", "AT TIME ZONE"),
+        _at_zone,
+        takes="TIMESTAMP, literal",
+        written="CAST",
+        agree="UTC",
+        outside="refused: other zones",
+        draws=("({timestamp} AT TIME ZONE 'UTC')", "({instant} AT TIME ZONE 'UTC')"),
+    ),
+    Function(names=("age",), kind=Kind.TIMES, refused="use date_diff()"),
+    Function(names=("time_bucket",), kind=Kind.TIMES, refused="use date_trunc()"),
+    Function(names=("try_strptime",), kind=Kind.TIMES, refused="use strptime() on texts of the format"),
     Function(
-        names=("date_diff", "datediff"),
+        names=("now", "current_date", "current_timestamp", "today", "get_current_timestamp"),
         kind=Kind.TIMES,
-        lowering=_between,
-        written="DATEDIFF",
-        agree="days",
-        outside="refused",
-        draws=("date_diff('day', {date}, {timestamp})",),
+        refused="write the moment as a literal",
     ),
 )

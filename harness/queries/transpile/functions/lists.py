@@ -1,0 +1,400 @@
+"""Functions of lists. Nulls in lists are values to Spark, and mostly nothing to DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from harness.model.schema import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    ListType,
+    StringType,
+    TimestampType,
+    Type,
+    UnknownType,
+)
+from harness.queries.transpile.functions.parameters import clipped, said, whole
+from harness.queries.transpile.functions.registry import Call, Function, Kind
+from harness.queries.transpile.values import BOOLEAN, INT, LONG, Typed, alike, type_name
+
+PLAIN = (BooleanType, IntegerType, DecimalType, StringType, DateType, TimestampType)
+ORDERED = (*PLAIN, FloatType)
+"""Types of elements that have an order, and of those the ones whose equality is plain."""
+
+
+def list_of(type_: Type) -> ListType:
+    """The type of lists of values of a type."""
+    return ListType(Field(id=0, name="element", type=type_))
+
+
+def the_list(call: Call, place: int = 0) -> Typed:
+    """An argument that is a list. Raises UnsupportedError."""
+    value = call.value(place)
+    if not isinstance(value.type, ListType):
+        raise call.refused(f"{call.name} of {value.type}")
+    return value
+
+
+def element_of(value: Typed) -> Type:
+    """The type of a list's elements."""
+    assert isinstance(value.type, ListType)
+    return value.type.element.type
+
+
+def _beside(call: Call, place: int, element: Type) -> str:
+    """An argument as a value of a list's type. Raises UnsupportedError."""
+    value = call.value(place)
+    (_, text), type_ = alike((Typed("", element), value), call.name)
+    if str(type_) != str(element):
+        raise call.refused(f"{call.name} of list<{element}> and {value.type}", "cast to one type")
+    return text
+
+
+def without_nulls(sql: str) -> str:
+    """A list without its nulls."""
+    return f"FILTER({sql}, v -> v IS NOT NULL)"
+
+
+def _empty(type_: Type) -> str:
+    return f"CAST(ARRAY() AS {type_name(type_)})"
+
+
+def made(call: Call) -> Typed:
+    """A list of values; its elements have the type that DuckDB gives to values of any kind, literals or not."""
+    values = [call.value(place) for place in range(len(call.arguments))]
+    if not values or all(isinstance(v.type, UnknownType) for v in values):
+        raise call.refused("a list without a type")
+    texts, type_ = alike([v if isinstance(v.type, UnknownType) else Typed(v.sql, v.type) for v in values], "a list")
+    return Typed(f"ARRAY({', '.join(texts)})", list_of(type_))
+
+
+# Looking things up.
+
+
+def contains(call: Call) -> Typed | None:
+    """`list_contains`; and `contains` of a list."""
+    if len(call.arguments) != 2 or not isinstance(call.value(0).type, ListType):
+        return None
+    listed = the_list(call)
+    check_elements(call, listed, ORDERED)
+    item = _beside(call, 1, element_of(listed))
+    # Spark does not know where a null is in the list and nothing is found.
+    absent = f"CASE WHEN {listed.sql} IS NOT NULL AND {item} IS NOT NULL THEN false END"
+    return Typed(f"COALESCE(ARRAY_CONTAINS({listed.sql}, {item}), {absent})", BOOLEAN)
+
+
+def check_elements(call: Call, listed: Typed, types: tuple[type, ...]) -> None:
+    """Refuses elements of other types."""
+    if not isinstance(element_of(listed), types):
+        raise call.refused(f"{call.name} of {listed.type}")
+
+
+def _position(call: Call) -> Typed | None:
+    if len(call.arguments) != 2:
+        return None
+    listed = the_list(call)
+    check_elements(call, listed, ORDERED)
+    item = _beside(call, 1, element_of(listed))
+    null = f"ARRAY_POSITION(TRANSFORM({listed.sql}, v -> v IS NULL), true)"
+    found = f"CASE WHEN {item} IS NULL THEN {null} ELSE ARRAY_POSITION({listed.sql}, {item}) END"
+    return Typed(f"CAST(NULLIF({found}, 0) AS INT)", INT)
+
+
+def _overlap(call: Call) -> Typed | None:
+    first, second = _two_lists(call)
+    shared = f"ARRAY_INTERSECT({without_nulls(first.sql)}, {without_nulls(second.sql)})"
+    return Typed(f"(SIZE({shared}) > 0)", BOOLEAN)
+
+
+def _covers(call: Call) -> Typed | None:
+    first, second = _two_lists(call)
+    missing = f"ARRAY_EXCEPT({without_nulls(second.sql)}, {first.sql})"
+    return Typed(f"(SIZE({missing}) = 0)", BOOLEAN)
+
+
+def _two_lists(call: Call) -> tuple[Typed, Typed]:
+    first, second = the_list(call, 0), the_list(call, 1)
+    check_elements(call, first, PLAIN)
+    if str(first.type) != str(second.type) or len(call.arguments) != 2:
+        raise call.refused(f"{call.name} of {first.type} and {second.type}", "cast to one type")
+    return first, second
+
+
+def _extracted(call: Call) -> Typed | None:
+    listed = call.value(0)
+    if len(call.arguments) != 2 or not isinstance(listed.type, ListType):
+        return None
+    return at(call, listed, call.value(1))
+
+
+def at(call: Call, listed: Typed, place: Typed) -> Typed:
+    """An element by its place from 1 on, or from the end by a negative one; null where there is none."""
+    index = clipped(place)
+    if index is None:
+        raise call.refused(f"an element by {place.type}")
+    found = f"TRY_ELEMENT_AT({listed.sql}, {index})"
+    if whole(place) is None:
+        found = f"CASE WHEN {index} <> 0 THEN {found} END"
+    elif whole(place) == 0:
+        raise call.refused("element 0")
+    return Typed(found, element_of(listed))
+
+
+def sliced(call: Call, base: Typed, first: Typed | None, last: Typed | None) -> Typed:
+    """A part of a list by literals; both ends belong to it."""
+    bounds = [None if v is None else whole(v) for v in (first, last)]
+    if any(v is not None and b is None for v, b in zip((first, last), bounds, strict=True)):
+        raise call.refused("a slice by what is no literal", "use list_filter() with an index")
+    start, end = bounds[0] if bounds[0] is not None else 1, bounds[1]
+    size = f"SIZE({base.sql})"
+    begin = str(max(start, 1)) if start >= 0 else f"GREATEST({size} {start + 1:+d}, 1)"
+    until = size if end is None else str(end) if end >= 0 else f"{size} {end + 1:+d}"
+    return Typed(f"SLICE({base.sql}, {begin}, GREATEST({until} - {begin} + 1, 0))", base.type)
+
+
+def _slice(call: Call) -> Typed | None:
+    if len(call.arguments) != 3:
+        return None
+    return sliced(call, the_list(call), call.value(1), call.value(2))
+
+
+# In another order.
+
+_ORDERS = {"ASC": True, "DESC": False, "ASCENDING": True, "DESCENDING": False}
+
+
+def _sorted(call: Call) -> Typed | None:
+    order = (said(call.value(1)) or "?").upper() if len(call.arguments) > 1 else "ASC"
+    nulls = (said(call.value(2)) or "?").upper() if len(call.arguments) > 2 else "NULLS LAST"
+    return _in_order(call, order, nulls)
+
+
+def _reverse_sorted(call: Call) -> Typed | None:
+    return _in_order(call, "DESC", "NULLS LAST") if len(call.arguments) == 1 else None
+
+
+def _in_order(call: Call, order: str, nulls: str) -> Typed:
+    inner = _distinct_inside(call)
+    listed = inner or the_list(call)
+    check_elements(call, listed, ORDERED)
+    if order not in _ORDERS or nulls not in ("NULLS FIRST", "NULLS LAST") or len(call.arguments) > 3:
+        raise call.refused(f"{call.name} in this order")
+    ascending, first = _ORDERS[order], nulls == "NULLS FIRST"
+    if ascending is first:
+        return Typed(f"SORT_ARRAY({listed.sql}, {'true' if ascending else 'false'})", listed.type)
+    if ascending:
+        return Typed(f"ARRAY_SORT({listed.sql})", listed.type)
+    raise call.refused(f"{call.name} in this order", "use list_filter() and list_sort()")
+
+
+def _distinct_inside(call: Call) -> Typed | None:
+    """The values of `list_distinct` in the argument, whose order means nothing to the function around it."""
+    node = call.arguments[0]
+    if not isinstance(node, exp.Anonymous) or str(node.this).lower() not in _DISTINCT or len(node.expressions) != 1:
+        return None
+    listed = call.expressions.translate(node.expressions[0])
+    if not isinstance(listed.type, ListType) or not isinstance(element_of(listed), PLAIN):
+        raise call.refused(f"list_distinct of {listed.type}")
+    return Typed(f"ARRAY_DISTINCT({without_nulls(listed.sql)})", listed.type)
+
+
+_DISTINCT = ("list_distinct", "array_distinct")
+
+
+def size(call: Call) -> Typed | None:
+    """`len` of a list."""
+    if len(call.arguments) != 1:
+        return None
+    value = _distinct_inside(call) or call.value(0)
+    return Typed(f"CAST(SIZE({value.sql}) AS BIGINT)", LONG) if isinstance(value.type, ListType) else None
+
+
+def _reversed(call: Call) -> Typed | None:
+    listed = the_list(call)
+    return Typed(f"REVERSE({listed.sql})", listed.type)
+
+
+def _joined(call: Call) -> Typed | None:
+    values = [the_list(call, place) for place in range(len(call.arguments))]
+    if len({str(v.type) for v in values}) != 1:
+        raise call.refused(f"{call.name} of {', '.join(str(v.type) for v in values)}", "cast to one type")
+    parts = [f"COALESCE({v.sql}, {_empty(v.type)})" for v in values]
+    return Typed(f"CONCAT({', '.join(parts)})", values[0].type)
+
+
+def _appended(call: Call) -> Typed | None:
+    listed = the_list(call)
+    return Typed(
+        f"CONCAT(COALESCE({listed.sql}, {_empty(listed.type)}), ARRAY({_beside(call, 1, element_of(listed))}))",
+        listed.type,
+    )
+
+
+def _prepended(call: Call) -> Typed | None:
+    listed = the_list(call, 1)
+    return Typed(
+        f"CONCAT(ARRAY({_beside(call, 0, element_of(listed))}), COALESCE({listed.sql}, {_empty(listed.type)}))",
+        listed.type,
+    )
+
+
+def _flattened(call: Call) -> Typed | None:
+    listed = the_list(call)
+    inner = element_of(listed)
+    if not isinstance(inner, ListType):
+        raise call.refused(f"flatten of {listed.type}")
+    return Typed(f"FLATTEN({without_nulls(listed.sql)})", inner)
+
+
+def list_function(
+    names: tuple[str, ...],
+    lowering: Callable[[Call], Typed | None],
+    takes: str,
+    written: str,
+    *draws: str,
+    agree: str = "",
+    outside: str = "",
+    allowance: str = "",
+) -> Function:
+    """An entry of this section."""
+    return Function(
+        names=names,
+        kind=Kind.LISTS,
+        lowering=lowering,
+        takes=takes,
+        written=written,
+        agree=agree,
+        outside=outside,
+        allowance=allowance,
+        draws=draws,
+    )
+
+
+_NOT_NESTED = "elements that are not nested"
+_CAST = "refused: other types; cast to one"
+
+FUNCTIONS = (
+    list_function(
+        ("list_value", "list_pack", "[…]"), made, "any, ...", "ARRAY", "[{int}, {long}]", "[{text}, 'a', NULL]"
+    ),
+    list_function(
+        ("list_contains", "list_has", "array_contains", "array_has"),
+        contains,
+        "list, element",
+        "ARRAY_CONTAINS, false where Spark does not know",
+        "list_contains({ints}, {int})",
+        "list_contains({texts}, {text})",
+        "list_contains({doubles}, {double})",
+        agree=_NOT_NESTED,
+        outside=_CAST,
+    ),
+    list_function(
+        ("list_position", "list_indexof", "array_position", "array_indexof"),
+        _position,
+        "list, element",
+        "ARRAY_POSITION, null for 0",
+        "list_position({ints}, {int})",
+        "list_position({texts}, NULL)",
+        agree=_NOT_NESTED,
+        outside=_CAST,
+    ),
+    list_function(
+        ("list_has_any", "array_has_any", "&&"),
+        _overlap,
+        "list, list",
+        "ARRAY_INTERSECT of what is not null",
+        "list_has_any({ints}, {ints})",
+        agree=f"{_NOT_NESTED} and no floats",
+        outside=_CAST,
+    ),
+    list_function(
+        ("list_has_all", "array_has_all", "@>"),
+        _covers,
+        "list, list",
+        "ARRAY_EXCEPT of what is not null",
+        "list_has_all({ints}, {ints})",
+        agree=f"{_NOT_NESTED} and no floats",
+        outside=_CAST,
+    ),
+    list_function(
+        ("list_extract", "list_element", "array_extract"),
+        _extracted,
+        "list, integer",
+        "TRY_ELEMENT_AT",
+        "list_extract({ints}, {place})",
+        "{texts}[2]",
+        "{ints}[{place}]",
+        "{ints}[-1]",
+    ),
+    list_function(
+        ("list_slice", "array_slice"),
+        _slice,
+        "list, literal, literal",
+        "SLICE",
+        "list_slice({ints}, 2, 3)",
+        "{ints}[2:]",
+        "{texts}[:-2]",
+        "{ints}[-2:-1]",
+        outside="refused: bounds that are no literals, steps",
+    ),
+    list_function(
+        ("list_sort", "array_sort"),
+        _sorted,
+        "list[, literal[, literal]]",
+        "ARRAY_SORT or SORT_ARRAY",
+        "list_sort({ints})",
+        "list_sort({texts}, 'DESC')",
+        "list_sort({doubles}, 'ASC', 'NULLS FIRST')",
+        "list_sort(list_distinct({ints}))",
+        agree=_NOT_NESTED,
+        outside="refused: DESC with NULLS FIRST",
+    ),
+    list_function(
+        ("list_reverse_sort", "array_reverse_sort"),
+        _reverse_sorted,
+        "list",
+        "SORT_ARRAY(a, false)",
+        "list_reverse_sort({ints})",
+        agree=_NOT_NESTED,
+    ),
+    list_function(("list_reverse", "array_reverse"), _reversed, "list", "REVERSE(a)", "list_reverse({ints})"),
+    list_function(("array_length",), size, "list", "SIZE(a)", "array_length({ints})", "len({texts})"),
+    list_function(
+        ("list_concat", "list_cat", "array_concat", "array_cat"),
+        _joined,
+        "list, list, ...",
+        "CONCAT, a null list being empty",
+        "list_concat({ints}, {ints})",
+        outside=_CAST,
+    ),
+    list_function(
+        ("list_append", "array_append", "array_push_back"),
+        _appended,
+        "list, element",
+        "CONCAT",
+        "list_append({ints}, {int})",
+        outside=_CAST,
+    ),
+    list_function(
+        ("list_prepend", "array_prepend"),
+        _prepended,
+        "element, list",
+        "CONCAT",
+        "list_prepend({int}, {ints})",
+        outside=_CAST,
+    ),
+    list_function(
+        ("flatten",), _flattened, "list of lists", "FLATTEN of what is not null", "flatten([{ints}, {ints}])"
+    ),
+    Function(
+        names=(*_DISTINCT, "list_unique", "array_unique"),
+        kind=Kind.LISTS,
+        refused="use list_sort(list_distinct(…)) or len(list_distinct(…)), whose order is certain",
+    ),
+)

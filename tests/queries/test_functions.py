@@ -1,0 +1,79 @@
+"""Every entry of the table of functions, on DuckDB and on Spark, over edge values."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from test_sql_engines import both
+
+import harness
+from harness.queries.transpile.functions.registry import Kind
+from harness.queries.transpile.functions.table import NAMES
+from harness.queries.transpile.supported import FUNCTIONS
+from harness.testing.properties.strategies.expressions import EDGES, ORDER, calls, table, with_columns
+from harness.writing.iceberg.builder import IcebergTable
+
+ULPS = 2
+SCALAR_KINDS = [
+    kind
+    for kind in Kind
+    if kind not in (Kind.AGGREGATES, Kind.WINDOWS) and any(function.kind is kind for function, _ in calls())
+]
+
+
+@pytest.fixture(scope="module")
+def edges(tmp_path_factory) -> dict[str, harness.Table]:
+    directory = tmp_path_factory.mktemp("functions") / "e"
+    columns, rows = table()
+    written = IcebergTable.create(directory, columns, format_version=2)
+    written.append(written.write_data(rows))
+    return {"e": harness.open_table(str(directory))}
+
+
+@pytest.mark.parametrize("kind", SCALAR_KINDS, ids=lambda kind: kind.name.lower())
+def test_both_engines_give_the_same_for_every_call(edges, spark, kind):
+    drawn = [(function, with_columns(draw)) for function, draw in calls() if function.kind is kind]
+    shown = ", ".join(f"{sql} AS c{place}" for place, (_, sql) in enumerate(drawn))
+    by_duckdb, by_spark = both(f"SELECT {shown} FROM e ORDER BY {ORDER}", edges, spark)
+    different = [
+        f"{sql}: {pair}"
+        for (function, sql), a, b in zip(drawn, by_duckdb.columns, by_spark.columns, strict=True)
+        if a.type != b.type or (pair := first_difference(a, b, ULPS if function.allowance else 0)) is not None
+    ]
+    assert not different, "\n".join(different)
+
+
+def first_difference(a: pa.ChunkedArray, b: pa.ChunkedArray, ulps: int) -> tuple[Any, Any] | None:
+    """The first two values that differ by more than so many units in the last place."""
+    is_map = pa.types.is_map(a.type)
+    for left, right in zip(a.to_pylist(), b.to_pylist(), strict=True):
+        if is_map:
+            left, right = (None if v is None else sorted(v) for v in (left, right))
+        if repr(left) != repr(right) and not (ulps and near(left, right, ulps)):
+            return left, right
+    return None
+
+
+def near(left: Any, right: Any, ulps: int) -> bool:
+    if not isinstance(left, float) or not isinstance(right, float) or math.isnan(left) or math.isnan(right):
+        return False
+    first, last = (struct.unpack("<q", struct.pack("<d", value))[0] for value in (left, right))
+    return (first < 0) == (last < 0) and abs(first - last) <= ulps
+
+
+def test_every_supported_function_has_a_call_that_is_drawn():
+    without = [function.names[0] for function in FUNCTIONS if not function.refused and not function.draws]
+    assert not without
+    kinds = {kind for _, draw in calls() for kind in re.findall(r"{(\w+)}", draw)}
+    assert kinds <= set(EDGES)
+
+
+def test_no_name_stands_for_two_functions():
+    names = [name.lower() for function in FUNCTIONS for name in function.names]
+    assert len(names) == len(set(names))
+    assert set(NAMES) <= set(names)
