@@ -104,7 +104,7 @@ def _agreed(name: str, type_: Type, shown: str) -> Type:
     match type_, expected:
         case OpaqueType(), None:
             raise UnsupportedError(f"Cannot give out column {name} of type {shown} on Spark: use epoch() or a cast")
-        case ((IntegerType() | FloatType() | DecimalType() | StringType() | BooleanType()), None):
+        case ((IntegerType() | FloatType() | DecimalType() | StringType() | BooleanType()), None) if shown != '"NULL"':
             raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
         case (_, None) | (UnknownType(), _):
             return type_
