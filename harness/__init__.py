@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from harness.differ.compare import compare
     from harness.differ.relaxations import Relaxations, Tolerance
     from harness.differ.result import ComparisonResult
-    from harness.engines.spark.session import spark_session
+    from harness.jobs.session import register, spark_session
     from harness.query import release, sql
     from harness.slices.pulling import Pulled, pull
     from harness.snapshot import Changes, Snapshot
@@ -133,6 +133,7 @@ __all__ = [
     "open_warehouse",
     "pull",
     "read_untrusted",
+    "register",
     "release",
     "spark_session",
     "sql",
@@ -160,7 +161,8 @@ _LAZY = {
     "pull": "slices.pulling",
     "read_untrusted": "contained.reading",
     "release": "query",
-    "spark_session": "engines.spark.session",
+    "register": "jobs.session",
+    "spark_session": "jobs.session",
     "sql": "query",
 }
 

@@ -11,8 +11,9 @@
         assert_same_rows(my_reader(orders.location), [(2, "y")])
 
 Fixtures: `lake_table`, `harness_session`, `assert_same_rows`, `harness_engine` (the test runs once for each engine of
-the test run) and `harness_spark`, one session for all tests of a process, started when it is first needed. To have
-harness use a session of your own, define a session-scoped fixture `harness_spark` that returns it.
+the test run), `harness_job`, a Spark session of the test's own in which a job finds its tables by name, and
+`harness_spark`, one session for all tests of a process, started when it is first needed. To have harness use a session
+of your own, define a session-scoped fixture `harness_spark` that returns it.
 
 This module imports nothing but pytest until a fixture is used, and `-p no:harness` turns it off.
 """
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from harness.testing.lake import LakeTable, Source
     from harness.testing.session import HarnessSession
+    from harness.testing.spark_job import SparkJobTest
 
 MARKER = "harness_spark"
 _SPARK: pytest.StashKey[SparkSession] = pytest.StashKey()
@@ -162,6 +164,16 @@ def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     yield session
     del config.stash[_SPARK]
     session.stop()
+
+
+@pytest.fixture
+def harness_job(harness_spark: SparkSession, tmp_path: Path) -> Iterator[SparkJobTest]:
+    """A Spark session of the test's own, in which a job finds its tables by name: `.spark`, `.add`, `.written`."""
+    from harness.testing.spark_job import SparkJobTest
+
+    job = SparkJobTest(harness_spark, tmp_path)
+    yield job
+    job.close()
 
 
 @pytest.fixture(autouse=True)

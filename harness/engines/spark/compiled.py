@@ -13,6 +13,7 @@ import hashlib
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
@@ -24,51 +25,64 @@ from pyspark import SparkContext
 
 from harness.errors import EngineError, UnsupportedError
 
-PACKAGE = "harness.spark"
+ENGINE = "harness.engines.spark"
 _EXTENSIBLE = frozenset(
     {"org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader"}
 )
-_JARS: WeakKeyDictionary[Any, Path] = WeakKeyDictionary()  # by gateway: one JVM serves several contexts in turn
-_SHIPPED: WeakKeyDictionary[SparkContext, Path] = WeakKeyDictionary()
+_JARS: WeakKeyDictionary[Any, dict[str, Path]] = WeakKeyDictionary()  # by gateway: one JVM serves several contexts
+_SHIPPED: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
 _LOCK = Lock()
 
 
-def load_classes(context: SparkContext) -> None:
-    """Makes the classes of `harness.spark` known to the driver and to the executors of `context`; free when done.
+def load_classes(context: SparkContext, package: str = ENGINE) -> None:
+    """Makes the Java classes of a Python package known to the driver and to the executors of `context`; free when done.
+
+    Args:
+        package: has the sources in its directory `java`. They may use the engine's, if these were loaded before.
 
     Raises:
         EngineError: this Spark cannot compile them.
         UnsupportedError: the driver's class loader takes no further classes.
     """
     with _LOCK:
-        if context in _SHIPPED:
+        shipped = _SHIPPED.setdefault(context, set())
+        if package in shipped:
             return
         gateway: Any = context._gateway
-        jar = _JARS.get(gateway)
-        if jar is None:
-            jar = _write(_compile(gateway))
-            _extend_driver(gateway.jvm, jar)
-            _JARS[gateway] = jar
-        context._jsc.sc().addJar(jar.as_uri())
-        _SHIPPED[context] = jar
+        jars = _JARS.setdefault(gateway, {})
+        if package not in jars:
+            jars[package] = _jar(_compile(gateway, package))
+            _extend_driver(gateway.jvm, jars[package])
+        context._jsc.sc().addJar(jars[package].as_uri())
+        shipped.add(package)
+
+
+def add_to_driver(context: SparkContext, entries: Mapping[str, bytes]) -> None:
+    """Gives the driver's class loader files by their names in a jar, such as `META-INF/services/…`.
+
+    Raises:
+        UnsupportedError: the driver's class loader takes no further classes.
+    """
+    gateway: Any = context._gateway
+    _extend_driver(gateway.jvm, _jar(entries))
 
 
 def class_named(context: SparkContext, name: str) -> Any:
     """The Java class `harness.spark.<name>`, after `load_classes`."""
     gateway: Any = context._gateway
-    return _loader(gateway.jvm).loadClass(f"{PACKAGE}.{name}")
+    return _loader(gateway.jvm).loadClass(f"harness.spark.{name}")
 
 
-def sources() -> dict[str, str]:
-    """The Java sources by file name, sorted."""
-    found = [entry for entry in files(__package__).joinpath("java").iterdir() if entry.name.endswith(".java")]
+def sources(package: str = ENGINE) -> dict[str, str]:
+    """The Java sources of a Python package by file name, sorted."""
+    found = [entry for entry in files(package).joinpath("java").iterdir() if entry.name.endswith(".java")]
     return {entry.name: entry.read_text(encoding="utf-8") for entry in sorted(found, key=lambda entry: entry.name)}
 
 
-def _compile(gateway: Any) -> dict[str, bytes]:
+def _compile(gateway: Any, package: str) -> dict[str, bytes]:
     """Bytecode by the name of its class file. All sources in one go, so that they may use one another."""
     janino, resources = gateway.jvm.org.codehaus.janino, gateway.jvm.org.codehaus.commons.compiler.util.resource
-    texts = sources()
+    texts = sources(package)
     listed = gateway.new_array(resources.Resource, len(texts))
     for place, (name, text) in enumerate(texts.items()):
         listed[place] = resources.StringResource(name, text)
@@ -85,13 +99,13 @@ def _compile(gateway: Any) -> dict[str, bytes]:
     return {str(name): bytes(code) for name, code in written.getMap().items()}
 
 
-def _write(classes: dict[str, bytes]) -> Path:
+def _jar(entries: Mapping[str, bytes]) -> Path:
     directory = Path(tempfile.mkdtemp(prefix="harness-spark-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    digest = hashlib.sha256(b"".join(classes[name] for name in sorted(classes))).hexdigest()
+    digest = hashlib.sha256(b"".join(entries[name] for name in sorted(entries))).hexdigest()
     jar = directory / f"harness-spark-{digest[:16]}.jar"
     with zipfile.ZipFile(jar, "w") as archive:
-        for name, code in classes.items():
+        for name, code in entries.items():
             archive.writestr(name, code)
     return jar
 

@@ -1,0 +1,67 @@
+"""`SparkJobTest`: what the fixture `harness_job` is, a Spark session of one test with its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from harness.catalogs.names import parse_name
+from harness.jobs.job import SparkJob, open_job
+from harness.jobs.writes import Write
+from harness.testing.lake import make_table, scenario_of
+from harness.testing.scenarios.model import Scenario
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkJobTest:
+    """A session in which a job finds the tables that the test gives, and the record of what it writes.
+
+    directory: where tables are made that the test describes.
+    """
+
+    def __init__(self, root: SparkSession, directory: Path) -> None:
+        self._directory = directory
+        self._job: SparkJob = open_job(root, tables={}, catalog=None)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The job's session; also what `SparkSession.builder.getOrCreate()` gives until the test is over."""
+        return self._job.spark
+
+    def add(self, tables: Mapping[str, Any]) -> None:
+        """Give tables their names.
+
+        Args:
+            tables: by what the job calls them, `db.orders` or `prod.db.orders`: a location, such as that of a slice; an
+                opened table or snapshot; a builder, a table of `lake_table`, or whatever has a `location`; a scenario,
+                as `lake_table` takes it; rows, as `harness.testing.literals.literal` has them.
+
+        Raises:
+            RequestError: a scenario or a literal is wrong.
+            HarnessError: as `harness.open_table`.
+        """
+        self._job.add({name: self._made(name, source) for name, source in tables.items()})
+
+    def written(self, table: str) -> pa.Table:
+        """The rows that the job wrote to a table, as `harness.jobs.job.SparkJob.written` says."""
+        return self._job.written(table)
+
+    def writes(self, table: str) -> tuple[Write, ...]:
+        """Each write to a table: mode, partitioning, rows."""
+        return self._job.writes(table)
+
+    def close(self) -> None:
+        """Take the session's tables away."""
+        self._job.close()
+
+    def _made(self, name: str, source: Any) -> object:
+        folder = ".".join(parse_name(name))
+        if (isinstance(source, str) and "\n" in source) or isinstance(source, Mapping | Scenario):
+            return make_table(scenario_of(source, folder), self._directory, name=folder)
+        make: Callable[[Path], object] | None = getattr(source, "make", None)
+        return source if make is None else make(self._directory / folder)

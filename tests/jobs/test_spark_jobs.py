@@ -1,0 +1,236 @@
+"""Jobs on Spark that know only names and paths: what they read, what they write, and what they are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import harness
+from harness.errors import RequestError
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+pytestmark = pytest.mark.harness_spark
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory) -> SimpleNamespace:
+    """Of (1..5), an equality delete takes 1 and a position delete 4; of the Delta table a vector takes a row."""
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    orders = IcebergTable.create(warehouse / "db/orders", {"id": "long", "name": "string"})
+    first = orders.append(orders.write_data([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]))
+    file = orders.write_data([{"id": 3, "name": "c"}, {"id": 4, "name": "d"}, {"id": 5, "name": None}])
+    second = orders.append(file)
+    orders.commit(add=[orders.write_equality_deletes(["id"], [{"id": 1}])])
+    orders.commit(add=[orders.write_position_deletes([(file, 1)])])
+    orders.create_branch("audit", first)
+    items = DeltaTable.create(
+        warehouse / "db/items",
+        {"id": "long", "price": "decimal(9,2)"},
+        partition_columns=["id"],
+        configuration={"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"},
+        features=["deletionVectors"],
+    )
+    kept = items.write_data([{"price": 1}, {"price": 2}], partition={"id": 2})
+    items.append(kept)
+    items.append(items.write_data([{"price": 3}], partition={"id": 3}))
+    items.delete(kept, [0])
+    return SimpleNamespace(
+        warehouse=warehouse, orders=str(orders.location), items=str(warehouse / "db/items"), first=first, second=second
+    )
+
+
+@pytest.fixture
+def job(lake, harness_job):
+    """A job's session with both tables, in a catalog and without one."""
+    tables = {"db.orders": lake.orders, "prod.db.orders": lake.orders, "db.items": lake.items}
+    harness_job.add(tables)
+    return harness_job
+
+
+def ids(frame) -> list[int]:
+    return sorted(row[0] for row in frame.select("id").collect())
+
+
+NOW, FIRST, BOTH = [2, 3, 5], [1, 2], [1, 2, 3, 4, 5]
+FORMS = {
+    "a name": (lambda spark, lake: spark.table("db.orders"), NOW),
+    "a name with its catalog": (lambda spark, lake: spark.read.table("prod.db.orders"), NOW),
+    "the session catalog's name": (lambda spark, lake: spark.table("spark_catalog.db.orders"), NOW),
+    "a path": (lambda spark, lake: spark.read.format("iceberg").load(lake.orders), NOW),
+    "a name that is loaded": (lambda spark, lake: spark.read.format("iceberg").load("db.orders"), NOW),
+    "snapshot-id": (
+        lambda spark, lake: spark.read.format("iceberg").option("snapshot-id", lake.second).load(lake.orders),
+        BOTH,
+    ),
+    "snapshot-id of a name": (
+        lambda spark, lake: spark.read.option("snapshot-id", lake.first).table("db.orders"),
+        FIRST,
+    ),
+    "as-of-timestamp": (
+        lambda spark, lake: spark.read.format("iceberg").option("as-of-timestamp", 1_700_000_001_500).load(lake.orders),
+        FIRST,
+    ),
+    "branch": (lambda spark, lake: spark.read.format("iceberg").option("branch", "audit").load(lake.orders), FIRST),
+    "VERSION AS OF an id": (lambda spark, lake: spark.sql(f"FROM db.orders VERSION AS OF {lake.first}"), FIRST),
+    "VERSION AS OF a branch": (lambda spark, lake: spark.sql("FROM db.orders VERSION AS OF 'audit'"), FIRST),
+    "TIMESTAMP AS OF": (
+        lambda spark, lake: spark.sql("FROM db.orders TIMESTAMP AS OF '2023-11-14 22:13:21.5'"),
+        FIRST,
+    ),
+    "delta.`path`": (lambda spark, lake: spark.sql(f"SELECT * FROM delta.`{lake.items}`"), [2, 3]),
+    "versionAsOf": (lambda spark, lake: spark.read.format("delta").option("versionAsOf", 1).load(lake.items), [2, 2]),
+    "timestampAsOf": (
+        lambda spark, lake: spark.read.format("delta").option("timestampAsOf", "2023-11-14 22:13:22").load(lake.items),
+        [2, 2, 3],
+    ),
+    "Delta VERSION AS OF": (lambda spark, lake: spark.sql("FROM db.items VERSION AS OF 2"), [2, 2, 3]),
+    "table_changes": (lambda spark, lake: spark.sql("FROM table_changes('db.items', 3)"), [2]),
+    "readChangeFeed": (
+        lambda spark, lake: (
+            spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2).load(lake.items)
+        ),
+        [2, 3],
+    ),
+}
+
+
+def test_every_form_reads_what_the_plan_says(job, lake):
+    """In one test, and on one session, because that is how a job says them."""
+    found = {name: ids(read(job.spark, lake)) for name, (read, _) in FORMS.items()}
+    assert found == {name: expected for name, (_, expected) in FORMS.items()}
+
+
+def test_metadata_tables_and_statements_of_delta(job, lake):
+    counts = {
+        name: job.spark.table(f"db.orders.{name}").count()
+        for name in ("snapshots", "history", "files", "manifests", "partitions", "refs", "entries")
+    }
+    assert counts == {
+        "snapshots": 4,
+        "history": 4,
+        "files": 4,
+        "manifests": 4,
+        "partitions": 1,
+        "refs": 2,
+        "entries": 4,
+    }
+    assert job.spark.sql("SELECT count(*) FROM prod.db.orders.snapshots").first()[0] == 4
+    assert [row.version for row in job.spark.sql("DESCRIBE HISTORY db.items LIMIT 2").collect()] == [3, 2]
+    assert job.spark.sql(f"DESCRIBE HISTORY '{lake.items}'").count() == 4
+    detail = job.spark.sql(f"DESC DETAIL delta.`{lake.items}`").first()
+    assert (detail.format, detail.partitionColumns, detail.numFiles) == ("delta", ["id"], 2)
+    with pytest.raises(Exception, match=r"Cannot DESCRIBE HISTORY db\.orders: it is an Iceberg table"):
+        job.spark.sql("DESCRIBE HISTORY db.orders").collect()
+
+
+def test_filters_and_columns_reach_the_plan(job, caplog):
+    with caplog.at_level("INFO", logger="harness.plan"):
+        rows = job.spark.table("db.items").where("id = 3 AND price > 0").select("price").collect()
+    assert [str(row.price) for row in rows] == ["3.00"]
+    assert any("1 files are read, 1 are skipped" in record.message for record in caplog.records)
+    joined = job.spark.sql("SELECT o.name FROM db.orders o JOIN db.items i USING (id) WHERE o.id IN (2, 3)")
+    assert sorted(row.name for row in joined.collect()) == ["b", "c"]
+
+
+def test_writes_land_apart_and_are_known(job, lake):
+    spark, orders = job.spark, job.spark.table("db.orders")
+    orders.writeTo("db.out").append()
+    orders.limit(0).writeTo("db.empty").partitionedBy("name").createOrReplace()
+    orders.where("id = 2").writeTo("db.daily").overwritePartitions()
+    orders.where("id = 3").write.format("delta").mode("overwrite").partitionBy("id").save(f"{lake.warehouse}/new")
+    orders.where("id = 5").write.format("delta").mode("append").partitionBy("id").save(f"{lake.warehouse}/new")
+    orders.write.format("delta").saveAsTable("db.saved")
+    spark.sql(
+        "CREATE TABLE prod.db.counts USING iceberg PARTITIONED BY (bucket(4, n)) AS SELECT count(*) n FROM db.saved"
+    )
+    assert sorted(job.written("db.out")["id"].to_pylist()) == NOW
+    assert {
+        name: [(w.mode, w.partitioned_by) for w in job.writes(name)] for name in ("db.out", "db.empty", "db.daily")
+    } == {
+        "db.out": [("append", ())],
+        "db.empty": [("createOrReplace", ("name",))],
+        "db.daily": [("overwritePartitions", ())],
+    }
+    assert job.written("db.empty").to_pylist() == []
+    assert job.written("db.empty").schema.names == ["id", "name"]
+    saved = job.written(f"{lake.warehouse}/new")
+    assert saved.to_pylist() == [{"id": 3, "name": "c"}, {"id": 5, "name": None}]
+    assert job.writes(f"{lake.warehouse}/new")[0].partitioned_by == ("id",)
+    assert job.written("prod.db.counts").to_pylist() == [{"n": 3}]
+    assert job.writes("prod.db.counts")[0].partitioned_by == ("bucket(4, n)",)
+    assert ids(spark.read.format("delta").load(f"{lake.warehouse}/new")) == [3, 5]
+    assert not (lake.warehouse / "new").exists()
+
+
+def test_sources_are_never_changed_and_never_read_stale(job, lake):
+    job.spark.sql("INSERT INTO db.orders VALUES (9, 'z')")
+    assert job.written("db.orders").to_pylist() == [{"id": 9, "name": "z"}]
+    assert sorted(harness.open_table(lake.orders).snapshot().to_arrow()["id"].to_pylist()) == NOW
+    for read in ("db.orders", "prod.db.orders", f"iceberg.`{lake.orders}`", "db.orders.snapshots"):
+        with pytest.raises(Exception, match="the job wrote to it"):
+            job.spark.table(read).collect()
+    job.spark.range(1).toDF("id").writeTo("db.orders").createOrReplace()
+    assert ids(job.spark.table("prod.db.orders")) == [0]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM db.orders WHERE id = 2",
+        "UPDATE db.orders SET name = 'z' WHERE id = 2",
+        "MERGE INTO db.orders t USING db.items s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_row_level_changes_name_the_way(job, statement):
+    with pytest.raises(Exception, match=r"harness\.spark_session\(reference='iceberg'\)"):
+        job.spark.sql(statement).collect()
+
+
+def test_a_job_that_makes_its_own_session_gets_this_one(job):
+    from pyspark.sql import SparkSession
+
+    assert ids(SparkSession.builder.appName("mine").getOrCreate().table("db.orders")) == NOW
+
+
+def test_errors_say_what_is_not_there(job, lake):
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        job.spark.table("db.nothing")
+    with pytest.raises(Exception, match="Cannot find an Iceberg table"):
+        job.spark.read.format("iceberg").load(f"{lake.warehouse}/nothing")
+    with pytest.raises(Exception, match="start-snapshot-id"):
+        job.spark.read.format("iceberg").option("start-snapshot-id", lake.first).load(lake.orders)
+    with pytest.raises(RequestError, match=r"The job wrote nothing to db\.orders"):
+        job.written("db.orders")
+
+
+def test_a_warehouse_and_a_session_of_ones_own(harness_spark, lake):
+    own = harness_spark.newSession()
+    registered = harness.register(own, warehouse=str(lake.warehouse))
+    try:
+        assert ids(own.table("db.orders")) == NOW
+        assert ids(own.read.format("delta").load(lake.items)) == [2, 3]
+        assert registered.settings["spark.sql.catalog.delta"] == "harness.jobs.NamedTables"
+        assert any("createOrReplace" in form for form in registered.missing)
+        own.conf.set("spark.sql.catalog.prod", "org.example.Catalog")
+        with pytest.raises(RequestError, match=r"the session has one, org\.example\.Catalog"):
+            harness.register(own, tables={"prod.db.orders": lake.orders})
+    finally:
+        registered.close()
+    with pytest.raises(Exception, match="its test is over"):
+        own.table("db.orders").collect()
+
+
+def test_reference_sessions_say_which_pyspark_they_need(harness_spark, lake):
+    import pyspark
+
+    if pyspark.__version__.startswith("4.1"):
+        pytest.skip("its jars are for this pyspark")
+    with pytest.raises(RequestError, match=r"pip install 'pyspark==4\.1"):
+        harness.spark_session(reference="iceberg")
+    with pytest.raises(RequestError, match="expected 'iceberg' or 'delta'"):
+        harness.spark_session(reference="hudi")
+    with pytest.raises(RequestError, match="its own jars read"):
+        harness.spark_session(reference="iceberg", warehouse=str(Path(lake.warehouse)))
