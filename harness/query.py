@@ -239,6 +239,15 @@ def _at_moments(query: str, dialect: str, snapshots: dict[str, Snapshot], fixed:
     return pinned.query
 
 
+def planned(reference: TableReference, snapshot: Snapshot) -> ScanPlan:
+    """The plan of what a query reads of a table in one place.
+
+    Raises:
+        HarnessError: as for `Snapshot.plan`.
+    """
+    return replace(snapshot.plan(columns=reference.columns, where=reference.where), enough=reference.enough)
+
+
 @dataclass(frozen=True, slots=True)
 class MetadataTables:
     """The metadata tables that a query names, each opened once."""
@@ -301,10 +310,7 @@ def _plans(rewritten: Rewritten, snapshots: Mapping[str, Snapshot]) -> dict[str,
                 "engine='duckdb'",
                 options=("engine",),
             )
-    return {
-        reference.view: snapshots[reference.table].plan(columns=reference.columns, where=reference.where)
-        for reference in rewritten.references
-    }
+    return {reference.view: planned(reference, snapshots[reference.table]) for reference in rewritten.references}
 
 
 def _certain(rewritten: Rewritten) -> Rewritten:

@@ -27,7 +27,7 @@ from harness.queries.plain import may_name_moments
 from harness.queries.rewrite import MetadataReference, refuse_writes, rewrite_statement
 from harness.queries.statements import Statement, parse_statement, references
 from harness.queries.time_travel import Pinned, pin
-from harness.query import MetadataTables
+from harness.query import MetadataTables, planned
 from harness.snapshot import Snapshot
 from harness.table import Table
 
@@ -143,7 +143,7 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
             table=reference.table,
             view=reference.view,
             aliased=reference.aliased,
-            plan=snapshots[reference.table].plan(columns=reference.columns, where=reference.where)
+            plan=planned(reference, snapshots[reference.table])
             if reference.metadata is None
             else metadata.read(reference),
         )

@@ -97,6 +97,7 @@ class _Query:
     tables: Mapping[str, Schema]
     at: int = 0
     all_columns: bool = False
+    row_by_row: bool = True
     columns: list[tuple[str, ...]] = field(default_factory=list)
     aliases: set[str] = field(default_factory=set)
 
@@ -110,13 +111,14 @@ class _Query:
         alias = self._alias() or table.text
         is_renamed = self.at - 1 > self.tokens.index(table)
         if self._is("group"):
+            self.row_by_row = False
             self._word("by")
             self._each(self._sum)
         if self._is("order"):
+            self.row_by_row = False
             self._word("by")
             self._each(self._ordered)
-        if self._is("limit"):
-            self._take("number")
+        limit = self._take("number").text if self._is("limit") else ""
         self._take("end")
         schema = self.tables[table.text]
         used = self._used(schema, alias.casefold())
@@ -125,7 +127,8 @@ class _Query:
         end = table.start + len(table.text)
         known = dict.fromkeys((*schema.names(), *METADATA))
         columns = None if self.all_columns else tuple(name for name in known if name.casefold() in used)
-        reference = TableReference(view=view, table=table.text, where=None, columns=columns)
+        enough = int(limit) if self.row_by_row and limit.isdecimal() else None
+        reference = TableReference(view=view, table=table.text, where=None, columns=columns, enough=enough)
         return Rewritten(sql=self.text[: table.start] + named + self.text[end:], references=(reference,))
 
     def _used(self, schema: Schema, table: str) -> set[str]:
@@ -189,6 +192,7 @@ class _Query:
     def _arguments(self, function: str) -> None:
         if function not in _FUNCTIONS:
             raise _NotPlainError
+        self.row_by_row = False
         if function != "count" or not self._is("*"):
             self._is("distinct")
             self._each(self._sum)

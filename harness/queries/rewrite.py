@@ -24,6 +24,7 @@ from harness.model.schema import Schema
 from harness.queries.pushdown import Pushdown
 from harness.queries.qualified import shorten
 from harness.queries.rewritten import Rewritten, TableReference
+from harness.queries.row_limits import rows_needed
 from harness.queries.statements import Reference, Statement, parse_statement, references
 
 Name = tuple[str, ...]
@@ -122,6 +123,7 @@ def rewrite_statement(
                 columns=_columns(tree, reference.node, schema, text, () if other is not None else METADATA),
                 aliased=not _is_bare(reference, text),
                 metadata=None if other is None else other.name,
+                enough=rows_needed(tree, reference.node),
             )
         )
     if statement.dialect == into:

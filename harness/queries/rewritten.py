@@ -17,6 +17,7 @@ class TableReference:
     metadata: the name of a metadata table of it, which is read in its place; None: it is read itself.
     where: a filter that the view may apply, for the schema of the table; None: there is none.
     columns: columns of the table, and metadata columns, that the query may use; None: any. It may be empty.
+    enough: so many rows of the table will do, whichever they are; None: the query needs all.
     """
 
     view: str
@@ -25,6 +26,7 @@ class TableReference:
     columns: tuple[str, ...] | None
     aliased: bool = True
     metadata: str | None = None
+    enough: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

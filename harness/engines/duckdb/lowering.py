@@ -38,6 +38,7 @@ from harness.engines.duckdb.equality import EqualityLowering, Match
 from harness.engines.duckdb.runs import runs
 from harness.engines.duckdb.scans import GroupScan, Scanner
 from harness.engines.shared import sqltext
+from harness.engines.shared.enough_files import with_enough
 from harness.engines.shared.names import columns_to_read
 from harness.engines.shared.union_arms import DELETED, UnionArm, union_arms
 from harness.files.roaring import deleted_bits, deleted_mask
@@ -85,7 +86,11 @@ def lower(
     if plan.files.num_rows == 0:
         empty = ", ".join(f"{sqltext.literal(None, f.type)} AS c{i}" for i, f in enumerate(columns))
         return Lowered(f"SELECT {empty or 'NULL AS c0'} WHERE false", columns)
-    lowering = _Lowering(plan, connection, register, use, columns)
+    scanner = Scanner.over(plan, connection, register)
+    if plan.enough is not None:
+        plan = with_enough(plan, scanner.inspector.looks)
+        scanner = scanner.of(plan)
+    lowering = _Lowering(plan, connection, scanner, use, columns)
     return Lowered("\nUNION ALL\n".join(lowering.arms()), columns)
 
 
@@ -119,13 +124,13 @@ def _finished(lowered: Lowered, plan: ScanPlan, labels: Sequence[str]) -> str:
 class _Lowering:
     plan: ScanPlan
     connection: duckdb.DuckDBPyConnection
-    register: Callable[[pa.Table], str]
+    scanner: Scanner
     use: Use
     columns: tuple[Field, ...]
 
     def arms(self) -> list[str]:
-        scanner = Scanner.over(self.plan, self.connection, self.register)
-        equality = EqualityLowering.of(self.plan, scanner, self.register)
+        scanner = self.scanner
+        equality = EqualityLowering.of(self.plan, scanner, scanner.register)
         arms = union_arms(self.plan, self.columns, scanner.inspector, equality.files)
         scans = [scanner.scan(arm.files, arm.group, arm.fields) for arm in arms]
         lowered = [_Arm(arm, scan, scanner, equality) for arm, scan in zip(arms, scans, strict=True)]

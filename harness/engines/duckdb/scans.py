@@ -8,7 +8,7 @@ place of the file in its group, and `file_row_number`, the physical row from 0. 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import duckdb
 import pyarrow as pa
@@ -74,6 +74,10 @@ class Scanner:
 
         access = DuckDBFiles(connection, plan.storage)
         return Scanner(access, plan, register, Inspector(DirectLooks(access, plan, open_other), plan), tables)
+
+    def of(self, plan: ScanPlan) -> Scanner:
+        """The same for a plan of some of the files; what was looked at stays known."""
+        return replace(self, plan=plan, inspector=replace(self.inspector, plan=plan))
 
     def scan(self, files: Sequence[ScanFile], group: FileGroup, fields: tuple[Field, ...]) -> GroupScan:
         """The relation that reads a group. `files`: its members. `fields`: what its sources are the sources of.

@@ -1,0 +1,145 @@
+"""A query that is content with any few rows opens few files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.errors import MissingFileError
+from harness.model.schema import Field, IntegerType, ListType, Schema, StringType
+from harness.queries.rewrite import rewrite
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+SCHEMA = Schema(
+    fields=(
+        Field(id=1, name="id", type=IntegerType(64)),
+        Field(id=2, name="s", type=StringType()),
+        Field(id=3, name="items", type=ListType(Field(id=4, name="element", type=IntegerType(64)))),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "enough"),
+    [
+        ("SELECT * FROM t LIMIT 5", 5),
+        ("FROM t LIMIT 5", 5),
+        ("SELECT id + 1 AS n, CAST(s AS VARCHAR), t.*, 'x' FROM t AS t LIMIT 5 OFFSET 2", 7),
+        ("SELECT * EXCLUDE (id) FROM t LIMIT 0", 0),
+        ("EXPLAIN SELECT * FROM t LIMIT 5", 5),
+        ("SELECT * FROM t", None),
+        ("SELECT * FROM t WHERE id > 1 LIMIT 5", None),
+        ("SELECT DISTINCT id FROM t LIMIT 5", None),
+        ("SELECT id FROM t ORDER BY id LIMIT 5", None),
+        ("SELECT id FROM t GROUP BY id LIMIT 5", None),
+        ("SELECT id FROM t GROUP BY ALL LIMIT 5", None),
+        ("SELECT count(*) FROM t LIMIT 5", None),
+        ("SELECT any_function(id) FROM t LIMIT 5", None),
+        ("SELECT row_number() OVER () FROM t LIMIT 5", None),
+        ("SELECT id FROM t QUALIFY row_number() OVER () = 1 LIMIT 5", None),
+        ("SELECT unnest(items) FROM t LIMIT 5", None),
+        ("SELECT * REPLACE (sum(id) AS id) FROM t LIMIT 5", None),
+        ("SELECT COLUMNS(*) FROM t LIMIT 5", None),
+        ("SELECT (SELECT max(x.id) FROM t AS x) FROM t AS y LIMIT 5", None),
+        ("SELECT (SELECT max(x.id) FROM t AS x) LIMIT 5", None),
+        ("SELECT * FROM t USING SAMPLE 5 LIMIT 5", None),
+        ("SELECT * FROM t TABLESAMPLE 50% LIMIT 5", None),
+        ("SELECT * FROM t, t AS u LIMIT 5", None),
+        ("SELECT * FROM t JOIN t AS u USING (id) LIMIT 5", None),
+        ("SELECT * FROM (SELECT * FROM t) LIMIT 5", None),
+        ("SELECT * FROM (SELECT count(*) FROM t) LIMIT 5", None),
+        ("SELECT * FROM t UNION ALL SELECT * FROM t LIMIT 5", None),
+        ("WITH c AS (SELECT * FROM t LIMIT 5) SELECT count(*) FROM c", None),
+        ("SELECT * FROM t LIMIT 5%", None),
+        ("SELECT * FROM t LIMIT 2 + 3", None),
+        ("SELECT * FROM t LIMIT 5 OFFSET (SELECT 1)", None),
+    ],
+)
+def test_how_many_rows_a_query_needs(query: str, enough: int | None) -> None:
+    assert {reference.enough for reference in rewrite(query, {"t": SCHEMA}).references} == {enough}
+
+
+DELETED = (1, 4, 7, 10, 13)
+
+
+def iceberg(directory: Path, deletes: str) -> harness.Table:
+    """Five files of three rows, ids from 0 on; the second of each may be deleted."""
+    table = IcebergTable.create(directory / "t", {"id": "long"}, format_version=3 if deletes == "vectors" else 2)
+    files = [table.write_data([{"id": 3 * i + j} for j in range(3)]) for i in range(5)]
+    table.append(*files)
+    match deletes:
+        case "positions":
+            table.commit(add=[table.write_position_deletes([(file, 1) for file in files])])
+        case "vectors":
+            table.commit(add=table.write_deletion_vectors({file: [1] for file in files}))
+        case "keys":
+            table.commit(add=[table.write_equality_deletes(["id"], [{"id": i} for i in DELETED])])
+    return harness.open_table(str(directory / "t"))
+
+
+def delta(directory: Path, deletes: str) -> harness.Table:
+    table = DeltaTable.create(directory / "t", {"id": "long"})
+    files = [table.write_data([{"id": 3 * i + j} for j in range(3)]) for i in range(5)]
+    table.append(*files)
+    if deletes == "vectors":
+        for file in files:
+            table.delete(file, [1])
+    return harness.open_table(str(directory / "t"))
+
+
+TABLES = [(iceberg, kind) for kind in ("none", "positions", "vectors", "keys")] + [
+    (delta, kind) for kind in ("none", "vectors")
+]
+
+
+@pytest.mark.parametrize(("make", "deletes"), TABLES)
+def test_the_rows_are_rows_of_the_table(make, deletes: str, tmp_path: Path) -> None:
+    table = make(tmp_path, deletes)
+    live = Counter(range(15)) - Counter(DELETED if deletes != "none" else [])
+    for limit in (0, 1, 2, 3, 7, 10, 15, 16):
+        for offset in (0, 1, 12):
+            rows = harness.sql(f"SELECT id FROM t LIMIT {limit} OFFSET {offset}", t=table).fetchall()
+            assert len(rows) == max(0, min(limit, live.total() - offset))
+            assert Counter(id_ for (id_,) in rows) <= live
+
+
+@pytest.mark.parametrize(
+    ("make", "deletes", "limit", "opened"),
+    [
+        (iceberg, "none", 3, 1),
+        (iceberg, "none", 4, 3),
+        (iceberg, "positions", 2, 1),
+        (iceberg, "positions", 3, 3),
+        (iceberg, "vectors", 2, 1),
+        (iceberg, "vectors", 3, 3),
+        (iceberg, "keys", 1, 5),
+        (delta, "none", 3, 1),
+        (delta, "vectors", 2, 1),
+        (delta, "vectors", 3, 3),
+    ],
+)
+def test_files_are_opened_until_there_are_enough(make, deletes: str, limit: int, opened: int, tmp_path: Path) -> None:
+    """One file, then two more, then all: the others may be gone."""
+    snapshot = make(tmp_path, deletes).snapshot()
+    files = snapshot.plan().files.column("physical").to_pylist()
+    for file in files[opened:]:
+        Path(file).unlink()
+    assert len(harness.sql(f"SELECT * FROM t LIMIT {limit}", t=snapshot).fetchall()) == limit
+    if opened < len(files):
+        with pytest.raises(MissingFileError):
+            harness.sql("SELECT * FROM t LIMIT 10", t=snapshot).fetchall()
+
+
+def test_recorded_counts_are_not_believed(tmp_path: Path) -> None:
+    """iceberg 7.2: the first file says that it has a thousand rows, and has three."""
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    file = table.write_data([{"id": i} for i in range(3)])
+    file.data_file["record_count"] = 1000
+    table.append(file, table.write_data([{"id": 3}]))
+    with pytest.warns(UserWarning, match="row counts"):
+        rows = harness.sql("SELECT id FROM t LIMIT 4", t=harness.open_table(str(tmp_path / "t"))).fetchall()
+    assert sorted(rows) == [(0,), (1,), (2,), (3,)]
