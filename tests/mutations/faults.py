@@ -185,8 +185,8 @@ FAULTS = (
     Fault(
         "a branch shares the deletes of the first scope",
         "engines/duckdb/equality.py",
-        "return self._by_scope(self.plan.delete_sets[scope], roots)",
-        "return self._by_scope(self.plan.delete_sets[-1], roots)",
+        "return self._by_scope(self.plan.delete_sets[scope], roots, rows)",
+        "return self._by_scope(self.plan.delete_sets[-1], roots, rows)",
     ),
     Fault(
         "one join of many scopes takes deletes of all partitions",

@@ -246,7 +246,7 @@ class _Arm:
         if deleted is not None and not arm.flags_deleted:
             scan += f" WHERE NOT ({deleted})"
         roots = {root: f"s.{label}" for root, label in arm.key_labels().items()}
-        matches = self.equality.matches(arm.scope, roots)
+        matches = self.equality.matches(arm.scope, roots, sum(self.scan.rows))
         if arm.flags_deleted:
             return _flagged(arm, scan, matches)
         for match in matches:
