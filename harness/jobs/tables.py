@@ -275,12 +275,11 @@ def opened_source(source: object) -> Table | Snapshot:
             return source
         case str() | os.PathLike():
             return open_table(os.fspath(source))
-        case _ if hasattr(source, "location"):
-            return open_table(str(source.location))
         case _:
-            raise RequestError(
-                f"Cannot use {type(source).__name__} as a table: expected a location, a table, or what has a location"
-            )
+            found = getattr(source, "location", None) or getattr(source, "directory", None)  # a builder has one of them
+            if found is None:
+                raise RequestError(f"Cannot use {type(source).__name__} as a table: expected what has a location")
+            return open_table(str(found))
 
 
 def written_to(name: str) -> RequestError:

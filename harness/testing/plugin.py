@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from harness.testing.spark_job import SparkJobTest
 
 MARKER = "harness_spark"
+TABLES = "harness_tables"
 _SPARK: pytest.StashKey[SparkSession] = pytest.StashKey()
 """The session that `harness_spark` started; one that it found running is its owner's to clean."""
 
@@ -75,6 +76,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the marker, and refuses settings that are wrong before anything runs."""
     config.addinivalue_line("markers", f"{MARKER}: needs Spark; skipped, with the reason, where it cannot run")
+    config.addinivalue_line(
+        "markers",
+        f"{TABLES}(name, rows, schema=None, formats='all', deletes='all'): the test runs once for each format and kind "
+        "of deletes, with a table of these rows in harness_job",
+    )
     engines_of(config)
     spark_config_of(config)
 
@@ -100,6 +106,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             for name in engines_of(metafunc.config)
         ]
         metafunc.parametrize("harness_engine", engines, indirect=True)
+    markers = list(metafunc.definition.iter_markers(TABLES))
+    if markers:
+        forms = _forms_of(markers, metafunc.definition.nodeid, metafunc.fixturenames)
+        metafunc.parametrize("harness_job", forms, ids=["-".join(form) for form in forms], indirect=True)
 
 
 @pytest.fixture
@@ -167,11 +177,13 @@ def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def harness_job(harness_spark: SparkSession, tmp_path: Path) -> Iterator[SparkJobTest]:
+def harness_job(request: pytest.FixtureRequest, harness_spark: SparkSession, tmp_path: Path) -> Iterator[SparkJobTest]:
     """A Spark session of the test's own, in which a job finds its tables by name: `.spark`, `.add`, `.written`."""
     from harness.testing.spark_job import SparkJobTest
 
     job = SparkJobTest(harness_spark, tmp_path)
+    for marker in request.node.iter_markers(TABLES):
+        job.add_same_rows(request.param, *marker.args, **marker.kwargs)
     yield job
     job.close()
 
@@ -197,6 +209,26 @@ def _spark_state() -> ModuleType:
     from harness.testing import spark_state
 
     return spark_state
+
+
+def _forms_of(markers: list[pytest.Mark], test: str, fixtures: Sequence[str]) -> list[tuple[str, str]]:
+    """Formats and kinds of deletes that a test runs for.
+
+    Raises:
+        pytest.UsageError: its markers contradict each other, or are wrong.
+    """
+    from harness.errors import RequestError
+    from harness.testing.literals import all_forms
+
+    if "harness_job" not in fixtures:
+        raise pytest.UsageError(f"{test}: the marker {TABLES} wants the fixture harness_job")
+    try:
+        forms = [all_forms(**{k: v for k, v in m.kwargs.items() if k in ("formats", "deletes")}) for m in markers]
+    except RequestError as error:
+        raise pytest.UsageError(f"{test}: {error.message}") from None
+    if any(other != forms[0] for other in forms):
+        raise pytest.UsageError(f"{test}: its markers {TABLES} name different formats or deletes")
+    return forms[0]
 
 
 def engines_of(config: pytest.Config) -> tuple[str, ...]:

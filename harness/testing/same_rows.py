@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from harness.differ.compare import FEW, compare
 from harness.differ.opening import Opening, is_frame, is_relation
+from harness.differ.relaxations import NOTHING, Tolerance
 from harness.errors import RequestError
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
@@ -23,14 +25,25 @@ Rows: TypeAlias = Sequence[Mapping[str, Any] | Sequence[Any]]
 """Rows written down in Python: mappings by column name, or tuples or lists in the order of the columns."""
 
 
-def assert_same_rows(left: object, right: object, *, keys: Sequence[str] | None = None, **how: Any) -> None:
+def assert_same_rows(
+    left: object,
+    right: object,
+    *,
+    keys: Sequence[str] | None = None,
+    tolerance: Mapping[str, object] | None = None,
+    **how: Any,
+) -> None:
     """Fail unless both sides have the same columns and, in any order, the same rows.
 
-    A side is what `harness.compare` takes, or a list of rows: mappings with all columns, or tuples or lists in the
-    order of the columns, of the Python values that `harness.testing.row_values` lists for the other side's types.
+    A side is what `harness.compare` takes: tables, Spark DataFrames (classic or of Connect), DuckDB relations, Arrow,
+    pandas and Polars frames; or a list of rows: mappings with all columns, or tuples or lists in the order of the
+    columns, of the Python values that `harness.testing.row_values` lists for the other side's types. Of two lists of
+    mappings, the left one says the types.
 
     Args:
         keys: columns that tell rows apart; rows of one key are paired and show as changed.
+        tolerance: how far values may lie apart, by column, in the words of `harness.differ.relaxations.Tolerance`:
+            `{"price": 0.01}`, `{"share": "0.1%"}`; needs `keys`.
         how: further arguments of `harness.compare`. With `columns`, a list of rows has these columns, in this order.
 
     Raises:
@@ -38,8 +51,12 @@ def assert_same_rows(left: object, right: object, *, keys: Sequence[str] | None 
         RequestError: as `harness.compare`; both sides are lists.
     """
     __tracebackhide__ = True
-    how.setdefault("names", (_name(left), _name(right)))
-    sides = [left, right]
+    both = is_rows(left) and is_rows(right)
+    how.setdefault("names", ("actual" if both else _name(left), _name(right)))
+    if tolerance:
+        given = {column: Tolerance.parse(str(amount)) for column, amount in tolerance.items()}
+        how["relaxations"] = replace(how.get("relaxations", NOTHING), tolerances=given)
+    sides = [_table_of(left) if both else left, right]
     for number in (0, 1):
         if is_rows(sides[number]):
             other = _read_before(sides[1 - number], how, 1 - number)
@@ -48,6 +65,13 @@ def assert_same_rows(left: object, right: object, *, keys: Sequence[str] | None 
     found = compare(*sides, keys=() if keys is None else keys, **how)
     if not found.equal:
         raise AssertionError(found.to_text())
+
+
+def _table_of(rows: Any) -> object:
+    """A list of mappings as a table of the types that Arrow sees in the values; any other list as it is."""
+    if not (rows and all(isinstance(row, Mapping) for row in rows)):
+        return rows
+    return pa.Table.from_pylist([dict(row) for row in rows])
 
 
 def is_rows(side: object) -> bool:

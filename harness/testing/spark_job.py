@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from harness.catalogs.names import parse_name
 from harness.jobs.job import SparkJob, open_job
 from harness.jobs.writes import Write
 from harness.testing.lake import make_table, scenario_of
+from harness.testing.literals import Format, Kind, Row, SameRows, types_of
 from harness.testing.scenarios.model import Scenario
 
 if TYPE_CHECKING:
@@ -46,6 +47,27 @@ class SparkJobTest:
             HarnessError: as `harness.open_table`.
         """
         self._job.add({name: self._made(name, source) for name, source in tables.items()})
+
+    def add_same_rows(
+        self,
+        form: tuple[Format, Kind],
+        name: str,
+        rows: Sequence[Row],
+        schema: Mapping[str, str] | None = None,
+        **_: object,
+    ) -> None:
+        """Give a name to a table of these rows, in a format and beside rows that a kind of deletes took.
+
+        Args:
+            form: the format and the kind.
+            name, rows, schema: as for `add` and `harness.testing.literals.literal`.
+
+        Raises:
+            RequestError: as for `literal`.
+        """
+        table_format, kind = form
+        types = types_of(rows) if schema is None else schema
+        self.add({name: SameRows(rows=tuple(rows), schema=types, format=table_format, kind=kind)})
 
     def written(self, table: str) -> pa.Table:
         """The rows that the job wrote to a table, as `harness.jobs.job.SparkJob.written` says."""

@@ -9,6 +9,7 @@ import pytest
 
 import harness
 from harness.errors import RequestError
+from harness.testing.literals import literal
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -174,6 +175,29 @@ def test_sources_are_never_changed_and_never_read_stale(job, lake):
             job.spark.table(read).collect()
     job.spark.range(1).toDF("id").writeTo("db.orders").createOrReplace()
     assert ids(job.spark.table("prod.db.orders")) == [0]
+
+
+@pytest.mark.harness_tables("db.orders", rows=[{"id": 1, "at": None}, {"id": 2, "at": 5}], formats="all", deletes="all")
+def test_a_job_is_proved_against_all_forms_of_its_rows(harness_job, assert_same_rows):
+    orders = harness_job.spark.table("db.orders")
+    assert_same_rows(orders, [(1, None), (2, 5)])
+    orders.groupBy().sum("id", "at").toDF("ids", "ats").writeTo("db.sums").append()
+    assert_same_rows(harness_job.written("db.sums"), [{"ids": 3, "ats": 5}])
+
+
+def test_tables_are_scenarios_builders_and_literals_too(harness_job, lake, tmp_path):
+    scenario = """
+        format: iceberg
+        table: {format-version: 2, schema: {id: long}}
+        history: [{append: [{data: a, rows: [[1], [2]]}]}]
+        """
+    builder = DeltaTable.create(tmp_path / "b", {"id": "long"})
+    builder.append(builder.write_data([{"id": 7}]))
+    pinned = harness.open_table(lake.orders).snapshot(lake.first)
+    keys = literal([{"id": 1}, {"id": 2}, {"id": 2}], deletes=[{"id": 2}])
+    harness_job.add({"s": scenario, "db.b": builder, "x.db.pinned": pinned, "db.keys": keys})
+    found = {name: ids(harness_job.spark.table(name)) for name in ("s", "db.b", "x.db.pinned", "db.keys")}
+    assert found == {"s": [1, 2], "db.b": [7], "x.db.pinned": FIRST, "db.keys": [1]}
 
 
 @pytest.mark.parametrize(

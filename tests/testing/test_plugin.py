@@ -503,3 +503,36 @@ def test_sides_of_every_kind_take_rows(tmp_path):
 def test_two_lists_are_refused():
     with pytest.raises(RequestError, match=r"^Cannot compare two lists of rows"):
         assert_same_rows([(1,)], [(1,)])
+
+
+def test_tolerances_and_lists_on_both_sides():
+    left = [{"id": 1, "price": 1.0}, {"id": 2, "price": 2.0}]
+    assert_same_rows(left, [(1, 1.005), (2, 2.0)], keys=["id"], tolerance={"price": 0.01})
+    with pytest.raises(AssertionError, match=r"different: 1 row changed[\s\S]*left +actual"):
+        assert_same_rows(left, [(1, 1.5), (2, 2.0)], keys=["id"], tolerance={"price": "10%"})
+
+
+@pytest.mark.parametrize(
+    ("test", "message"),
+    [
+        ("@pytest.mark.harness_tables('t', rows=[])\ndef test_it(): pass", "*wants the fixture harness_job*"),
+        (
+            "@pytest.mark.harness_tables('t', rows=[], formats='hudi')\ndef test_it(harness_job): pass",
+            "*Invalid format 'hudi'*",
+        ),
+        (
+            "@pytest.mark.harness_tables('t', rows=[], formats='delta')\n"
+            "@pytest.mark.harness_tables('u', rows=[])\ndef test_it(harness_job): pass",
+            "*name different formats or deletes*",
+        ),
+    ],
+)
+def test_markers_of_tables_are_checked(run, test, message):
+    result = run(test, "--collect-only")
+    result.stdout.fnmatch_lines([message])
+
+
+def test_markers_of_tables_run_a_test_for_each_form(run):
+    test = "@pytest.mark.harness_tables('t', rows=[], deletes='vector')\ndef test_it(harness_job): pass"
+    result = run(test, "--collect-only", "-q")
+    result.stdout.fnmatch_lines(["*test_it[[]iceberg-vector[]]", "*test_it[[]delta-vector[]]"])

@@ -1,0 +1,230 @@
+"""Tables that a test writes down as rows: as Iceberg or Delta, and with the rows that each kind of delete takes.
+
+    literal([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}], deletes=[0])
+
+A job that is proved against all forms of the same rows does not depend on how its source deletes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, assert_never, get_args
+
+from harness.errors import RequestError
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+
+Format: TypeAlias = Literal["iceberg", "delta"]
+Kind: TypeAlias = Literal["none", "position", "equality", "vector"]
+Row: TypeAlias = Mapping[str, Any]
+
+KINDS: Mapping[str, tuple[str, ...]] = {"iceberg": get_args(Kind), "delta": ("none", "vector")}
+"""By format: how its tables delete rows of a file."""
+_ICEBERG_WORDS = {
+    **{"bigint": "long", "integer": "int", "array": "list"},
+    **{"timestamp": "timestamptz", "timestamp_ntz": "timestamp"},
+}
+_NO_KEYS = ("float", "double", "list", "array", "map", "struct", "variant")
+"""Types by which no equality delete finds a row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLiteral:
+    """A table as rows; `literal` makes one.
+
+    rows: all that are written, in one file. schema: types by column, in Spark's words.
+    deletes: places in `rows`; for `equality`, values of columns that rows have which are deleted.
+    kind: how they are deleted.
+    """
+
+    rows: tuple[Row, ...]
+    schema: Mapping[str, str]
+    format: Format = "iceberg"
+    kind: Kind = "position"
+    deletes: tuple[Any, ...] = ()
+
+    def make(self, directory: Path) -> str:
+        """Writes the table; gives its location."""
+        if self.format == "delta":
+            return _delta(self, directory)
+        table = _iceberg(self.schema, directory, self.kind)
+        if self.rows:
+            file = table.write_data(self.rows)
+            table.append(file)
+            if self.deletes:
+                table.commit(add=self._delete_files(table, file))
+        return str(directory)
+
+    def _delete_files(self, table: IcebergTable, file: DataFileHandle) -> Sequence[DataFileHandle]:
+        match self.kind:
+            case "position":
+                return [table.write_position_deletes([(file, place) for place in self.deletes])]
+            case "vector":
+                return table.write_deletion_vectors({file: self.deletes})
+            case "equality":
+                return [table.write_equality_deletes(list(self.deletes[0]), list(self.deletes))]
+            case "none":
+                return []
+            case _:
+                assert_never(self.kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameRows:
+    """A table of just these rows, beside which others were written and deleted.
+
+    The others are copies. For `equality` they are deleted before these rows come: who applies deletes to rows that came
+    after them loses all, and who applies none has all twice.
+    """
+
+    rows: tuple[Row, ...]
+    schema: Mapping[str, str]
+    format: Format
+    kind: Kind
+
+    def make(self, directory: Path) -> str:
+        """Writes the table; gives its location."""
+        if self.kind != "equality":
+            doubled = self.kind in ("position", "vector")
+            rows = tuple(row for row in self.rows for _ in range(2 if doubled else 1))
+            places = tuple(range(1, len(rows), 2)) if doubled else ()
+            kind = self.kind if doubled else "position"
+            whole = TableLiteral(rows=rows, schema=self.schema, format=self.format, kind=kind, deletes=places)
+            return whole.make(directory)
+        keys = [name for name, type_ in self.schema.items() if not type_.startswith(_NO_KEYS)]
+        if not keys:
+            raise RequestError("Cannot make equality deletes: no column has a type that they can be about")
+        table = _iceberg(self.schema, directory, self.kind)
+        if self.rows:
+            table.append(table.write_data(self.rows))
+            gone = [{key: row.get(key) for key in keys} for row in self.rows]
+            table.commit(add=[table.write_equality_deletes(keys, gone)])
+            table.append(table.write_data(self.rows))
+        return str(directory)
+
+
+def literal(
+    rows: Sequence[Row],
+    schema: Mapping[str, str] | None = None,
+    *,
+    format: Format = "iceberg",
+    deletes: Sequence[Any] = (),
+    kind: Kind | None = None,
+) -> TableLiteral:
+    """A table as rows, for `harness_job.add({"db.orders": literal(…)})`.
+
+    Args:
+        rows: mappings by column; a column that a row lacks is null.
+        schema: types by column in Spark's words (`bigint`, `string`, `timestamp`, `array<int>`); None: by the values.
+        format: `iceberg` or `delta`.
+        deletes: places of rows, from 0, that a position delete or deletion vector takes; or mappings, whose rows an
+            equality delete takes.
+        kind: `position`, `vector` or `equality`; None: what fits.
+
+    Raises:
+        RequestError: no schema is given, and the values do not tell; the format has no such delete.
+    """
+    by_key = bool(deletes) and isinstance(deletes[0], Mapping)
+    chosen: Kind = kind or ("equality" if by_key else "vector" if format == "delta" else "position")
+    if (chosen == "equality") is not by_key and deletes:
+        raise RequestError(f"Invalid deletes for {chosen}: expected {'mappings' if chosen == 'equality' else 'places'}")
+    check_kind(format, chosen if deletes else "none")
+    return TableLiteral(
+        rows=tuple(rows), schema=schema or types_of(rows), format=format, kind=chosen, deletes=tuple(deletes)
+    )
+
+
+def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str] = "all") -> list[tuple[str, str]]:
+    """The formats with their kinds of deletes, as pairs.
+
+    Args:
+        formats, deletes: names, or `all`; a format is given the kinds that it has.
+
+    Raises:
+        RequestError: there is no such format or kind, or no format has the kind.
+    """
+    chosen = tuple(KINDS) if formats == "all" else _listed(formats)
+    kinds = get_args(Kind) if deletes == "all" else _listed(deletes)
+    for name in chosen:
+        if name not in KINDS:
+            raise RequestError(f"Invalid format {name!r}: expected {' or '.join(KINDS)}")
+    for kind in kinds:
+        if deletes != "all" and not any(kind in KINDS[name] for name in chosen):
+            raise RequestError(f"Invalid kind of deletes {kind!r}: {' and '.join(chosen)} tables have none such")
+    return [(name, kind) for name in chosen for kind in KINDS[name] if kind in kinds]
+
+
+def check_kind(format: str, kind: str) -> None:
+    """Refuses a kind of deletes that a format does not have.
+
+    Raises:
+        RequestError: it has others.
+    """
+    if kind not in KINDS.get(format, ()):
+        raise RequestError(f"Cannot make a table: {format} has no deletes of the kind {kind!r}")
+
+
+def types_of(rows: Sequence[Row]) -> dict[str, str]:
+    """Types by column, from values.
+
+    Raises:
+        RequestError: a column has no value, or values that do not tell.
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: _type_of(name, [row[name] for row in rows if row.get(name) is not None]) for name in names}
+
+
+def _type_of(name: str, values: Sequence[Any]) -> str:
+    kinds = {_kind(value) for value in values}
+    if len(kinds) != 1 or None in kinds:
+        raise RequestError(f"Cannot tell the type of {name!r} from its values: give schema=")
+    return str(kinds.pop())
+
+
+def _kind(value: object) -> str | None:
+    match value:
+        case bool():
+            return "boolean"
+        case int():
+            return "bigint"
+        case float():
+            return "double"
+        case str():
+            return "string"
+        case bytes():
+            return "binary"
+        case dt.datetime():
+            return "timestamp_ntz" if value.tzinfo is None else "timestamp"
+        case dt.date():
+            return "date"
+        case Decimal():
+            exponent = value.as_tuple().exponent
+            return f"decimal(38,{-exponent})" if isinstance(exponent, int) and exponent <= 0 else None
+        case _:
+            return None
+
+
+def _iceberg(schema: Mapping[str, str], directory: Path, kind: str) -> IcebergTable:
+    words = re.compile(r"\b(?:" + "|".join(_ICEBERG_WORDS) + r")\b")
+    types = {name: words.sub(lambda word: _ICEBERG_WORDS[word[0]], type_) for name, type_ in schema.items()}
+    return IcebergTable.create(directory, types, format_version=3 if kind == "vector" else 2)
+
+
+def _delta(table: TableLiteral, directory: Path) -> str:
+    vectors = {"features": ["deletionVectors"], "configuration": {"delta.enableDeletionVectors": "true"}}
+    made = DeltaTable.create(directory, table.schema, **(vectors if table.deletes else {}))  # type: ignore[arg-type]
+    if table.rows:
+        file = made.write_data(table.rows)
+        made.append(file)
+        if table.deletes:
+            made.delete(file, table.deletes)
+    return str(directory)
+
+
+def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(re.split(r"[,\s]+", names.strip(", "))) if isinstance(names, str) else tuple(names)

@@ -1,0 +1,84 @@
+"""Tables that tests write down: the rows that are left, for every format and kind of deletes; and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+
+import harness
+from harness.errors import RequestError
+from harness.testing.literals import SameRows, all_forms, literal, types_of
+
+ROWS = [{"id": 1, "name": "a"}, {"id": 2, "name": None}, {"id": 2, "name": None}]
+SCHEMA = {"id": "bigint", "name": "string"}
+ALL = [("iceberg", kind) for kind in ("none", "position", "equality", "vector")] + [
+    ("delta", "none"),
+    ("delta", "vector"),
+]
+
+
+def read(location: str) -> list[tuple]:
+    rows = harness.open_table(location).snapshot().to_arrow().to_pylist()
+    return sorted((tuple(row.values()) for row in rows), key=repr)
+
+
+@pytest.mark.parametrize("form", ALL, ids="-".join)
+def test_every_form_leaves_the_same_rows(form, tmp_path, one_duckdb):
+    table = SameRows(rows=tuple(ROWS), schema=SCHEMA, format=form[0], kind=form[1]).make(tmp_path / "t")
+    assert read(table) == [(1, "a"), (2, None), (2, None)]
+    plan = harness.open_table(table).snapshot().plan()
+    found = {each.kind for each in plan.position_deletes} | ({"equality"} if plan.equality_deletes else set())
+    kinds = {
+        "none": set(),
+        "position": {"position delete file"},
+        "vector": {"deletion vector"},
+        "equality": {"equality"},
+    }
+    assert found == kinds[form[1]]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"deletes": [0]}, [(2, None), (2, None)]),
+        ({"deletes": [1], "kind": "vector"}, [(1, "a"), (2, None)]),
+        ({"deletes": [{"id": 2}]}, [(1, "a")]),
+        ({"deletes": [2], "format": "delta"}, [(1, "a"), (2, None)]),
+        ({"format": "delta"}, [(1, "a"), (2, None), (2, None)]),
+    ],
+    ids=["position", "vector", "key", "delta vector", "none"],
+)
+def test_a_literal_says_what_is_deleted(given, expected, tmp_path, one_duckdb):
+    assert read(literal(ROWS, SCHEMA, **given).make(tmp_path / "t")) == expected
+
+
+def test_types_are_told_by_values():
+    noon = dt.datetime(2024, 1, 1, 12)
+    row = {"b": True, "i": 1, "f": 1.5, "s": "x", "t": noon, "z": noon.replace(tzinfo=dt.UTC), "d": Decimal("1.50")}
+    assert types_of([row]) == {
+        **{"b": "boolean", "i": "bigint", "f": "double", "s": "string"},
+        **{"t": "timestamp_ntz", "z": "timestamp", "d": "decimal(38,2)"},
+    }
+
+
+def test_forms_are_those_that_formats_have():
+    assert all_forms() == ALL
+    assert all_forms("delta", ["vector", "none"]) == [("delta", "none"), ("delta", "vector")]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: types_of([{"a": None}]), "Cannot tell the type of 'a'"),
+        (lambda: types_of([{"a": 1}, {"a": "x"}]), "Cannot tell the type of 'a'"),
+        (lambda: literal(ROWS, SCHEMA, deletes=[{"id": 1}], format="delta"), "delta has no deletes of the kind"),
+        (lambda: literal(ROWS, SCHEMA, deletes=[0], kind="equality"), "expected mappings"),
+        (lambda: all_forms("hudi"), "Invalid format 'hudi'"),
+        (lambda: all_forms("delta", "equality"), "delta tables have none such"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(make, message):
+    with pytest.raises(RequestError, match=message):
+        make()
