@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from harness.jobs.session import register, spark_session
     from harness.query import release, sql
     from harness.slices.pulling import Pulled, pull
+    from harness.slices.refreshing import refresh
     from harness.snapshot import Changes, Snapshot
     from harness.table import Table, open_table
 
@@ -133,6 +134,7 @@ __all__ = [
     "open_warehouse",
     "pull",
     "read_untrusted",
+    "refresh",
     "register",
     "release",
     "spark_session",
@@ -160,6 +162,7 @@ _LAZY = {
     "open_warehouse": "catalogs.warehouse",
     "pull": "slices.pulling",
     "read_untrusted": "contained.reading",
+    "refresh": "slices.refreshing",
     "release": "query",
     "register": "jobs.session",
     "spark_session": "jobs.session",

@@ -49,8 +49,15 @@ def pull(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how many files and bytes would be copied; write nothing.")
     ] = False,
+    refresh: Annotated[
+        bool,
+        typer.Option(
+            "--refresh", help="Bring the slice in DIR to the newest snapshot, as its note says it was pulled."
+        ),
+    ] = False,
     format_: options.Format = options.Document.TEXT,
     *,
+    context: typer.Context,
     opening: options.Opening,
     reading: options.Reading,
 ) -> None:
@@ -60,23 +67,30 @@ def pull(
     asked for again.
     """
     from harness.slices.pulling import pull as pull_slice
+    from harness.slices.refreshing import refresh as refresh_slice
 
+    if refresh:
+        _refuse_others(context, "--refresh")
     selector = options.Selector() if at is None else options.moment(at)
     with terminal.progress("planning"):
         snapshot = selector.select(opening.open(location, options.Trust(), reading))
     with terminal.progress("copying"):
-        pulled = pull_slice(
-            snapshot,
-            directory,
-            where=where,
-            last=last,
-            columns=names(columns, "--columns"),
-            exact=exact,
-            sample_rows=sample_rows,
-            seed=seed,
-            compact=compact,
-            max_bytes=max_bytes,
-            dry_run=dry_run,
+        pulled = (
+            refresh_slice(snapshot, directory)
+            if refresh
+            else pull_slice(
+                snapshot,
+                directory,
+                where=where,
+                last=last,
+                columns=names(columns, "--columns"),
+                exact=exact,
+                sample_rows=sample_rows,
+                seed=seed,
+                compact=compact,
+                max_bytes=max_bytes,
+                dry_run=dry_run,
+            )
         )
     content = asdict(pulled)
     match format_:
@@ -84,3 +98,14 @@ def pull(
             results.print_result(*text_document(content))
         case options.Document.JSON:
             results.print_result(json_document("pull", content))
+
+
+_OF_A_SLICE = ("where", "at", "last", "columns", "exact", "sample_rows", "seed", "compact", "max_bytes", "dry_run")
+
+
+def _refuse_others(context: typer.Context, option: str) -> None:
+    """What a slice holds is in its note."""
+    for name in _OF_A_SLICE:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(f"{option} excludes --{name.replace('_', '-')}: the slice is as it was pulled")

@@ -121,7 +121,7 @@ class DeltaTable:
         Raises:
             CorruptFileError, InvalidTableError: a commit cannot be read.
         """
-        versions = [version for part in self._readable() for version in part]
+        versions = [version for part in self.readable() for version in part]
         return [self._history_entry(version) for version in versions]
 
     def refs(self) -> dict[str, dict[str, Any]]:
@@ -136,7 +136,7 @@ class DeltaTable:
             "format": self.format,
             "location": self.location,
             "version": state.version,
-            "readable_versions": [[part.start, part.stop - 1] for part in self._readable()],
+            "readable_versions": [[part.start, part.stop - 1] for part in self.readable()],
             "timestamp_ms": self.latest.timestamp_ms,
             "uuid": metadata.id,
             "name": metadata.name,
@@ -161,7 +161,8 @@ class DeltaTable:
             "warnings": list(self.warnings),
         }
 
-    def _readable(self) -> tuple[range, ...]:
+    def readable(self) -> tuple[range, ...]:
+        """The ranges of versions that the log still gives, ascending."""
         return readable_ranges(self.log, allow_checkpoint_only=self.source.options.allow_checkpoint_only)
 
     def _version(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> int:

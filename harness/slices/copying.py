@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -12,8 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.errors import RequestError, StorageError
-from harness.slices.place import Place, writing
+from harness.slices.place import FILES, ORIGINALS, Place, writing
 from harness.storage.stores import Storage
+from harness.writing.confinement import inside
 
 _PIECE = 1 << 23  # bytes that are held of a file at a time
 _AT_ONCE = 8
@@ -61,7 +63,7 @@ def fetch(files: Sequence[SourceFile], storage: Storage, place: Place, *, max_by
         MissingFileError, OutsideTableError, StorageError: a file cannot be read, or ends early.
         RequestError: the files are larger than they were said to be, and than they may be.
     """
-    known = _journal(place.journal)
+    known = read_journal(place.journal)
     work = _Work(storage, place, max_bytes)
     present, missing = {}, []
     for file in files:
@@ -135,8 +137,8 @@ class _Work:
                 )
 
 
-def _journal(path: Path) -> dict[str, FetchedFile]:
-    """What earlier tries fetched; a line that an interruption cut tells nothing."""
+def read_journal(path: Path) -> dict[str, FetchedFile]:
+    """By target, what earlier tries fetched; a line that an interruption cut tells nothing."""
     if not path.is_file():
         return {}
     found = {}
@@ -147,6 +149,25 @@ def _journal(path: Path) -> dict[str, FetchedFile]:
             continue
         found[file.target] = file
     return found
+
+
+def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed: int) -> None:
+    """Removes the files of what a slice was before it was made newer, and forgets them.
+
+    fetched: those that it has now, by target. refreshed: how often it was made newer.
+    """
+    journal = directory / FILES
+    known = read_journal(journal)
+    with writing(directory):
+        for target in known.keys() - fetched.keys():
+            inside(directory, directory / target).unlink(missing_ok=True)
+        for target in known if refreshed == 1 else ():
+            # Files that were made of originals the first time; what is made later has a folder for each time.
+            if target.startswith(f"{ORIGINALS}/"):
+                inside(directory, directory / target.removeprefix(f"{ORIGINALS}/")).unlink(missing_ok=True)
+        shutil.rmtree(directory / f"refresh-{refreshed - 1}", ignore_errors=True)
+        lines = "".join(json.dumps(asdict(file)) + "\n" for file in fetched.values())
+        journal.write_text(lines, encoding="utf-8")
 
 
 def _is_there(path: Path, expected: FetchedFile) -> bool:

@@ -20,12 +20,21 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._=-]")
 class Names:
     """Gives each file of the source its path in the slice, relative to its directory, always the same one."""
 
-    def __init__(self, locations: Iterable[str]) -> None:
-        """For a source whose files are below one of `locations`, as its metadata or storage calls them."""
+    def __init__(self, locations: Iterable[str], refreshed: int = 0) -> None:
+        """For a source whose files are below one of `locations`, as its metadata or storage calls them.
+
+        refreshed: how often the slice was; files that are written anew have other names each time.
+        """
+        self.refreshed = refreshed
         self._prefixes = [location.rstrip("/") + "/" for location in locations]
         self._given: dict[str, str] = {}
         self._taken: set[str] = set()
         self._folders: set[str] = set()
+
+    def written(self, path: str, *, ending: str = "") -> str:
+        """The path of a file in the slice that is not the source's own, but made of it."""
+        name = self.of(path, ending=ending)
+        return name if self.refreshed == 0 else f"refresh-{self.refreshed}/{name}"
 
     def of(self, path: str, *, ending: str = "", folder: str = "data") -> str:
         """The path of a file in the slice.

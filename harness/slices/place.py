@@ -23,29 +23,32 @@ NOTE = "_harness_slice.json"
 _WORK = "_harness_pull"
 ORIGINALS = f"{_WORK}/originals"
 """Where files of the source are that are not in their place yet."""
+FILES = "_harness_slice_files.jsonl"
+"""Which file of the source each file of a slice is, with its size and checksum."""
 _REQUEST = "request.json"
-_JOURNAL = "journal.jsonl"
+_BEFORE = "before"
 
 
 class Place:
-    """A directory that becomes a slice.
+    """A directory that becomes a slice, or is one that becomes newer.
 
     directory: absolute. metadata: the folder in it that makes a table of it, `metadata` or `_delta_log`.
     """
 
     def __init__(self, directory: Path, metadata: str) -> None:
         self.directory = directory.absolute()
-        self._metadata = metadata
+        self._metadata = self.directory / metadata
+        self._work = self.directory / _WORK
 
     @property
     def staged(self) -> Path:
         """Where the metadata is written before it counts."""
-        return self.directory / _WORK / self._metadata
+        return self._work / self._metadata.name
 
     @property
     def journal(self) -> Path:
         """Where it is written down which files are there."""
-        return self.directory / _WORK / _JOURNAL
+        return self._work / FILES
 
     def file(self, relative: str) -> Path:
         """Where a file of the slice goes.
@@ -55,42 +58,41 @@ class Place:
         """
         return inside(self.directory, self.directory / relative)
 
-    def begin(self, request: dict[str, Any]) -> None:
-        """Take the directory for this pull, or go on with the same one.
+    def begin(self, request: dict[str, Any], *, refresh: bool = False) -> None:
+        """Take the directory for this pull, or go on with the same one. refresh: the directory is a slice.
 
         Raises:
             RequestError: the directory holds something else.
         """
-        marker = self.directory / _WORK / _REQUEST
+        if not refresh:
+            self.check()
         content = json.dumps(request, indent=1, sort_keys=True)
-        if self._begun(marker, content):
+        marker = self._work / _REQUEST
+        if marker.is_file() and marker.read_text(encoding="utf-8") == content:
             return
-        with writing(self.directory):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            marker.parent.mkdir(exist_ok=True)
-            marker.write_text(content, encoding="utf-8")
-
-    def check(self) -> None:
-        """Raises RequestError if no pull could begin or go on here; nothing is written."""
-        self._begun(self.directory / _WORK / _REQUEST, None)
-
-    def _begun(self, marker: Path, content: str | None) -> bool:
-        if not self.directory.exists():
-            return False
-        if not self.directory.is_dir():
-            raise RequestError(f"Cannot pull into {self.directory}: it is a file; give a directory")
-        if not any(self.directory.iterdir()):
-            return False
-        if not marker.is_file() or (self.directory / self._metadata).exists():
-            raise RequestError(
-                f"Cannot pull into {self.directory}: it is not empty; give a new directory, or refresh the slice"
-            )
-        if content is not None and marker.read_text(encoding="utf-8") != content:
+        if marker.is_file() and not refresh:
             raise RequestError(
                 f"Cannot pull into {self.directory}: a pull of something else ended there before it was done; "
                 "remove the directory, or give another one"
             )
-        return True
+        with writing(self.directory):
+            shutil.rmtree(self._work, ignore_errors=True)
+            self._work.mkdir(parents=True)
+            if refresh and (self.directory / FILES).is_file():
+                shutil.copyfile(self.directory / FILES, self.journal)
+            marker.write_text(content, encoding="utf-8")
+
+    def check(self) -> None:
+        """Raises RequestError if no pull could begin or go on here; nothing is written."""
+        if not self.directory.exists():
+            return
+        if not self.directory.is_dir():
+            raise RequestError(f"Cannot pull into {self.directory}: it is a file; give a directory")
+        is_begun = (self._work / _REQUEST).is_file() and not self._metadata.exists()
+        if any(self.directory.iterdir()) and not is_begun:
+            raise RequestError(
+                f"Cannot pull into {self.directory}: it is not empty; give a new directory, or refresh the slice"
+            )
 
     def stage(self) -> Path:
         """An empty folder for the metadata."""
@@ -102,11 +104,15 @@ class Place:
     def publish(self, note: dict[str, Any]) -> None:
         """Make a table of the directory: the note first, then the metadata; then nothing of the work is left."""
         with writing(self.directory):
-            scratch = self.directory / _WORK / NOTE
+            if self.journal.is_file():
+                os.replace(self.journal, self.directory / FILES)
+            scratch = self._work / NOTE
             scratch.write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
             os.replace(scratch, self.directory / NOTE)
-            os.replace(self.staged, self.directory / self._metadata)
-            shutil.rmtree(self.directory / _WORK)
+            if self._metadata.exists():
+                os.replace(self._metadata, self._work / _BEFORE)
+            os.replace(self.staged, self._metadata)
+            shutil.rmtree(self._work)
 
 
 @contextmanager

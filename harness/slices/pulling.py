@@ -21,7 +21,7 @@ from harness.errors import RequestError, warn
 from harness.iceberg.table import IcebergTable
 from harness.plan.scan_plan import ScanPlan
 from harness.reading import reading
-from harness.slices.copying import FetchedFile, SourceFile, fetch, total_bytes
+from harness.slices.copying import FetchedFile, SourceFile, discard_stale, fetch, total_bytes
 from harness.slices.cutting import KeptRows, kept_rows
 from harness.slices.place import Place
 from harness.slices.request import SliceRequest
@@ -72,7 +72,7 @@ class Pulled:
 
     directory: of the slice, as it was given. format: `iceberg` or `delta`. snapshots: ids or versions, oldest first.
     files, bytes: what the slice takes of the source. reused: files that were there from a pull that was interrupted.
-    made: whether the slice is there now. notes: what it lacks of the source, a sentence each.
+    made: whether a slice was made, or made newer. notes: what it lacks of the source, a sentence each.
     """
 
     directory: str
@@ -138,15 +138,22 @@ def pull(
         compact=compact,
         max_bytes=max_bytes,
     )
-    snapshot = _snapshot(source)
+    snapshot = newest(source)
     with reading(snapshot.source, snapshot.selection.snapshot):
-        return _pull(snapshot, Path(directory), request, dry_run=dry_run)
+        return make(snapshot, Path(directory), request, dry_run=dry_run)
 
 
-def _pull(snapshot: Snapshot, directory: Path, request: SliceRequest, *, dry_run: bool) -> Pulled:
-    planned = _planned(snapshot, request)
+def make(
+    snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshed: int = 0, dry_run: bool = False
+) -> Pulled:
+    """Make a slice, or a newer one in place of it.
+
+    refreshed: how often the slice in the directory was made newer, this time too; 0: there is none.
+    """
+    planned = planned_slice(snapshot, request, refreshed)
     place = Place(directory, planned.metadata_folder)
-    place.check()
+    if not refreshed:
+        place.check()
     if request.cuts_rows:
         planned = planned.with_rows(kept_rows(planned.plans(), request))
     files = planned.files()
@@ -174,11 +181,14 @@ def _pull(snapshot: Snapshot, directory: Path, request: SliceRequest, *, dry_run
         "identity": planned.identity,
         "snapshots": list(planned.points),
         "request": request.as_dict(),
+        "refreshed": refreshed,
     }
-    place.begin(origin)
+    place.begin(origin, refresh=refreshed > 0)
     fetched = fetch(files, planned.storage, place, max_bytes=request.max_bytes)
     notes = planned.write(place, fetched.files)
     place.publish(_note(origin, told, notes))
+    if refreshed:
+        discard_stale(place.directory, fetched.files, refreshed)
     for sentence in notes:
         warn(f"Slice {place.directory}: {sentence}")
     return Pulled(
@@ -192,24 +202,25 @@ def _pull(snapshot: Snapshot, directory: Path, request: SliceRequest, *, dry_run
     )
 
 
-def _snapshot(source: Snapshot | Table | str | os.PathLike[str]) -> Snapshot:
+def newest(source: Snapshot | Table | str | os.PathLike[str]) -> Snapshot:
+    """The snapshot that is meant: of a table, the current one."""
     if isinstance(source, Snapshot):
         return source
     return (source if isinstance(source, Table) else open_table(source)).snapshot()
 
 
-def _planned(snapshot: Snapshot, request: SliceRequest) -> Slice:
-    """Imports the modules of that format and no others."""
+def planned_slice(snapshot: Snapshot, request: SliceRequest, refreshed: int = 0) -> Slice:
+    """The slice that is asked for. Imports the modules of that format and no others."""
     table: Any = snapshot.source
     selection: Any = snapshot.selection
     if isinstance(table, IcebergTable):
         from harness.slices.iceberg.pulling import IcebergSlice
 
-        return IcebergSlice.planned(table, selection, request)
+        return IcebergSlice.planned(table, selection, request, refreshed)
     assert isinstance(table, DeltaTable)
     from harness.slices.delta.pulling import DeltaSlice
 
-    return DeltaSlice.planned(table, selection, request)
+    return DeltaSlice.planned(table, selection, request, refreshed)
 
 
 def _note(origin: Mapping[str, Any], told: Pulled, notes: list[str]) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def contents_of(table: DeltaTable, selection: Selection, where: str | Filter | N
         As planning a read of each of them does.
     """
     newest = selection.snapshot.id
-    readable = next(part for part in table._readable() if newest in part)
+    readable = next(part for part in table.readable() if newest in part)
     versions = range(max(readable.start, newest - last + 1), newest + 1)
     selections = {v: selection if v == newest else table.select(v, None, None) for v in versions}
     for version, chosen in selections.items():

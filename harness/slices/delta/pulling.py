@@ -50,13 +50,13 @@ class DeltaSlice:
     rows: KeptRows | None = field(default=None, repr=False)
 
     @staticmethod
-    def planned(table: DeltaTable, selection: Selection, request: SliceRequest) -> DeltaSlice:
+    def planned(table: DeltaTable, selection: Selection, request: SliceRequest, refreshed: int) -> DeltaSlice:
         """The slice of a table that a request asks for."""
         columns = None if request.columns is None else bind_columns(request.columns, selection.schema)
         contents = contents_of(table, selection, request.where, request.last)
         if request.rewrites:
             check_rewritable(contents, columns)
-        return DeltaSlice(table, contents, Names((table.source.root.path,)), request, columns)
+        return DeltaSlice(table, contents, Names((table.source.root.path,), refreshed), request, columns)
 
     def with_rows(self, rows: KeptRows) -> DeltaSlice:
         """The slice that has these rows of its files and no others."""
@@ -124,7 +124,7 @@ class DeltaSlice:
         for row in self.contents.rows(root.files):
             add = writer.add(row, data_change=False)
             state.files[add["path"], None] = {"add": add}
-            _set_time(place.file(self.names.of(row["physical"])), row["modification_time"])
+            _set_time(place.file(self.placed_as(row["physical"])), row["modification_time"])
         info = [] if self.contents.info is None else [{"commitInfo": dict(self.contents.info)}]
         self._write(folder, root.version, [*info, *state.metadata_actions(), *state.files.values()])
         for commit in self.contents.commits:
@@ -156,7 +156,7 @@ class DeltaSlice:
                 if path in found or path not in self.contents.kept:
                     continue
                 original = place.file(self._fetched_as(path))
-                target = place.file(self.names.of(path))
+                target = place.file(self.placed_as(path))
                 rows = None if self.rows is None else self.rows[path]
                 with writing(target):
                     found[path] = rewriter.settle(ordinal, original, target, rows)
@@ -166,7 +166,11 @@ class DeltaSlice:
         """The deletion vectors of files that lost rows, written anew; None: files are as they were."""
         if not self.request.cuts_rows:
             return None
-        return Vectors.written(self.contents, settled, place, compact=self.request.compact)
+        return Vectors.written(self.contents, settled, place, self.names, compact=self.request.compact)
+
+    def placed_as(self, path: str) -> str:
+        """The path of a data file in the slice."""
+        return self.names.written(path) if self.request.rewrites else self.names.of(path)
 
     def _fetched_as(self, path: str) -> str:
         name = self.names.of(path)
@@ -203,7 +207,7 @@ class _Writer:
         yield from ({"txn": actions.transaction_json(t)} for t in commit.transactions)
         yield from ({"domainMetadata": actions.domain_json(d)} for d in commit.domains)
         for row in contents.rows(commit.removes):
-            yield {"remove": actions.remove_json(row, names.of(row["physical"]), self._vector(row))}
+            yield {"remove": actions.remove_json(row, self.slice.placed_as(row["physical"]), self._vector(row))}
         for row in contents.rows(commit.adds):
             yield {"add": self.add(row, data_change=row["data_change"])}
         for change in commit.cdc:
@@ -226,7 +230,7 @@ class _Writer:
         """The add action of a file."""
         path = row["physical"]
         settled = self.settled.get(path)
-        target, vector = self.slice.names.of(path), self._vector(row)
+        target, vector = self.slice.placed_as(path), self._vector(row)
         size = settled.size if settled is not None else self.fetched[target].size
         found = actions.add_json(row, target, size, vector, data_change=data_change)
         if settled is not None and settled.count is not None:

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from harness.delta.actions import DeletionVectorDescriptor
 from harness.slices.delta.actions import Json
 from harness.slices.delta.contents import Contents
+from harness.slices.names import Names
 from harness.slices.place import Place, writing
 from harness.slices.rewriting import Settled, ordinals
 from harness.writing.delta.vectors import write_vectors, z85
-
-_NEW = uuid.uuid5(uuid.NAMESPACE_URL, "https://harness.invalid/vectors of a slice")
 
 
 def vector_target(file: str) -> str:
@@ -42,7 +41,9 @@ class Vectors:
     known: Mapping[tuple[str, str], Json]
 
     @staticmethod
-    def written(contents: Contents, settled: Mapping[str, Settled], place: Place, *, compact: bool) -> Vectors:
+    def written(
+        contents: Contents, settled: Mapping[str, Settled], place: Place, names: Names, *, compact: bool
+    ) -> Vectors:
         """Writes those that delete a row of the slice, into one file. compact: none of them does."""
         if compact:
             return Vectors({})
@@ -64,7 +65,8 @@ class Vectors:
         if not dead:
             return Vectors({})
         with writing(place.directory):
-            described = write_vectors(place.directory, _NEW, 0, dead.values())
+            name = _id(f"vectors of a slice {names.refreshed}")
+            described = write_vectors(place.directory, name, 0, dead.values())
         return Vectors(dict(zip(dead, described, strict=True)))
 
     def of(self, path: str, vector: DeletionVectorDescriptor) -> Json | None:

@@ -75,7 +75,7 @@ class DeleteWriter:
                 "pos": pa.array([row for _, positions in dead for row in positions], pa.int64()),
             }
         )
-        target = self.names.of(entry.file.path, ending=".parquet")
+        target = self.names.written(entry.file.path, ending=".parquet")
         file = self.place.file(target)
         with writing(file):
             facts = write_file(file, position_columns(None), rows, FileOptions())
@@ -102,7 +102,7 @@ class DeleteWriter:
                 dead.append((entry, self.targets[named], positions))
         if not dead:
             return {}
-        target = self.names.of(path, ending=".puffin")
+        target = self.names.written(path, ending=".puffin")
         file = self.place.file(target)
         with writing(file):
             places = _written(file, [(named, positions) for _, named, positions in dead])

@@ -51,13 +51,13 @@ class IcebergSlice:
     rows: KeptRows | None = field(default=None, repr=False)
 
     @staticmethod
-    def planned(table: IcebergTable, selection: Selection, request: SliceRequest) -> IcebergSlice:
+    def planned(table: IcebergTable, selection: Selection, request: SliceRequest, refreshed: int) -> IcebergSlice:
         """The slice of a table that a request asks for."""
         columns = None if request.columns is None else bind_columns(request.columns, selection.schema)
         contents = contents_of(table, selection, request.where, request.last)
         if columns is not None:
             check_columns(contents, columns, compact=request.compact)
-        return IcebergSlice(table, contents, Names((table.metadata.location,)), request, columns)
+        return IcebergSlice(table, contents, Names((table.metadata.location,), refreshed), request, columns)
 
     def with_rows(self, rows: KeptRows) -> IcebergSlice:
         """The slice that has these rows of its files and no others."""
@@ -117,7 +117,7 @@ class IcebergSlice:
             found = fetched.get(self._fetched_as(entry.file.path, entry.file.content))
             if found is None:
                 continue
-            path = f"{location}/{self.names.of(entry.file.path)}"
+            path = f"{location}/{self._placed_as(entry.file.path, entry.file.content)}"
             written[key_of(entry)] = {"file_path": path, "file_size_in_bytes": found.size}
             if entry.file.content is Content.DATA:
                 targets[entry.file.path] = path
@@ -185,7 +185,7 @@ class IcebergSlice:
                 if path in found or (self.rows is not None and physical not in self.rows):
                     continue
                 original = place.file(self._fetched_as(path, Content.DATA))
-                target = place.file(self.names.of(path))
+                target = place.file(self._placed_as(path, Content.DATA))
                 rows = None if self.rows is None else self.rows[physical]
                 with writing(target):
                     found[path] = rewriter.settle(ordinal, original, target, rows)
@@ -196,6 +196,10 @@ class IcebergSlice:
 
     def _physical(self, path: str) -> str:
         return self.contents.source.path_map.physical(path)
+
+    def _placed_as(self, path: str, content: Content) -> str:
+        is_written = self.request.rewrites and content is Content.DATA
+        return self.names.written(path) if is_written else self.names.of(path)
 
     def _fetched_as(self, path: str, content: Content) -> str:
         name = self.names.of(path)

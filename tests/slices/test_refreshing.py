@@ -1,0 +1,110 @@
+"""Slices brought to their source's newest snapshot, and what they cannot follow."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.cli import main
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+SCHEMA = {"id": "long", "name": "string"}
+
+
+def iceberg(place: Path) -> IcebergTable:
+    table = IcebergTable.create(place, SCHEMA)
+    table.append(file := table.write_data([{"id": i, "name": "a"} for i in range(3)]))
+    table.commit(add=[table.write_position_deletes([(file, 0)])])
+    return table
+
+
+def delta(place: Path) -> DeltaTable:
+    table = DeltaTable.create(place, SCHEMA, features=["deletionVectors"])
+    table.append(file := table.write_data([{"id": i, "name": "a"} for i in range(3)]))
+    table.delete(file, [0])
+    return table
+
+
+def rows(location: Path, where: str | None = None) -> Counter[str]:
+    return Counter(map(repr, harness.open_table(location).snapshot().to_arrow(where=where).to_pylist()))
+
+
+@pytest.mark.parametrize("options", [{}, {"exact": True}])
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_a_refreshed_slice_is_as_if_it_were_pulled_anew(make, options, tmp_path):
+    table = make(tmp_path / "source")
+    first = harness.pull(tmp_path / "source", tmp_path / "slice", where="id <> 1", **options)
+    assert harness.refresh(tmp_path / "source", tmp_path / "slice").made is False
+    for number in (3, 4):
+        table.append(table.write_data([{"id": number, "name": "b"}, {"id": 1, "name": "b"}]))
+        pulled = harness.refresh(tmp_path / "source", tmp_path / "slice")
+        assert pulled.reused == (0 if options else pulled.files - 1)
+        assert rows(tmp_path / "slice", "id <> 1") == rows(tmp_path / "source", "id <> 1")
+    assert rows(tmp_path / "slice") == rows(tmp_path / "slice", "id <> 1") or not options
+    assert pulled.snapshots != first.snapshots
+
+
+def rolled_back(place: Path) -> None:
+    table = iceberg(place)
+    harness.pull(place, place.parent / "slice")
+    table.set_ref("main", harness.open_table(place).snapshots()[0]["id"], "branch")
+
+
+def replaced(place: Path) -> None:
+    iceberg(place)
+    harness.pull(place, place.parent / "slice")
+    shutil.rmtree(place)
+    delta(place)
+
+
+def expired(place: Path) -> None:
+    table = delta(place)
+    harness.pull(place, place.parent / "slice")
+    for number in range(3):
+        table.append(table.write_data([{"id": number, "name": "c"}]))
+    table.checkpoint()
+    for version in range(4):
+        table.log.commit_path(version).unlink()
+
+
+def written_to(place: Path) -> None:
+    table = iceberg(place)
+    harness.pull(place, place.parent / "slice")
+    metadata = place.parent / "slice/metadata"
+    shutil.copy(metadata / "v1.metadata.json", metadata / "v2.metadata.json")
+    text = (metadata / "v2.metadata.json").read_text("utf-8").replace(str(table.snapshot_id), "77")
+    (metadata / "v2.metadata.json").write_text(text, "utf-8")
+    table.append(table.write_data([{"id": 9, "name": "b"}]))
+
+
+def no_slice(place: Path) -> None:
+    iceberg(place)
+    (place.parent / "slice").mkdir()
+
+
+@pytest.mark.filterwarnings("ignore:Table .*:harness.errors.HarnessWarning")
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (rolled_back, "is not in the newest one's past; pull anew"),
+        (replaced, "its format is iceberg, and the source's is delta; pull anew"),
+        (expired, "has expired in the source"),
+        (written_to, "it was written to since it was pulled; pull anew"),
+        (no_slice, "it is no slice"),
+    ],
+)
+def test_what_a_slice_cannot_follow_is_said(make, message, tmp_path, capsys):
+    make(tmp_path / "source")
+    assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), "--refresh"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_refresh_takes_no_other_request(tmp_path, capsys):
+    iceberg(tmp_path / "source")
+    assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), "--refresh", "--where", "id = 1"]) == 2
+    assert "--refresh excludes --where" in capsys.readouterr().err
