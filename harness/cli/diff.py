@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
-import harness
 from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
+from harness.cli.diff_batch import Many, QueryDialect, finish, namespace
+from harness.cli.diff_many import compare_files, compare_namespaces
+from harness.cli.diff_request import ENGINES, Request, Side, pair, pair_of_engines, pair_of_moments, start
 from harness.cli.name_lists import names
 from harness.cli.relaxing import Relaxing
-from harness.differ.relaxations import Relaxations
-from harness.differ.result import ComparisonResult, SideInfo
+from harness.differ.result import ComparisonResult
 from harness.differ.sources import Source
-from harness.engines.registry import find_engine
-from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 
 if TYPE_CHECKING:
-    from harness.snapshot import Snapshot
     from harness.table import Table
-
-_ENGINES = "duckdb,spark"
-_Side: TypeAlias = "Snapshot | Source"
 
 
 class Report(enum.Enum):
@@ -39,16 +33,19 @@ class Report(enum.Enum):
 @options.grouped
 def diff(
     location: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="TABLE",
+            show_default=False,
             help="Table directory, metadata file, or name in a catalog; or a file (csv, tsv, json, parquet, arrow), or "
-            "duckdb:FILE#TABLE, sqlite:FILE#TABLE, postgres:DSN#TABLE, where a query may stand for the table.",
+            "duckdb:FILE#TABLE, sqlite:FILE#TABLE, postgres:DSN#TABLE, where a query may stand for the table; or, with "
+            "OTHER, a namespace or a warehouse directory: all of its tables.",
         ),
-    ],
+    ] = None,
     other: Annotated[
         str | None, typer.Argument(metavar="OTHER", help="A table for the right side; else the same table.")
     ] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="FILES", help="Further files after --sql-file.")] = None,
     engines: Annotated[
         str | None,
         typer.Option(
@@ -91,14 +88,29 @@ def diff(
     *,
     context: typer.Context,
     relaxing: Relaxing,
+    many: Many,
     opening: options.Opening,
     reading: options.Reading,
     trust: options.Trust,
 ) -> None:
-    """Compare the rows of a table on two engines, or of two tables or snapshots.
+    """Compare the rows of a table on two engines, of two tables or snapshots, of many queries, or of two namespaces.
 
     Exits with 0 if there is no difference, with 1 if there is one, with 2 if both sides failed or nothing could be run.
+    Of many, 1 if one is different, else 2 if one was refused or failed.
     """
+    if many.sql_file:
+        files = [*many.sql_file, *(each for each in (location, other, *(more or ())) if each is not None)]
+        if any(each is not None for each in (sql, columns, where, at)) or trust.untrusted:
+            raise typer.BadParameter("--sql-file excludes --sql, --columns, --where, --at and --untrusted")
+        batch = compare_files(
+            files, many, relaxing, engines, keys, max_rows, lambda text: opening.open(text, trust, reading)
+        )
+        finish(batch, format_.value, output)
+        return
+    if location is None:
+        raise typer.BadParameter("Missing argument 'TABLE'.")
+    if more or many.table or many.dialect is not QueryDialect.DUCKDB:
+        raise typer.BadParameter("--table, --dialect and more than two arguments are for --sql-file")
     if sql is not None and not (columns is None and where is None):
         raise typer.BadParameter("--sql excludes --columns and --where: say it in the query")
     sources = [None if text is None else Source.parse(text) for text in (location, other)]
@@ -106,7 +118,7 @@ def diff(
     if sources[0] is not None and other is None:
         raise typer.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
     request = Request(
-        engines=pair_of_engines(engines if engines is not None else "duckdb" if is_foreign else _ENGINES),
+        engines=pair_of_engines(engines if engines is not None else "duckdb" if is_foreign else ENGINES),
         keys=names(keys, "--keys"),
         columns=names(columns, "--columns"),
         where=where,
@@ -124,6 +136,16 @@ def diff(
         locations = [location] if other is None else [location, other]
         untrusted.run(context, trust, locations, opening.roots(), output=output, instead={"output": None})
         return
+    if other is not None and not is_foreign and queries is None:
+        namespaces = (namespace(location), namespace(other))
+        if namespaces[0] is not None and namespaces[1] is not None:
+            batch = compare_namespaces(
+                (namespaces[0], namespaces[1]), request, many.resume, opening.arguments(trust, reading)
+            )
+            finish(batch, format_.value, output)
+            return
+    if many.resume is not None:
+        raise typer.BadParameter("--resume is for two namespaces or warehouse directories")
     with terminal.progress("reading metadata"):
         left: Table | Source = sources[0] or opening.open(location, trust, reading)
         right = left if other is None else sources[1] or opening.open(other, trust, reading)
@@ -143,7 +165,7 @@ def diff(
         raise typer.Exit(DIFFERENT)
 
 
-def _at(side: Table | Source, moment: options.Selector) -> _Side:
+def _at(side: Table | Source, moment: options.Selector) -> Side:
     """The side at a moment.
 
     Raises:
@@ -154,145 +176,6 @@ def _at(side: Table | Source, moment: options.Selector) -> _Side:
     if moment != options.Selector():
         raise typer.BadParameter(f"--at is for tables: {side.name} has no snapshots")
     return side
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What is compared, and how, but for the sides.
-
-    engines: of the left and of the right side. keys, columns, group_by: None: not given.
-    """
-
-    engines: tuple[str, str]
-    keys: list[str] | None
-    columns: list[str] | None
-    where: str | None
-    max_rows: int
-    relaxations: Relaxations
-    group_by: list[str] | None
-    sample_keys: int | None
-
-    def compare(self, left: _Side, right: _Side) -> ComparisonResult:
-        """The rows of two snapshots."""
-        return harness.compare(
-            left,
-            right,
-            engines=self.engines,
-            columns=self.columns,
-            where=self.where,
-            **self._how(),
-        )
-
-    def _how(self) -> dict[str, Any]:
-        return {
-            "keys": self.keys or (),
-            "max_rows": self.max_rows,
-            "relaxations": self.relaxations,
-            "group_by": self.group_by or (),
-            "sample_keys": self.sample_keys,
-        }
-
-    def compare_queries(self, queries: tuple[str, str], left: _Side, right: _Side) -> ComparisonResult:
-        """What queries give on the left and on the right side.
-
-        Raises:
-            RequestError: the query cannot be parsed, or writes.
-            UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
-        """
-        names = tuple(f"query on {_name(side)}" for side in (left, right))
-        asked = zip(queries, self.engines, (left, right), strict=True)
-        results = [_result(query, engine, side) for query, engine, side in asked]
-        if not any(isinstance(result, HarnessError) for result in results):
-            return harness.compare(*results, names=names, **self._how())
-        infos = [_outcome(*side) for side in zip(results, self.engines, names, strict=True)]
-        return ComparisonResult(left=infos[0], right=infos[1], keys=tuple(self.keys or ()))
-
-
-def _name(side: _Side) -> str:
-    return side.name if isinstance(side, Source) else side.source.location.rstrip("/").rpartition("/")[2]
-
-
-def _result(query: str, engine: str, table: _Side) -> object:
-    """The result, not yet read; or why the engine refuses the query, which is that side's outcome."""
-    import duckdb
-
-    if isinstance(table, Source):
-        return table.asking(query)
-
-    try:
-        return harness.sql(query, engine=engine, t=table)
-    except (RequestError, UnsupportedError):
-        raise
-    except HarnessError as error:
-        return error
-    except duckdb.Error as error:
-        return EngineError(f"DuckDB cannot run the query: {error}")
-
-
-def _outcome(result: object, engine: str, name: str) -> SideInfo:
-    """A side of which the other one failed; it is read to its end, to say whether it fails as well."""
-    if isinstance(result, HarnessError):
-        return SideInfo(name=name, engine=f"{engine} {find_engine(engine).version()}", error=result)
-    return harness.compare(result, result, names=(name, name)).left
-
-
-def pair_of_engines(text: str) -> tuple[str, str]:
-    """Names of the left and the right side's engine.
-
-    Raises:
-        typer.BadParameter: neither one name nor two. Whether there is such an engine is said by `find_engine`.
-    """
-    match [name.strip() for name in text.split(",")]:
-        case [both] if both:
-            return both, both
-        case [left, right] if left and right:
-            return left, right
-        case _:
-            raise typer.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
-
-
-def pair_of_moments(values: list[str] | None) -> tuple[options.Selector, options.Selector]:
-    """What is read of the left and of the right table.
-
-    Raises:
-        typer.BadParameter: more than two values, or one that is not understood.
-    """
-    both = pair(values, "--at")
-    if both is None:
-        return options.Selector(), options.Selector()
-    return options.moment(both[0]), options.moment(both[1])
-
-
-def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
-    """What is said of the left and of the right side; None: nothing.
-
-    Raises:
-        typer.BadParameter: more than two values.
-    """
-    match values or []:
-        case []:
-            return None
-        case [both]:
-            return both, both
-        case [left, right]:
-            return left, right
-        case more:
-            raise typer.BadParameter(
-                f"{option} is given {len(more)} times: once holds for both sides, twice for one each"
-            )
-
-
-def start(engines: tuple[str, ...]) -> None:
-    """Make sure that the engines are there, because one that is missing says nothing about the table.
-
-    Raises:
-        RequestError: there is no such engine, or it, or Java, is not installed.
-        EngineError: Spark does not start.
-    """
-    for name in dict.fromkeys(engines):
-        find_engine(name)
-    if "spark" in engines:
-        harness.spark_session()
 
 
 def written(comparison: ComparisonResult, report: Report) -> str:

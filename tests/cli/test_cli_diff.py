@@ -68,7 +68,7 @@ def calls(monkeypatch) -> Calls:
     made = Calls()
     for name in ("open_table", "compare", "spark_session"):
         monkeypatch.setitem(vars(harness), name, getattr(made, name))
-    monkeypatch.setattr("harness.cli.diff.find_engine", lambda name: None)
+    monkeypatch.setattr("harness.cli.diff_request.find_engine", lambda name: None)
     return made
 
 
@@ -212,7 +212,7 @@ def test_an_engine_that_is_not_there_is_no_difference(calls, capfd, monkeypatch,
         raise RequestError(f"no {missing}")
 
     if missing == "engine":
-        monkeypatch.setattr("harness.cli.diff.find_engine", refuse)
+        monkeypatch.setattr("harness.cli.diff_request.find_engine", refuse)
     else:
         monkeypatch.setitem(vars(harness), "spark_session", refuse)
     assert main(["diff", "t"]) == 2

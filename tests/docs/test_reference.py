@@ -70,6 +70,7 @@ def documents(demo) -> list[dict[str, object]]:
             "plan demo-tables/orders --where \"region = 'eu'\"",
             "sql 'SELECT 1 AS x'",
             "diff demo-tables/orders --engines duckdb",
+            "diff demo-tables demo-tables --engines duckdb",
             "run --engine duckdb --scenario iceberg/deletes/null-keys",
             "cache info --cache-dir kept",
             "pull demo-tables/clicks slice --dry-run",

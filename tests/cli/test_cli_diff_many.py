@@ -1,0 +1,154 @@
+"""`harness diff` of many: query files, and all tables of two directories."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from harness.cli import main
+from harness.writing.iceberg.builder import IcebergTable
+
+ROWS = [{"k": 1, "v": 0.1}, {"k": 1, "v": 0.2}, {"k": 1, "v": 0.3}, {"k": 2, "v": 1.0}]
+
+
+def table(place: Path, rows: list[dict]) -> str:
+    built = IcebergTable.create(place, {"k": "long", "v": "double"})
+    built.append(built.write_data(rows))
+    return str(place)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two warehouses, each with a table `a`, of which the right one has its rows in another order."""
+    table(tmp_path / "left" / "a", ROWS)
+    table(tmp_path / "right" / "a", ROWS[::-1])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def asked(texts: dict[str, str], *more: str) -> list[str]:
+    for name, text in texts.items():
+        Path(name).write_text(text)
+    return ["diff", "--sql-file", *texts, "--table", "t=left/a", "--table", "t=right/a", "--engines", "duckdb", *more]
+
+
+QUERIES = {
+    "1-equal.sql": "SELECT k, count(*) AS n FROM t GROUP BY k;\n",
+    "2-sums.sql": "SELECT k, sum(v) AS s FROM t GROUP BY k",
+    "3-different.sql": "SELECT list(v) AS l FROM t",
+    "4-refused.sql": "DELETE FROM t",
+    "5-failed.sql": "SELECT nothing FROM t",
+}
+
+
+@pytest.mark.usefixtures("here")
+def test_queries_come_to_one_report(capfd) -> None:
+    assert main(asked(QUERIES, "--format", "json")) == 1
+    found = json.loads(capfd.readouterr().out)
+    outcomes = [(entry["name"], entry["outcome"]) for entry in found["entries"]]
+    words = ["equal", "allowed difference", "different", "refused", "failed"]
+    assert outcomes == list(zip(QUERIES, words, strict=True))
+    allowed = found["entries"][1]
+    assert "s within 4096 ulps, because a sum" in allowed["message"]
+    assert allowed["left_seconds"] > 0
+    assert found["entries"][2]["comparison"]["only_left"] == 1
+    assert found["counts"] == dict.fromkeys(words, 1)
+
+
+@pytest.mark.usefixtures("here")
+def test_the_other_reports_say_the_same(capfd) -> None:
+    assert main(asked(QUERIES)) == 1
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].endswith("1 equal, 1 allowed difference, 1 different, 1 refused, 1 failed")
+    assert lines[4].startswith("≠ 3-different.sql  different: 1 row only on the left")
+    assert main([*asked(QUERIES), "--format", "junit"]) == 1
+    suite = ElementTree.fromstring(capfd.readouterr().out).find("testsuite")
+    assert suite is not None
+    assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "5",
+        "failures": "1",
+        "errors": "1",
+        "skipped": "1",
+    }
+    assert main([*asked(QUERIES), "--format", "html"]) == 1
+    page = capfd.readouterr().out
+    assert page.count("<details") == 3  # all that is not equal and was compared: the failed one has a report too
+    assert "<script" not in page
+
+
+LISTS = "SELECT k, max(v) AS v, list(v) AS l FROM t GROUP BY k"  # differs in l for k = 1
+FIRSTS = "SELECT k, list(v)[1] AS v FROM t GROUP BY k"  # 0.1 and 0.3 for k = 1
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("comment", "query", "code"),
+    [
+        ("", LISTS, 1),
+        ("-- harness: --exclude l", LISTS, 0),
+        ("-- harness: --keys k --tolerance v=1", FIRSTS, 0),
+        ("-- harness: --tolerance v=1", FIRSTS, 0),
+        ("-- harness: --keys k --tolerance 'v=0.1 because of it'", FIRSTS, 1),
+    ],
+)
+def test_a_comment_says_how_a_query_is_compared(comment: str, query: str, code: int) -> None:
+    assert main(asked({"q.sql": f"{comment}\n{query}"})) == code
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("texts", "more", "sentence"),
+    [
+        ({"q.sql": "-- harness: --keep x\nSELECT 1"}, [], "q.sql: in its comment -- harness: is '--keep'"),
+        ({"q.sql": "-- harness: --keys\nSELECT 1"}, [], "--keys lacks its value"),
+        ({"q.sql": "SELECT 1"}, ["none.sql"], "--sql-file 'none.sql' cannot be read"),
+        ({"q.sql": "SELECT 1"}, ["--table", "x"], "--table 'x': expected NAME=TABLE"),
+        ({"q.sql": "SELECT 1"}, ["--table", "t=left/a"], "--table t is given 3 times"),
+        ({"q.sql": "SELECT 1"}, ["--sql", "SELECT 1"], "--sql-file excludes --sql"),
+        ({"q.sql": "SELECT 1"}, ["--resume", "r"], "--sql-file excludes --resume"),
+    ],
+)
+def test_what_cannot_be_asked_of_queries_is_one_line(capfd, texts, more, sentence) -> None:
+    assert main(asked(texts, *more)) == 2
+    assert sentence in " ".join(capfd.readouterr().err.split())
+
+
+@pytest.mark.usefixtures("here")
+def test_sparks_texts_run_on_duckdb_where_that_is_certain(capfd) -> None:
+    texts = {"1.sql": "SELECT `k`, count(*) FROM t GROUP BY k", "2.sql": "SELECT avg(k) FROM t"}
+    assert main(asked(texts, "--dialect", "spark")) == 2
+    out = capfd.readouterr().out
+    assert "= 1.sql  equal" in out
+    assert "? 2.sql  refused: Cannot be sure that AVG(k) means the same on DuckDB" in out
+
+
+@pytest.mark.usefixtures("here")
+def test_all_tables_of_two_directories(here: Path, capfd) -> None:
+    for side in ("left", "right"):
+        table(here / side / "sales" / "b", ROWS[:2] if side == "left" else ROWS[:3])
+    table(here / "left" / "c", ROWS)
+    given = ["diff", "left", "right", "--engines", "duckdb", "--resume", "done.jsonl"]
+    assert main(given) == 1
+    first = capfd.readouterr().out
+    assert first.splitlines()[2:5] == [
+        "= a        equal: no difference in 4 rows",
+        "≠ c        different: right has no such table",
+        "≠ sales.b  different: 1 row only on the right",
+    ]
+    done = Path("done.jsonl").read_text()
+    assert [json.loads(line)["name"] for line in done.splitlines()] == ["a", "sales.b"]
+    Path("done.jsonl").write_text(done + '{"name": "half')
+    assert main(given) == 1
+    assert capfd.readouterr().out == first
+    assert Path("done.jsonl").read_text() == done + '{"name": "half'  # nothing was compared anew
+    assert main([*given, "--exclude", "v"]) == 1  # another question is
+    assert len(Path("done.jsonl").read_text().splitlines()) == 4
+
+
+@pytest.mark.usefixtures("here")
+def test_one_table_is_no_namespace() -> None:
+    assert main(["diff", "left/a", "right/a", "--engines", "duckdb"]) == 0
+    assert main(["diff", "left/a", "right/a", "--engines", "duckdb", "--resume", "r"]) == 2
