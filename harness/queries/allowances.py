@@ -51,6 +51,7 @@ class _Number:
 
 _EXACT, _FLOAT = _Number(), _Number(is_float=True)
 _STATISTICS = ("stddev", "variance", "var_", "covar", "corr", "regr", "skewness", "kurtosis", "entropy", "sem")
+_QUANTILES = ("median", "percentilecont", "quantile_cont")
 _SUMS = ("favg", "fsum", "fmean", "kahan_sum", "sumkahan", "product", "geomean", "geometric_mean")
 _CONDITIONS = (exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.In, exp.Between, exp.Exists, exp.Count)
 _DOUBLES = {exp.DType.DOUBLE, exp.DType.FLOAT}
@@ -151,7 +152,7 @@ class _Reading:
                 return _FLOAT if not node.is_string and "e" in node.name.lower() else _EXACT
             case _ if isinstance(node, _CONDITIONS) or _is_rounding(node):
                 return _EXACT
-            case _ if isinstance(node, exp.AggFunc) or _is_statistic(node):
+            case _ if isinstance(node, exp.AggFunc) or _is_statistic(node) or _is_mean(node):
                 return _aggregate(node, self._parts(node, scope))
             case _:
                 return _computed(node, self._parts(node, scope))
@@ -180,16 +181,21 @@ def _is_rounding(node: exp.Expr) -> bool:
 
 def _is_statistic(node: exp.Expr) -> bool:
     name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
-    return isinstance(node, exp.Func) and name.startswith((*_STATISTICS, *_SUMS))
+    return isinstance(node, exp.Func) and name.startswith((*_STATISTICS, *_SUMS, *_QUANTILES))
+
+
+def _is_mean(node: exp.Expr) -> bool:
+    """Whether it is `avg` by its other name, which sqlglot does not know."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "mean"
 
 
 def _aggregate(node: exp.Expr, parts: list[_Number]) -> _Number:
     inner = _together(parts)
     if _is_statistic(node):
         return _Number(True, ORDER)
-    if isinstance(node, exp.Sum | exp.Avg) and (inner.is_float or inner.allowance is not None):
+    if isinstance(node, exp.Sum | exp.Avg | exp.Anonymous) and (inner.is_float or inner.allowance is not None):
         return _Number(True, _greater(ORDER, inner.allowance))
-    if isinstance(node, exp.Avg):
+    if isinstance(node, exp.Avg | exp.Anonymous):
         return _Number(True, AVERAGE)
     return inner
 

@@ -16,7 +16,7 @@ TABLES = {"t": Schema(fields=tuple(Field(id=i, name=n, type=t) for i, (n, t) in 
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        pytest.param("SELECT k, avg(p) FROM t GROUP BY k", {1: AVERAGE}, id="average-of-decimals"),
+        pytest.param("SELECT mean(d), avg(p), mean(p) FROM t", {0: ORDER, 1: AVERAGE, 2: AVERAGE}, id="averages"),
         pytest.param("SELECT avg(d), sum(d), max(d), sum(p), sum(p) / 2 FROM t", {0: ORDER, 1: ORDER}, id="sums"),
         pytest.param("SELECT sum(p * d), sum(p / 2), sum(d::DECIMAL(9, 2)) FROM t", {0: ORDER, 1: ORDER}, id="made"),
         pytest.param("SELECT stddev_samp(k), corr(k, p), regr_slope(k, p) FROM t", dict.fromkeys(range(3), ORDER)),

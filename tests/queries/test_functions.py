@@ -12,6 +12,7 @@ import pytest
 from test_sql_engines import both
 
 import harness
+from harness.queries.allowances import allowances
 from harness.queries.transpile.functions.registry import Kind
 from harness.queries.transpile.functions.table import NAMES
 from harness.queries.transpile.supported import FUNCTIONS
@@ -44,6 +45,23 @@ def test_both_engines_give_the_same_for_every_call(edges, spark, kind):
         f"{sql}: {pair}"
         for (function, sql), a, b in zip(drawn, by_duckdb.columns, by_spark.columns, strict=True)
         if a.type != b.type or (pair := first_difference(a, b, ULPS if function.allowance else 0)) is not None
+    ]
+    assert not different, "\n".join(different)
+
+
+@pytest.mark.parametrize("kind", [Kind.AGGREGATES, Kind.WINDOWS], ids=lambda kind: kind.name.lower())
+def test_both_engines_give_the_same_over_rows(edges, spark, kind):
+    drawn = [with_columns(draw) for function, draw in calls() if function.kind is kind]
+    shown = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(drawn, 1))
+    rows, key = ("GROUP BY ROLLUP (b1)", "b1") if kind is Kind.AGGREGATES else ("", ORDER)
+    query = f"SELECT {key} AS c0, {shown} FROM e {rows} ORDER BY c0, c1"
+    by_duckdb, by_spark = both(query, edges, spark)
+    allowed = allowances(query, {"e": edges["e"].snapshot().schema})
+    different = [
+        f"{sql}: {pair}"
+        for place, (sql, a, b) in enumerate(zip(["", *drawn], by_duckdb.columns, by_spark.columns, strict=True))
+        if a.type != b.type
+        or (pair := first_difference(a, b, allowed[place].ulps if place in allowed else 0)) is not None
     ]
     assert not different, "\n".join(different)
 

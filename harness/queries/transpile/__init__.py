@@ -20,12 +20,16 @@ of 0.0 and -0.0, being equal, stands for a group of both is open.
     expressions   operators
     comparisons   comparing, IN, BETWEEN, LIKE
     functions     the table of scalar functions; casts in `casts`
-    aggregates    aggregates and window functions
+    exact_numbers arithmetic of decimals and 128-bit integers
+    aggregates    aggregates
+    windows       window functions
+    ordering      items of ORDER BY
     supported     all entries of the table of functions
     parser        SQL text, parsed so that the functions stay what was written
     scopes        what names mean in a query
     joins         joins
-    endings       ORDER BY and LIMIT
+    grouping      GROUP BY
+    order_limit   ORDER BY and LIMIT of a query
     queries       SELECT and what surrounds it
     filters       a plan's filter
     results       the columns of a result

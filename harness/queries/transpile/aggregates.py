@@ -1,11 +1,14 @@
-"""Aggregates and window functions. Where they may stand was DuckDB's to say, when it bound the query."""
+"""Aggregates. Where they may stand was DuckDB's to say, when it bound the query."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from harness.filters.literals import Kind, literal_of
 from harness.model.schema import (
     BooleanType,
     DecimalType,
@@ -18,181 +21,244 @@ from harness.model.schema import (
     VariantType,
 )
 from harness.queries.transpile import spark_text
+from harness.queries.transpile.ordering import ordered
 from harness.queries.transpile.refusal import refused
-from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, alike
+from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, TEXT, Typed, coerced
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
 
-_AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr)
-_RANKS: dict[type[exp.Expr], str] = {exp.RowNumber: "ROW_NUMBER", exp.Rank: "RANK", exp.DenseRank: "DENSE_RANK"}
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate as it stands in a query.
+
+    node: the call. conditions: those of rows that count, in Spark's SQL. over: the window that follows, with OVER.
+    """
+
+    expressions: Expressions
+    node: exp.Expr
+    conditions: tuple[str, ...] = ()
+    over: str = ""
+
+    @property
+    def after(self) -> str:
+        """What follows the call: FILTER and OVER."""
+        where = f" FILTER (WHERE {' AND '.join(self.conditions)})" if self.conditions else ""
+        return where + self.over
+
+    def only(self, *conditions: str) -> Aggregate:
+        """The same over fewer rows."""
+        return replace(self, conditions=(*self.conditions, *conditions))
+
+    def argument(self) -> tuple[str, Typed]:
+        """`DISTINCT ` or nothing, and the one argument. Raises UnsupportedError: there are more words in the call."""
+        inner, word = self.node.this, ""
+        if isinstance(inner, exp.Distinct):
+            if len(inner.expressions) != 1 or inner.args.get("on") is not None:
+                raise refused(self.node)
+            inner, word = inner.expressions[0], "DISTINCT "
+        if self.node.expressions or isinstance(inner, exp.Order | exp.Limit | exp.IgnoreNulls | exp.HavingMax):
+            raise refused(self.node)
+        if word and self.over:
+            raise refused(self.node, "DISTINCT in a window function")
+        return word, self.expressions.translate(inner)
+
+    def number(self, node: exp.Expr) -> str:
+        """An argument as a DOUBLE."""
+        value = self.expressions.translate(node)
+        if not isinstance(value.type, IntegerType | DecimalType | FloatType) and value.type != HUGE:
+            raise refused(self.node, f"{_name(self.node)} of {value.type}")
+        return coerced(value, DOUBLE, _name(self.node))
 
 
 def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
-    """The aggregate or window function; None if the node is none that is known. Raises UnsupportedError."""
-    match node:
-        case exp.Filter() if isinstance(node.this, _AGGREGATES):
-            condition = expressions.boolean(node.expression.this)
-            return _aggregate(expressions, node.this, f" FILTER (WHERE {condition})")
-        case exp.Window():
-            return _window(expressions, node)
-        case exp.Anonymous() if node.name.lower() == "count_star" and not node.expressions:
-            return Typed("COUNT(*)", LONG)
-        case _ if isinstance(node, _AGGREGATES):
-            return _aggregate(expressions, node, "")
-        case _:
-            return None
+    """The aggregate; None if the node is none that is known. Raises UnsupportedError."""
+    return lowered(Aggregate(expressions, node))
 
 
-def _aggregate(expressions: Expressions, node: exp.Expr, after: str) -> Typed:
-    """`after`: what follows the call, FILTER and OVER."""
-    if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
-        return Typed(f"COUNT(*){after}", LONG)
-    inner = node.this
-    distinct = isinstance(inner, exp.Distinct)
-    if distinct:
-        if len(inner.expressions) != 1 or inner.args.get("on") is not None:
-            raise refused(node)
-        inner = inner.expressions[0]
-    if node.expressions or isinstance(inner, exp.Order | exp.Limit | exp.IgnoreNulls | exp.HavingMax):
-        raise refused(node)
-    value = expressions.translate(inner)
-    word = "DISTINCT " if distinct else ""
-    match node:
-        case exp.Count():
-            if distinct and isinstance(value.type, MapType | VariantType):
-                raise refused(node, f"count of distinct {value.type}")
-            return Typed(f"COUNT({word}{value.sql}){after}", LONG)
-        case exp.Sum():
-            return _sum(node, value, word, after)
-        case exp.Avg():
-            return _average(node, value, word, after)
-        case exp.Min() | exp.Max():
-            if isinstance(value.type, ListType | StructType | MapType | VariantType | UuidType):
-                raise refused(node, f"{node.sql_name().lower()} of {value.type}")
-            return Typed(f"{node.sql_name()}({value.sql}){after}", value.type)
-        case _:
-            if not isinstance(value.type, BooleanType):
-                raise refused(node)
-            name = "BOOL_AND" if isinstance(node, exp.LogicalAnd) else "BOOL_OR"
-            return Typed(f"{name}({value.sql}){after}", BOOLEAN)
+def lowered(call: Aggregate) -> Typed | None:
+    """An aggregate, maybe with FILTER around it; None if it is none that is known. Raises UnsupportedError."""
+    node = call.node
+    if isinstance(node, exp.Filter):
+        condition = call.expressions.boolean(node.expression.this)
+        return lowered(replace(call, node=node.this).only(condition))
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "count_star" and not node.expressions:
+        return Typed(f"COUNT(*){call.after}", LONG)
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "mean" and len(node.expressions) == 1:
+        node = exp.Avg(this=node.expressions[0])
+        call = replace(call, node=node)
+    lower = _LOWERED.get(type(node))
+    return None if lower is None else lower(call)
 
 
-def _sum(node: exp.Expr, value: Typed, word: str, after: str) -> Typed:
+def _name(node: exp.Expr) -> str:
+    return str(getattr(node, "sql_name", lambda: node.key)()).lower()
+
+
+def _count(call: Aggregate) -> Typed:
+    if isinstance(call.node.this, exp.Star):
+        return Typed(f"COUNT(*){call.after}", LONG)
+    word, value = call.argument()
+    if word and isinstance(value.type, MapType | VariantType):
+        raise refused(call.node, f"count of distinct {value.type}")
+    return Typed(f"COUNT({word}{value.sql}){call.after}", LONG)
+
+
+def _count_if(call: Aggregate) -> Typed:
+    """A sum of ones and zeros: null where there is neither."""
+    condition = call.expressions.boolean(call.node.this)
+    return Typed(f"CAST(SUM(CAST({condition} AS INT)){call.after} AS DECIMAL(38, 0))", HUGE)
+
+
+def _sum(call: Aggregate) -> Typed:
+    word, value = call.argument()
     match value.type:
         case IntegerType():
             # Spark adds in 64 bits and raises an error beyond; DuckDB goes on to 128.
-            return Typed(f"CAST(SUM({word}{value.sql}){after} AS DECIMAL(38, 0))", HUGE)
+            return Typed(f"CAST(SUM({word}{value.sql}){call.after} AS DECIMAL(38, 0))", HUGE)
         case FloatType():
-            return Typed(f"SUM({word}{_double(value)}){after}", DOUBLE)
+            return Typed(f"SUM({word}{coerced(value, DOUBLE, 'sum')}){call.after}", DOUBLE)
+        case huge if huge == HUGE:
+            return Typed(f"SUM({word}{value.sql}){call.after}", HUGE)
         case DecimalType(scale=scale):
             type_ = DecimalType(38, scale)
             wide = f"CAST({value.sql} AS {spark_text.type_name(type_)})"
-            return Typed(f"SUM({word}{wide}){after}", type_)
+            return Typed(f"SUM({word}{wide}){call.after}", type_)
         case _:
-            raise refused(node, f"sum of {value.type}")
+            raise refused(call.node, f"sum of {value.type}")
 
 
-def _average(node: exp.Expr, value: Typed, word: str, after: str) -> Typed:
+def _average(call: Aggregate) -> Typed:
+    word, value = call.argument()
     match value.type:
         case FloatType() | IntegerType(bits=(8 | 16 | 32)):
-            return Typed(f"AVG({word}{_double(value)}){after}", DOUBLE)
-        case IntegerType() | DecimalType():
+            return Typed(f"AVG({word}{coerced(value, DOUBLE, 'avg')}){call.after}", DOUBLE)
+        case exact if isinstance(exact, IntegerType | DecimalType) or exact == HUGE:
             # As DuckDB: an exact sum, divided as DOUBLE. Spark would give a decimal, or add doubles.
             scale = value.type.scale if isinstance(value.type, DecimalType) else 0
-            total = f"SUM({word}CAST({value.sql} AS DECIMAL(38, {scale}))){after}"
-            return Typed(f"(CAST({total} AS DOUBLE) / NULLIF(COUNT({word}{value.sql}){after}, 0))", DOUBLE)
+            total = f"SUM({word}CAST({value.sql} AS DECIMAL(38, {scale}))){call.after}"
+            return Typed(f"(CAST({total} AS DOUBLE) / NULLIF(COUNT({word}{value.sql}){call.after}, 0))", DOUBLE)
         case _:
-            raise refused(node, f"avg of {value.type}")
+            raise refused(call.node, f"avg of {value.type}")
 
 
-def _double(value: Typed) -> str:
-    return value.sql if value.type == DOUBLE else f"CAST({value.sql} AS DOUBLE)"
-
-
-# Windows.
-
-
-def _window(expressions: Expressions, node: exp.Window) -> Typed:
-    if node.args.get("alias") or node.args.get("first") is not None:
-        raise refused(node, "a named window")
-    over = f" OVER ({_specification(expressions, node)})"
-    call = node.this
-    match call:
-        case exp.Filter() if isinstance(call.this, _AGGREGATES):
-            condition = expressions.boolean(call.expression.this)
-            return _aggregate(expressions, call.this, f" FILTER (WHERE {condition}){over}")
-        case exp.RowNumber() | exp.Rank() | exp.DenseRank():
-            return Typed(f"CAST({_RANKS[type(call)]}(){over} AS BIGINT)", LONG)
-        case exp.Lag() | exp.Lead():
-            return _neighbour(expressions, call, over)
-        case exp.FirstValue() | exp.LastValue():
-            value = expressions.translate(call.this)
-            name = "FIRST_VALUE" if isinstance(call, exp.FirstValue) else "LAST_VALUE"
-            return Typed(f"{name}({value.sql}){over}", value.type)
-        case _ if isinstance(call, _AGGREGATES):
-            return _aggregate(expressions, call, over)
-        case _:
-            raise refused(node, f"the window function {call.sql('duckdb')}")
-
-
-def _neighbour(expressions: Expressions, call: exp.Lag | exp.Lead, over: str) -> Typed:
-    offset = call.args.get("offset")
-    if offset is not None and (not isinstance(offset, exp.Literal) or offset.is_string):
-        raise refused(call, "an offset that is no literal")
-    values = [expressions.translate(call.this)]
-    if call.args.get("default") is not None:
-        values.append(expressions.translate(call.args["default"]))
-    texts, type_ = alike(values, call.sql_name())
-    arguments = [texts[0], "1" if offset is None else offset.name, *texts[1:]]
-    return Typed(f"{call.sql_name()}({', '.join(arguments)}){over}", type_)
-
-
-def _specification(expressions: Expressions, node: exp.Window) -> str:
-    parts = []
-    partition = node.args.get("partition_by") or []
-    if partition:
-        parts.append(f"PARTITION BY {', '.join(expressions.translate(p).sql for p in partition)}")
-    order = node.args.get("order")
-    if order is not None:
-        parts.append(f"ORDER BY {', '.join(ordered(expressions, o) for o in order.expressions)}")
-    frame = node.args.get("spec")
-    if frame is not None:
-        parts.append(_frame(frame))
-    return " ".join(parts)
-
-
-def ordered(expressions: Expressions, node: exp.Expr) -> str:
-    """An item of ORDER BY. Nulls come last on DuckDB unless it is said otherwise."""
-    subject = node.this if isinstance(node, exp.Ordered) else node
-    value = expressions.translate(subject)
+def _extreme(call: Aggregate) -> Typed:
+    _, value = call.argument()
+    name = _name(call.node)
     if isinstance(value.type, ListType | StructType | MapType | VariantType | UuidType):
-        raise refused(node, f"an order of {value.type}")
-    return f"{value.sql}{direction(node)}"
+        raise refused(call.node, f"{name} of {value.type}")
+    return Typed(f"{name.upper()}({value.sql}){call.after}", value.type)
 
 
-def direction(node: exp.Expr) -> str:
-    """What follows an expression in ORDER BY: which way, and where nulls are."""
-    if not isinstance(node, exp.Ordered):
-        return " ASC NULLS LAST"
-    if node.args.get("with_fill") is not None:
-        raise refused(node)
-    return f" {'DESC' if node.args.get('desc') else 'ASC'} NULLS {'FIRST' if node.args.get('nulls_first') else 'LAST'}"
+def _logical(call: Aggregate) -> Typed:
+    _, value = call.argument()
+    if not isinstance(value.type, BooleanType):
+        raise refused(call.node, f"{_name(call.node)} of {value.type}")
+    name = "BOOL_AND" if isinstance(call.node, exp.LogicalAnd) else "BOOL_OR"
+    return Typed(f"{name}({value.sql}){call.after}", BOOLEAN)
 
 
-def _frame(frame: exp.WindowSpec) -> str:
-    kind = str(frame.args.get("kind") or "").upper()
-    if kind not in ("ROWS", "RANGE") or frame.args.get("exclude") is not None:
-        raise refused(frame, "this frame")
-    start = _bound(frame, kind, "start")
-    end = _bound(frame, kind, "end") if frame.args.get("end") is not None else "CURRENT ROW"
-    return f"{kind} BETWEEN {start} AND {end}"
+def _bits(call: Aggregate) -> Typed:
+    word, value = call.argument()
+    name = _BITS[type(call.node)]
+    if not isinstance(value.type, IntegerType):
+        raise refused(call.node, f"{name.lower()} of {value.type}")
+    return Typed(f"{name}({word}{value.sql}){call.after}", value.type)
 
 
-def _bound(frame: exp.WindowSpec, kind: str, end: str) -> str:
-    bound, side = frame.args.get(end), str(frame.args.get(f"{end}_side") or "").upper()
-    if isinstance(bound, str) and bound.upper() in ("UNBOUNDED", "CURRENT ROW"):
-        return f"{bound.upper()} {side}".strip()
-    if isinstance(bound, exp.Literal) and not bound.is_string and kind == "ROWS" and side:
-        return f"{bound.name} {side}"
-    raise refused(frame, "this frame")
+_BITS: Mapping[type[exp.Expr], str] = {
+    exp.BitwiseAndAgg: "BIT_AND",
+    exp.BitwiseOrAgg: "BIT_OR",
+    exp.BitwiseXorAgg: "BIT_XOR",
+}
+_STATISTICS: Mapping[type[exp.Expr], str] = {
+    exp.Stddev: "STDDEV_SAMP",
+    exp.StddevSamp: "STDDEV_SAMP",
+    exp.StddevPop: "STDDEV_POP",
+    exp.Variance: "VAR_SAMP",
+    exp.VariancePop: "VAR_POP",
+    exp.CovarPop: "COVAR_POP",
+    exp.CovarSamp: "COVAR_SAMP",
+}
+
+
+def _statistic(call: Aggregate) -> Typed:
+    if isinstance(call.node.this, exp.Distinct | exp.Order):
+        raise refused(call.node)
+    arguments = [call.number(n) for n in (call.node.this, call.node.args.get("expression")) if n is not None]
+    return Typed(f"{_STATISTICS[type(call.node)]}({', '.join(arguments)}){call.after}", DOUBLE)
+
+
+def _correlation(call: Aggregate) -> Typed:
+    """DuckDB's is NaN for one pair, Spark's is null."""
+    pair = ", ".join(call.number(n) for n in (call.node.this, call.node.expression))
+    value = f"COALESCE(CORR({pair}){call.after}, CAST('NaN' AS DOUBLE))"
+    return Typed(f"CASE WHEN REGR_COUNT({pair}){call.after} > 0 THEN {value} END", DOUBLE)
+
+
+def _quantile(call: Aggregate) -> Typed:
+    """`median(x)` and `quantile_cont(x, 0.3)`."""
+    fraction = call.node.args.get("expression")
+    literal = literal_of(fraction) if fraction is not None else None
+    if fraction is not None and (literal is None or literal.kind not in (Kind.DECIMAL, Kind.INTEGER)):
+        raise refused(call.node, "a quantile that no literal names")
+    share = "0.5" if literal is None else str(literal.value)
+    value = call.expressions.translate(call.node.this)
+    if not isinstance(value.type, IntegerType) and value.type != DOUBLE:
+        raise refused(call.node, f"{_name(call.node)} of {value.type}", "cast it to DOUBLE")
+    if call.over:
+        raise refused(call.node, f"{_name(call.node)} as a window function")
+    return Typed(f"PERCENTILE({coerced(value, DOUBLE, 'a quantile')}, {share}D){call.after}", DOUBLE)
+
+
+def _arg_extreme(call: Aggregate) -> Typed:
+    """DuckDB leaves out rows in which either argument is null, Spark those in which the second one is."""
+    value, by = call.expressions.translate(call.node.this), call.expressions.translate(call.node.expression)
+    name = "MAX_BY" if isinstance(call.node, exp.ArgMax) else "MIN_BY"
+    if isinstance(by.type, ListType | StructType | MapType | VariantType | UuidType):
+        raise refused(call.node, f"an order of {by.type}")
+    rows = call.only(f"({value.sql}) IS NOT NULL")
+    return Typed(f"{name}({value.sql}, {by.sql}){rows.after}", value.type)
+
+
+def _joined(call: Aggregate) -> Typed:
+    """`string_agg(x, sep ORDER BY y)`: without an order, each engine has another text."""
+    order, separator = call.node.this, call.node.args.get("separator")
+    if not isinstance(order, exp.Order) or call.over:
+        raise refused(call.node, "string_agg without an order", "add ORDER BY to its arguments")
+    value, literal = call.expressions.translate(order.this), None if separator is None else literal_of(separator)
+    if value.type != TEXT or (separator is not None and (literal is None or literal.kind is not Kind.STRING)):
+        raise refused(call.node, f"string_agg of {value.type}", "cast it to VARCHAR, and write the separator as a text")
+    items = ", ".join(ordered(call.expressions, item) for item in order.expressions)
+    sign = spark_text.text("," if literal is None else str(literal.value))
+    return Typed(f"LISTAGG({value.sql}, {sign}) WITHIN GROUP (ORDER BY {items}){call.after}", TEXT)
+
+
+def _grouping(call: Aggregate) -> Typed:
+    """Which keys are left out in a row of ROLLUP and its kind: a bit for each, the last key's is the lowest."""
+    keys = [call.expressions.translate(key).sql for key in (call.node.this, *call.node.expressions) if key is not None]
+    bits = [f"CAST(GROUPING({key}) AS BIGINT) * {1 << place}" for place, key in enumerate(reversed(keys))]
+    return Typed(f"({' + '.join(reversed(bits))})", LONG)
+
+
+_LOWERED: Mapping[type[exp.Expr], Callable[[Aggregate], Typed]] = {
+    exp.Count: _count,
+    exp.CountIf: _count_if,
+    exp.Sum: _sum,
+    exp.Avg: _average,
+    exp.Min: _extreme,
+    exp.Max: _extreme,
+    exp.LogicalAnd: _logical,
+    exp.LogicalOr: _logical,
+    **dict.fromkeys(_BITS, _bits),
+    **dict.fromkeys(_STATISTICS, _statistic),
+    exp.Corr: _correlation,
+    exp.Median: _quantile,
+    exp.PercentileCont: _quantile,
+    exp.ArgMax: _arg_extreme,
+    exp.ArgMin: _arg_extreme,
+    exp.GroupConcat: _joined,
+    exp.Grouping: _grouping,
+    exp.GroupingId: _grouping,
+}

@@ -54,6 +54,7 @@ _TYPES: dict[exp.DType, Type] = {
     exp.DType.SMALLINT: IntegerType(16),
     exp.DType.INT: IntegerType(32),
     exp.DType.BIGINT: IntegerType(64),
+    exp.DType.INT128: HUGE,
     exp.DType.FLOAT: FloatType(32),
     exp.DType.DOUBLE: FloatType(64),
     exp.DType.VARCHAR: StringType(),
@@ -87,8 +88,12 @@ def _converted(value: Typed, to: Type) -> str | None:
             return plain
         case ((IntegerType() | BooleanType() | DecimalType()), StringType()):
             return plain
-        case huge, (FloatType(bits=64) | StringType() | IntegerType()) if huge == HUGE:
+        case huge, (FloatType(bits=64) | StringType() | IntegerType() | DecimalType()) if huge == HUGE:
             return plain
+        case ((IntegerType() | BooleanType()), huge) if huge == HUGE:
+            return plain
+        case DecimalType(), huge if huge == HUGE:
+            return f"CAST(ROUND({value.sql}, 0) AS {type_name(to)})"
         case ((DateType() | TimestampType(unit="us")), (DateType() | TimestampType(unit="us"))):
             return plain
         case _:

@@ -19,7 +19,7 @@ from harness.model.schema import (
     TimestampType,
     Type,
 )
-from harness.queries.transpile import aggregates, casts, comparisons, spark_text
+from harness.queries.transpile import aggregates, casts, comparisons, exact_numbers, spark_text, windows
 from harness.queries.transpile.functions import folds, intervals, lists, nested, table
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.refusal import refused
@@ -31,7 +31,6 @@ from harness.queries.transpile.values import (
     LONG,
     Typed,
     alike,
-    as_decimal,
     coerced,
     of_literal,
 )
@@ -122,7 +121,7 @@ class Expressions:
                 return self._other(node)
 
     def _other(self, node: exp.Expr) -> Typed:
-        for lower in (comparisons.translate, table.translate, aggregates.translate):
+        for lower in (comparisons.translate, table.translate, windows.translate, aggregates.translate):
             found = lower(self, node)
             if found is not None:
                 return Typed(f"(NOT {found.sql})", BOOLEAN) if node.args.get("negate") else found
@@ -145,7 +144,7 @@ class Expressions:
 
     def _negative(self, node: exp.Neg) -> Typed:
         value = self.translate(node.this)
-        if not isinstance(value.type, IntegerType | FloatType | DecimalType):
+        if not isinstance(value.type, IntegerType | FloatType | DecimalType) and value.type != HUGE:
             raise refused(node)
         return Typed(f"(- {value.sql})", value.type)
 
@@ -154,11 +153,12 @@ class Expressions:
         sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
         if any(isinstance(v.type, DateType | TimestampType) or v.type == intervals.INTERVAL for v in (left, right)):
             return _time_arithmetic(node, left, sign, right)
+        exact = exact_numbers.arithmetic(node, left, sign, right)
+        if exact is not None:
+            return exact
         types = (left.type, right.type)
-        if not all(isinstance(t, IntegerType | DecimalType | FloatType) for t in types):
+        if not all(isinstance(t, IntegerType | DecimalType | FloatType) or t == HUGE for t in types):
             raise refused(node, f"{left.type} {sign} {right.type}")
-        if any(isinstance(t, DecimalType) for t in types) and not any(isinstance(t, FloatType) for t in types):
-            return _decimal_arithmetic(node, left, sign, right)
         (a, b), type_ = alike((left, right), f"{sign}")
         return Typed(f"({a} {sign} {b})", type_)
 
@@ -269,18 +269,3 @@ def _time_arithmetic(node: exp.Binary, left: Typed, sign: str, right: Typed) -> 
     if found is None:
         raise refused(node, f"{left.type} {sign} {right.type}")
     return found
-
-
-def _decimal_arithmetic(node: exp.Binary, left: Typed, sign: str, right: Typed) -> Typed:
-    a, b = as_decimal(left.type), as_decimal(right.type)
-    if sign == "*":
-        precision, scale = a.precision + b.precision, a.scale + b.scale
-    else:
-        scale = max(a.scale, b.scale)
-        precision = max(a.precision - a.scale, b.precision - b.scale) + scale + 1
-    # Beyond 38 digits, Spark cuts digits after the point down to six; it takes one digit more for a product.
-    if precision + 1 > 38 and scale > 6:
-        raise refused(node, f"{left.type} {sign} {right.type}, which may need more than 38 digits,")
-    result = DecimalType(min(precision, 38), scale)
-    texts = [coerced(v, t, sign) for v, t in ((left, a), (right, b))]
-    return Typed(f"CAST(({texts[0]} {sign} {texts[1]}) AS {spark_text.type_name(result)})", result)

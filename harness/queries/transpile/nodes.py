@@ -21,15 +21,17 @@ _MORE_ARGUMENTS: dict[type[exp.Expr], set[str]] = {
     exp.Case: {"ifs", "default"},
     exp.Cast: {"to", "format", "default"},
     exp.Count: {"big_int"},
+    exp.GroupConcat: {"separator"},
     exp.If: {"true", "false"},
     exp.Lag: {"offset", "default"},
     exp.Lead: {"offset", "default"},
+    exp.NthValue: {"offset"},
     exp.StrPosition: {"substr", "position", "occurrence"},
     exp.Substring: {"start", "length"},
     exp.Trim: {"position"},
     exp.TryCast: {"to", "safe"},
 }
-_NO_ARGUMENTS = (exp.RowNumber, exp.Rank, exp.DenseRank)
+_NO_ARGUMENTS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
 
 
 def check(statement: exp.Expr) -> None:

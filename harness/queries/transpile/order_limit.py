@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from harness.queries.transpile.aggregates import ordered
 from harness.queries.transpile.expressions import Expressions
+from harness.queries.transpile.ordering import ordered
 from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.scopes import Output
 from harness.queries.transpile.values import Typed
@@ -14,6 +14,19 @@ from harness.queries.transpile.values import Typed
 def place_of(node: exp.Expr) -> int | None:
     """The number that an item of GROUP BY or ORDER BY is."""
     return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
+
+
+def items_of(order: exp.Expr | None, columns: tuple[Output, ...]) -> list[exp.Expr]:
+    """The items of a query's ORDER BY; ALL is every column of the result, by its number."""
+    items: list[exp.Expr] = [] if order is None else order.expressions
+    if len(items) != 1 or not isinstance(items[0].this, exp.Var) or items[0].name.upper() != "ALL":
+        return items
+    found = []
+    for place in range(1, len(columns) + 1):
+        item = items[0].copy()
+        item.set("this", exp.Literal.number(place))
+        found.append(item)
+    return found
 
 
 def output_of(item: exp.Expr, columns: tuple[Output, ...]) -> Output | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -13,15 +13,17 @@ from harness.errors import RequestError, UnsupportedError
 from harness.filters.parse import reason
 from harness.model.schema import Type
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.aggregates import direction, ordered
 from harness.queries.transpile.expressions import Expressions
+from harness.queries.transpile.grouping import group_by
 from harness.queries.transpile.joins import join
 from harness.queries.transpile.nodes import check
-from harness.queries.transpile.order_limit import by_output, limits, order_by, output_of, place_of
+from harness.queries.transpile.order_limit import by_output, items_of, limits, order_by, output_of
+from harness.queries.transpile.ordering import direction, ordered
 from harness.queries.transpile.parser import parse
 from harness.queries.transpile.refusal import refused
-from harness.queries.transpile.scopes import Output, Scope, Source, expanded, of_table
+from harness.queries.transpile.scopes import Output, Scope, Source, of_table, projected
 from harness.queries.transpile.values import Typed, common_type, type_name
+from harness.queries.transpile.windows import with_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ _SELECT_PARTS = {
     "group",
     "having",
     "qualify",
+    "windows",
     "distinct",
     "order",
     "limit",
@@ -142,19 +145,19 @@ class _Queries:
 
     def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> _Lowered:
         """A query whose ORDER BY sees its columns only."""
-        order = node.args.get("order")
-        items = [] if order is None else [by_output(item, columns) for item in order.expressions]
+        items = [by_output(item, columns) for item in items_of(node.args.get("order"), columns)]
         return _Lowered(f"{start}{body}{order_by(items)}{limits(node)}", columns)
 
     # SELECT.
 
     def _select(self, node: exp.Select, around: Scope) -> _Lowered:
         start, around = self._with(node, around)
+        node = with_windows(node)
         scope = Scope(ctes=around.ctes, outer=around)
         source = self._from(node, scope)
         scope.aliases = _aliases(node)
         expressions = self._expressions(scope)
-        outputs = [o for e in node.expressions for o in _projected(e, scope, expressions)]
+        outputs = [o for e in node.expressions for o in projected(e, scope, expressions)]
         columns = tuple(Output(name, v.type, f"c{i}") for i, (name, v) in enumerate(outputs))
         qualify = node.args.get("qualify")
         shown = [f"{v.sql} AS c{i}" for i, (_, v) in enumerate(outputs)]
@@ -163,7 +166,8 @@ class _Queries:
             shown.append(f"{expressions.boolean(qualify.this)} AS q")
         if node.args.get("where") is not None:
             source += f" WHERE {expressions.boolean(node.args['where'].this)}"
-        source += self._grouping(node, scope, expressions, [v for _, v in outputs])
+        source += group_by(node, scope, expressions, [v for _, v in outputs])
+        source += self._having(node, scope, expressions)
         distinct = _distinct(node)
         if qualify is None:
             items = self._ordering(node, scope, expressions, outputs, columns)
@@ -240,20 +244,13 @@ class _Queries:
         bound, fields = self._tables[name.casefold()]
         return spark_text.name(bound), of_table(fields)
 
-    def _grouping(self, node: exp.Select, scope: Scope, expressions: Expressions, outputs: list[Typed]) -> str:
-        group, having = node.args.get("group"), node.args.get("having")
-        text = ""
-        if group is not None:
-            if any(value for key, value in group.args.items() if key not in ("all", "expressions")):
-                raise refused(group)
-            _check_shadows(group, scope)
-            keys = _all_keys(node, scope, expressions) if group.args.get("all") else list(group.expressions)
-            texts = [k.sql if isinstance(k, Typed) else _key(k, expressions, outputs) for k in keys]
-            text = f" GROUP BY {', '.join(dict.fromkeys(texts))}" if texts else ""
-        if having is not None:
-            _check_shadows(having, scope)
-            text += f" HAVING {expressions.boolean(having.this)}"
-        return text
+    def _having(self, node: exp.Select, scope: Scope, expressions: Expressions) -> str:
+        having, group = node.args.get("having"), node.args.get("group")
+        if having is None:
+            return ""
+        keys = {e.name.casefold() for e in group.expressions if isinstance(e, exp.Column)} if group is not None else ()
+        _check_shadows(having, scope, but=keys)
+        return f" HAVING {expressions.boolean(having.this)}"
 
     def _ordering(
         self,
@@ -263,14 +260,12 @@ class _Queries:
         outputs: list[tuple[str | None, Typed]],
         columns: tuple[Output, ...],
     ) -> list[str]:
-        order = node.args.get("order")
         items = []
-        for item in order.expressions if order is not None else ():
+        for item in items_of(node.args.get("order"), columns):
             output = output_of(item, columns)
             if output is not None:
                 items.append(by_output(item, columns))
                 continue
-            _check_shadows(item, scope)
             value = expressions.translate(item.this)
             same = next((c.sql for c, (_, v) in zip(columns, outputs, strict=True) if v.sql == value.sql), None)
             text = ordered(expressions, item)
@@ -309,15 +304,6 @@ def _renamed(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
     return (*renamed, *columns[len(renamed) :])
 
 
-def _projected(node: exp.Expr, scope: Scope, expressions: Expressions) -> list[tuple[str | None, Typed]]:
-    if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-        return expanded(node, scope)
-    if isinstance(node, exp.Alias):
-        return [(node.alias, expressions.translate(node.this))]
-    name = node.name if isinstance(node, exp.Column) else None
-    return [(name, expressions.translate(node))]
-
-
 def _aliases(node: exp.Select) -> dict[str, exp.Expr]:
     """The expressions that have a name of their own, by name in lower case."""
     named = [(e.alias.casefold(), e.this) for e in node.expressions if isinstance(e, exp.Alias)]
@@ -332,43 +318,14 @@ def _distinct(node: exp.Select) -> str:
     return "" if distinct is None else "DISTINCT "
 
 
-def _check_shadows(node: exp.Expr, scope: Scope) -> None:
-    """Refuses names that are a column and another expression of the projection: engines choose differently."""
+def _check_shadows(node: exp.Expr, scope: Scope, but: Collection[str] = ()) -> None:
+    """Refuses names that are a column and another expression of the projection, where either may be meant.
+
+    In GROUP BY, and in an expression of ORDER BY, it is the column. `but`: names that are the column's here.
+    """
     for column in node.find_all(exp.Column):
-        if len(column.parts) == 1 and scope.shadowed(column.name):
+        if len(column.parts) == 1 and column.name.casefold() not in but and scope.shadowed(column.name):
             raise refused(node, f"{column.name}, which is both a column and another expression of SELECT,")
-
-
-def _key(node: exp.Expr, expressions: Expressions, outputs: list[Typed]) -> str:
-    """An expression of GROUP BY, or the projection that a number there stands for."""
-    place = place_of(node)
-    if place is None:
-        return _no_ordinal(expressions.translate(node))
-    if not 1 <= place <= len(outputs):
-        raise refused(node, "a number in GROUP BY")
-    return _no_ordinal(outputs[place - 1])
-
-
-def _no_ordinal(value: Typed) -> str:
-    """A constant that Spark cannot take for the number of a column."""
-    return value.sql if value.literal is None else f"CAST({value.sql} AS {type_name(value.type)})"
-
-
-def _all_keys(node: exp.Select, scope: Scope, expressions: Expressions) -> list[exp.Expr | Typed]:
-    """What GROUP BY ALL groups by: every expression of the projection without an aggregate."""
-    keys: list[exp.Expr | Typed] = []
-    for item in node.expressions:
-        if item.find(exp.Window, exp.Query) is not None:
-            raise refused(item, "GROUP BY ALL with a window function or a subquery")
-        if not any(_aggregates(item)):
-            keys += [Typed(_no_ordinal(v), v.type) for _, v in _projected(item, scope, expressions)]
-    return keys
-
-
-def _aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
-    for inner in node.walk():
-        if isinstance(inner, exp.AggFunc) or (isinstance(inner, exp.Anonymous) and inner.name.lower() == "count_star"):
-            yield inner
 
 
 def _as_types(side: _Lowered, types: list[Type]) -> str:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from harness.errors import UnsupportedError
 from harness.model.schema import StructType, Type
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.expressions import member
+from harness.queries.transpile.expressions import Expressions, member
 from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.values import Typed
 
@@ -155,6 +155,16 @@ def _all(scope: Scope) -> list[tuple[str | None, Typed]]:
                 found.append((column.name, scope.merged[key]))
                 seen.add(key)
     return found
+
+
+def projected(node: exp.Expr, scope: Scope, expressions: Expressions) -> list[tuple[str | None, Typed]]:
+    """The columns that an expression of the projection gives: their names, None where there is none, and values."""
+    if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+        return expanded(node, scope)
+    if isinstance(node, exp.Alias):
+        return [(node.alias, expressions.translate(node.this))]
+    name = node.name if isinstance(node, exp.Column) else None
+    return [(name, expressions.translate(node))]
 
 
 def of_table(fields: Mapping[str, Type]) -> tuple[Output, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from harness.queries.transpile import aggregate_entries
 from harness.queries.transpile.functions.registry import Function
 from harness.queries.transpile.functions.table import SCALARS
 
-FUNCTIONS: tuple[Function, ...] = SCALARS
-"""A module that lowers aggregates or window functions adds its tuple of entries here."""
+FUNCTIONS: tuple[Function, ...] = (*SCALARS, *aggregate_entries.FUNCTIONS)

@@ -162,6 +162,11 @@ def _merged(left: Type, right: Type) -> Type | None:
             return IntegerType(max(a, b))
         case (OpaqueType(), IntegerType()) | (IntegerType(), OpaqueType()) if HUGE in (left, right):
             return HUGE
+        case (OpaqueType(), DecimalType(scale=scale)) | (DecimalType(scale=scale), OpaqueType()) if HUGE in (
+            left,
+            right,
+        ):
+            return DecimalType(38, scale)
         case ((DecimalType() | IntegerType()), (DecimalType() | IntegerType())):
             return _merged_decimal(as_decimal(left), as_decimal(right))
         case FloatType(), FloatType():
@@ -178,10 +183,11 @@ def _merged(left: Type, right: Type) -> Type | None:
             return None
 
 
-def _merged_decimal(left: DecimalType, right: DecimalType) -> Type | None:
+def _merged_decimal(left: DecimalType, right: DecimalType) -> Type:
     scale = max(left.scale, right.scale)
-    precision = max(left.precision - left.scale, right.precision - right.scale) + scale
-    return DecimalType(precision, scale) if precision <= 38 else None
+    # A value that has too many digits for 38 is an error on either engine.
+    precision = min(38, max(left.precision - left.scale, right.precision - right.scale) + scale)
+    return DecimalType(precision, scale)
 
 
 def as_decimal(type_: Type) -> DecimalType:

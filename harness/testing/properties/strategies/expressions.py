@@ -16,7 +16,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from harness.queries.transpile.functions.registry import Function
+from harness.queries.transpile.functions.registry import Function, Kind
 from harness.queries.transpile.supported import FUNCTIONS
 
 _DAY = 86_400_000_000
@@ -139,15 +139,16 @@ _NESTED = {
 
 
 def expressions(column: Callable[[str], st.SearchStrategy[str]] | None = None) -> st.SearchStrategy[str]:
-    """Calls of functions of the table, over columns of `table` and over other calls.
+    """Calls of scalar functions of the table, over columns of `table` and over other calls.
 
     column: the expressions that may stand for a kind, instead of those columns.
     """
+    scalars = calls(tuple(f for f in FUNCTIONS if f.kind not in (Kind.AGGREGATES, Kind.WINDOWS)))
     chosen = column or (lambda kind: st.sampled_from(EDGES[kind].columns))
 
     @st.composite
     def drawn(draw: st.DrawFn) -> str:
-        _, template = draw(st.sampled_from(calls()))
+        _, template = draw(st.sampled_from(scalars))
 
         def choose(kind: str) -> str:
             if kind in _NESTED and draw(st.integers(0, 3)) == 0:

@@ -1,0 +1,223 @@
+"""Entries of the table of functions for what `aggregates` and `windows` lower."""
+
+from __future__ import annotations
+
+from harness.queries.transpile.functions.registry import Function, Kind
+
+_LAST_BITS = "the [last bits](allowances.md) may differ"
+_TIES = "rows that tie may come in another order on either engine"
+_NUMBERS = "INTEGER, BIGINT, HUGEINT, DECIMAL, FLOAT, DOUBLE"
+_ORDERED = "any but lists, structs, maps, UUID"
+_WINDOW = "OVER (PARTITION BY b1 ORDER BY row)"
+
+
+def _aggregate(
+    *names: str,
+    takes: str,
+    written: str,
+    draws: tuple[str, ...],
+    agree: str = "",
+    outside: str = "",
+    allowance: str = "",
+) -> Function:
+    return Function(
+        names=names,
+        kind=Kind.AGGREGATES,
+        takes=takes,
+        written=written,
+        agree=agree,
+        outside=outside,
+        allowance=allowance,
+        draws=draws,
+    )
+
+
+def _window(
+    *names: str, written: str, draws: tuple[str, ...], takes: str = "", agree: str = "", outside: str = ""
+) -> Function:
+    return Function(
+        names=names, kind=Kind.WINDOWS, takes=takes, written=written, agree=agree, outside=outside, draws=draws
+    )
+
+
+def _neighbour(name: str) -> Function:
+    """`lag` or `lead`."""
+    return _window(
+        name,
+        takes="any[, a literal[, any]]",
+        written=name.upper(),
+        agree="IGNORE NULLS too",
+        draws=(
+            f"{name}({{text}}) {_WINDOW}",
+            f"{name}({{int}}, 2, 0) {_WINDOW}",
+            f"{name}({{date}} IGNORE NULLS) {_WINDOW}",
+        ),
+    )
+
+
+def _edge(*names: str, written: str) -> Function:
+    """`first_value` or `last_value`."""
+    return _window(
+        *names,
+        takes="any",
+        written=written,
+        agree="IGNORE NULLS too",
+        draws=(f"{names[0]}({{text}}) {_WINDOW}", f"{names[0]}({{int}} IGNORE NULLS) {_WINDOW}"),
+    )
+
+
+def _bits(name: str) -> Function:
+    return _aggregate(
+        name, takes="INTEGER, BIGINT", written=name.upper(), draws=(f"{name}({{int}})", f"{name}({{long}})")
+    )
+
+
+def _statistic(*names: str, written: str) -> Function:
+    draws = (f"{names[0]}({{count}})", f"{names[0]}({{decimal}})", f"{names[0]}({{seconds}})")
+    return _aggregate(*names, takes=_NUMBERS, written=written, allowance=_LAST_BITS, draws=draws)
+
+
+FUNCTIONS = (
+    _aggregate(
+        "count",
+        "count_star",
+        takes="*; any; DISTINCT any",
+        written="COUNT",
+        draws=("count(*)", "count({text})", "count(DISTINCT {int})", "count(*) FILTER (WHERE {boolean})"),
+    ),
+    _aggregate("count_if", "countif", takes="BOOLEAN", written="SUM(CAST(a AS INT))", draws=("count_if({boolean})",)),
+    _aggregate(
+        "sum",
+        takes=_NUMBERS,
+        written="SUM, of decimals as DECIMAL(38, s)",
+        agree="sums of BIGINT within 64 bits",
+        outside="an error on Spark",
+        allowance=f"of FLOAT and DOUBLE {_LAST_BITS}",
+        draws=("sum({int})", "sum({decimal})", "sum({seconds})", "sum(DISTINCT {int})", "sum({int}) * 1.5"),
+    ),
+    _aggregate(
+        "avg",
+        "mean",
+        takes=_NUMBERS,
+        written="an exact sum through a count, as DOUBLE",
+        allowance=_LAST_BITS,
+        draws=("avg({int})", "avg({decimal})", "avg({seconds})", "avg({int}::HUGEINT)", "mean({int})"),
+    ),
+    _aggregate(
+        "min",
+        takes=_ORDERED,
+        written="MIN",
+        outside="min(a, n) is refused",
+        draws=("min({text})", "min({seconds})", "min({date})", "min({decimal})", "min({blob})"),
+    ),
+    _aggregate(
+        "max",
+        takes=_ORDERED,
+        written="MAX",
+        outside="max(a, n) is refused",
+        draws=("max({text})", "max({double})", "max({timestamp})", "max({boolean})"),
+    ),
+    _aggregate("bool_and", takes="BOOLEAN", written="BOOL_AND", draws=("bool_and({boolean})",)),
+    _aggregate("bool_or", takes="BOOLEAN", written="BOOL_OR", draws=("bool_or({int} > 50)",)),
+    _bits("bit_and"),
+    _bits("bit_or"),
+    _bits("bit_xor"),
+    _statistic("stddev_samp", "stddev", written="STDDEV_SAMP"),
+    _statistic("stddev_pop", written="STDDEV_POP"),
+    _statistic("var_samp", "variance", written="VAR_SAMP"),
+    _statistic("var_pop", written="VAR_POP"),
+    _aggregate(
+        "covar_samp",
+        takes="two numbers",
+        written="COVAR_SAMP",
+        allowance=_LAST_BITS,
+        draws=("covar_samp({count}, {count})",),
+    ),
+    _aggregate(
+        "covar_pop",
+        takes="two numbers",
+        written="COVAR_POP",
+        allowance=_LAST_BITS,
+        draws=("covar_pop({count}, {count})",),
+    ),
+    _aggregate(
+        "corr",
+        takes="two numbers",
+        written="CORR, NaN for one pair",
+        allowance=_LAST_BITS,
+        draws=("corr({count}, {count})",),
+    ),
+    _aggregate(
+        "median",
+        takes="INTEGER, BIGINT, DOUBLE",
+        written="PERCENTILE(a, 0.5)",
+        outside="refused: cast it to DOUBLE",
+        allowance=_LAST_BITS,
+        draws=("median({int})", "median({seconds})"),
+    ),
+    _aggregate(
+        "quantile_cont",
+        takes="INTEGER, BIGINT, DOUBLE; a literal",
+        written="PERCENTILE(a, b)",
+        outside="refused: cast it to DOUBLE",
+        allowance=_LAST_BITS,
+        draws=("quantile_cont({int}, 0.3)", "quantile_cont({seconds}, 0.9)"),
+    ),
+    _aggregate(
+        "arg_max",
+        "max_by",
+        takes=f"any, {_ORDERED}",
+        written="MAX_BY",
+        allowance=_TIES,
+        draws=("arg_max({text}, row)", "max_by(row, {text} || row)"),
+    ),
+    _aggregate(
+        "arg_min",
+        "min_by",
+        takes=f"any, {_ORDERED}",
+        written="MIN_BY",
+        allowance=_TIES,
+        draws=("arg_min({decimal}, row)", "min_by({text}, row)"),
+    ),
+    _aggregate(
+        "string_agg",
+        "group_concat",
+        "listagg",
+        takes="VARCHAR[, a literal] ORDER BY …",
+        written="LISTAGG(a, b) WITHIN GROUP (ORDER BY …)",
+        outside="refused without ORDER BY",
+        allowance=_TIES,
+        draws=("string_agg({text}, '-' ORDER BY row DESC)", "string_agg({text} ORDER BY {text} NULLS FIRST, row)"),
+    ),
+    _aggregate(
+        "grouping", "grouping_id", takes="keys", written="GROUPING, a bit for each key", draws=("grouping(b1)",)
+    ),
+    _window("row_number", written="ROW_NUMBER", draws=(f"row_number() {_WINDOW}",)),
+    _window("rank", written="RANK", draws=("rank() OVER (ORDER BY {text})",)),
+    _window("dense_rank", written="DENSE_RANK", draws=("dense_rank() OVER (ORDER BY {int} DESC)",)),
+    _window("percent_rank", written="PERCENT_RANK", draws=("percent_rank() OVER (ORDER BY {double})",)),
+    _window("cume_dist", written="CUME_DIST", draws=("cume_dist() OVER (ORDER BY {date} NULLS FIRST)",)),
+    _window("ntile", takes="a literal", written="NTILE", draws=(f"ntile(4) {_WINDOW}",)),
+    _neighbour("lag"),
+    _neighbour("lead"),
+    _edge("first_value", written="FIRST_VALUE"),
+    _edge("last_value", written="LAST_VALUE"),
+    _window(
+        "nth_value",
+        takes="any, a literal",
+        written="NTH_VALUE",
+        agree="IGNORE NULLS too",
+        draws=(f"nth_value({{text}}, 3) {_WINDOW}",),
+    ),
+    _window(
+        "OVER",
+        written="OVER (…)",
+        agree="any aggregate without DISTINCT; names of WINDOW; ROWS; RANGE over an order of integers",
+        outside="GROUPS and EXCLUDE are refused",
+        draws=(
+            "sum({int}) OVER (ORDER BY row ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
+            "count({text}) OVER (ORDER BY {count} RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
+            "max({text}) OVER (PARTITION BY {count} ORDER BY {int} RANGE UNBOUNDED PRECEDING)",
+        ),
+    ),
+)

@@ -1,0 +1,31 @@
+"""Items of ORDER BY, in queries, windows and aggregates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from harness.model.schema import ListType, MapType, StructType, UuidType, VariantType
+from harness.queries.transpile.refusal import refused
+
+if TYPE_CHECKING:
+    from harness.queries.transpile.expressions import Expressions
+
+
+def ordered(expressions: Expressions, node: exp.Expr) -> str:
+    """An item of ORDER BY. Nulls come last on DuckDB unless it is said otherwise."""
+    subject = node.this if isinstance(node, exp.Ordered) else node
+    value = expressions.translate(subject)
+    if isinstance(value.type, ListType | StructType | MapType | VariantType | UuidType):
+        raise refused(node, f"an order of {value.type}")
+    return f"{value.sql}{direction(node)}"
+
+
+def direction(node: exp.Expr) -> str:
+    """What follows an expression in ORDER BY: which way, and where nulls are."""
+    if not isinstance(node, exp.Ordered):
+        return " ASC NULLS LAST"
+    if node.args.get("with_fill") is not None:
+        raise refused(node)
+    return f" {'DESC' if node.args.get('desc') else 'ASC'} NULLS {'FIRST' if node.args.get('nulls_first') else 'LAST'}"

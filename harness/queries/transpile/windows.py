@@ -1,0 +1,145 @@
+"""Window functions, their frames, and windows with names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from harness.filters.literals import Kind, literal_of
+from harness.model.schema import IntegerType
+from harness.queries.transpile.aggregates import Aggregate, lowered
+from harness.queries.transpile.ordering import ordered
+from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.values import DOUBLE, LONG, Typed, alike
+
+if TYPE_CHECKING:
+    from harness.queries.transpile.expressions import Expressions
+
+_RANKS: dict[type[exp.Expr], str] = {exp.RowNumber: "ROW_NUMBER", exp.Rank: "RANK", exp.DenseRank: "DENSE_RANK"}
+_SHARES: dict[type[exp.Expr], str] = {exp.PercentRank: "PERCENT_RANK", exp.CumeDist: "CUME_DIST"}
+
+
+def with_windows(select: exp.Select) -> exp.Select:
+    """The SELECT with the windows of its WINDOW clause in the places where their names stand."""
+    definitions = select.args.get("windows")
+    if not definitions:
+        return select
+    named: dict[str, exp.Window] = {}
+    for definition in definitions:
+        named[definition.name.casefold()] = _filled(definition, named)
+    for window in list(select.find_all(exp.Window)):
+        if window.find_ancestor(exp.Select) is select and window.args.get("alias") and window not in definitions:
+            window.replace(_filled(window, named))
+    select.set("windows", None)
+    return select
+
+
+def _filled(window: exp.Window, named: dict[str, exp.Window]) -> exp.Window:
+    """A window with what the one says whose name stands in it."""
+    name = window.args.get("alias")
+    if name is None:
+        return window
+    base = named.get(name.name.casefold())
+    if base is None:
+        raise refused(window, f"the window {name.name}")
+    window = window.copy()
+    window.set("alias", None)
+    for part in ("partition_by", "order", "spec"):
+        said = base.args.get(part)
+        if said and not window.args.get(part):
+            window.set(part, [p.copy() for p in said] if isinstance(said, list) else said.copy())
+    return window
+
+
+def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
+    """The window function; None if the node is none. Raises UnsupportedError."""
+    if not isinstance(node, exp.Window):
+        return None
+    if node.args.get("alias") or node.args.get("first") is not None:
+        raise refused(node, "a named window")
+    over = f" OVER ({_specification(expressions, node)})"
+    call, nulls = node.this, ""
+    if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
+        nulls = " IGNORE NULLS" if isinstance(call, exp.IgnoreNulls) else ""
+        call = call.this
+    match call:
+        case exp.RowNumber() | exp.Rank() | exp.DenseRank():
+            return Typed(f"CAST({_RANKS[type(call)]}(){over} AS BIGINT)", LONG)
+        case exp.PercentRank() | exp.CumeDist():
+            return Typed(f"{_SHARES[type(call)]}(){over}", DOUBLE)
+        case exp.Ntile():
+            return Typed(f"CAST(NTILE({_whole(call, call.this)}){over} AS BIGINT)", LONG)
+        case exp.Lag() | exp.Lead():
+            return _neighbour(expressions, call, nulls + over)
+        case exp.FirstValue() | exp.LastValue():
+            value = expressions.translate(call.this)
+            name = "FIRST_VALUE" if isinstance(call, exp.FirstValue) else "LAST_VALUE"
+            return Typed(f"{name}({value.sql}){nulls}{over}", value.type)
+        case exp.NthValue():
+            value = expressions.translate(call.this)
+            return Typed(f"NTH_VALUE({value.sql}, {_whole(call, call.args['offset'])}){nulls}{over}", value.type)
+        case _:
+            found = None if nulls else lowered(Aggregate(expressions, call, over=over))
+            if found is None:
+                raise refused(node, f"the window function {call.sql('duckdb')}")
+            return found
+
+
+def _whole(call: exp.Expr, node: exp.Expr) -> int:
+    literal = literal_of(node)
+    if literal is None or literal.kind is not Kind.INTEGER or literal.value < 1:
+        raise refused(call, "a number that is no literal from 1 on")
+    return int(literal.value)
+
+
+def _neighbour(expressions: Expressions, call: exp.Lag | exp.Lead, over: str) -> Typed:
+    offset = call.args.get("offset")
+    if offset is not None and (not isinstance(offset, exp.Literal) or offset.is_string):
+        raise refused(call, "an offset that is no literal")
+    values = [expressions.translate(call.this)]
+    if call.args.get("default") is not None:
+        values.append(expressions.translate(call.args["default"]))
+    texts, type_ = alike(values, call.sql_name())
+    arguments = [texts[0], "1" if offset is None else offset.name, *texts[1:]]
+    return Typed(f"{call.sql_name()}({', '.join(arguments)}){over}", type_)
+
+
+def _specification(expressions: Expressions, node: exp.Window) -> str:
+    parts = []
+    partition = node.args.get("partition_by") or []
+    if partition:
+        parts.append(f"PARTITION BY {', '.join(expressions.translate(p).sql for p in partition)}")
+    order = node.args.get("order")
+    if order is not None:
+        parts.append(f"ORDER BY {', '.join(ordered(expressions, o) for o in order.expressions)}")
+    frame = node.args.get("spec")
+    if frame is not None:
+        parts.append(_frame(expressions, frame, [] if order is None else order.expressions))
+    return " ".join(parts)
+
+
+def _frame(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr]) -> str:
+    kind, left_out = str(frame.args.get("kind") or "").upper(), frame.args.get("exclude")
+    if kind not in ("ROWS", "RANGE"):
+        raise refused(frame, "this frame", "write it with ROWS or RANGE")
+    if left_out is not None and str(left_out.name).upper() != "NO OTHERS":
+        raise refused(frame, f"EXCLUDE {left_out.name}, which Spark has not,")
+    counted = kind == "ROWS" or _is_whole(expressions, order)
+    start = _bound(frame, "start", counted=counted)
+    end = _bound(frame, "end", counted=counted) if frame.args.get("end") is not None else "CURRENT ROW"
+    return f"{kind} BETWEEN {start} AND {end}"
+
+
+def _is_whole(expressions: Expressions, order: list[exp.Expr]) -> bool:
+    """Whether the order is one of integers, of which a RANGE may take a few more or less."""
+    return len(order) == 1 and isinstance(expressions.translate(order[0].this).type, IntegerType)
+
+
+def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
+    bound, side = frame.args.get(end), str(frame.args.get(f"{end}_side") or "").upper()
+    if isinstance(bound, str) and bound.upper() in ("UNBOUNDED", "CURRENT ROW"):
+        return f"{bound.upper()} {side}".strip()
+    if isinstance(bound, exp.Literal) and bound.name.isdigit() and not bound.is_string and counted and side:
+        return f"{bound.name} {side}"
+    raise refused(frame, "this frame")
