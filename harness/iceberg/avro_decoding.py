@@ -286,11 +286,13 @@ class _Compiler:
         width, nothing = len(wanted), self._tally.nothing
         steps: list[tuple[str, Decoder | None, Skipper, int]] = []
         for position_in_record, declared_field in enumerate(declared["fields"]):
+            name, type_ = declared_field["name"], declared_field["type"]
             slot = slots.get(position_in_record)
-            if slot is not None:
-                self._check_kind(declared_field, wanted[slot])
-            decoder = None if slot is None else self.decoder(declared_field["type"], wanted[slot].shape)
-            steps.append((declared_field["name"], decoder, self.skipper(declared_field["type"]), slot or 0))
+            if slot is None:
+                steps.append((name, None, self.skipper(type_), 0))
+                continue
+            self._check_kind(declared_field, wanted[slot])
+            steps.append((name, self.decoder(type_, wanted[slot].shape), _never, slot))
 
         def decode(data: bytes, position: int) -> tuple[list[Any], int]:
             values: list[Any] = [None] * width
@@ -382,6 +384,10 @@ class _Compiler:
                     pass
         decode = array_decoder(self._lazy(items), self._tally)
         return lambda data, position: decode(data, position)[1]
+
+
+def _never(data: bytes, position: int) -> int:
+    raise AssertionError("a wanted field is decoded")
 
 
 def _is_flat(schema: Any) -> bool:

@@ -152,8 +152,8 @@ def decoded(
     if not batch:
         return []
     container = batch[0].reader.container
-    step = entry_step(container.header.schema, entry_slots(fields)) if container.limits.items >= MOST_ITEMS else None
-    in_step = worth_it(batch) if step is not None else frozenset()
+    in_step = worth_it(batch) if container.limits.items >= MOST_ITEMS else frozenset()
+    step = entry_step(container.header.schema, entry_slots(fields)) if in_step else None
     together = [blocks_ for blocks_ in batch if blocks_.number in in_step]
     try:
         found = [] if step is None or not together else [_in_step(together, step, fields, sift, kept)]
