@@ -85,8 +85,10 @@ if TYPE_CHECKING:
     from harness.differ.result import ComparisonResult
     from harness.jobs.session import register, spark_session
     from harness.query import release, sql
+    from harness.slices.following import pull_joined
     from harness.slices.pulling import Pulled, pull
     from harness.slices.refreshing import refresh
+    from harness.slices.request import SliceRequest
     from harness.snapshot import Changes, Snapshot
     from harness.table import Table, open_table
 
@@ -116,6 +118,7 @@ __all__ = [
     "Relaxations",
     "RequestError",
     "SchemaMismatchError",
+    "SliceRequest",
     "Snapshot",
     "SnapshotNotFoundError",
     "StorageError",
@@ -133,6 +136,7 @@ __all__ = [
     "open_unity",
     "open_warehouse",
     "pull",
+    "pull_joined",
     "read_untrusted",
     "refresh",
     "register",
@@ -150,6 +154,7 @@ _LAZY = {
     "Located": "catalogs.catalog",
     "Pulled": "slices.pulling",
     "Relaxations": "differ.relaxations",
+    "SliceRequest": "slices.request",
     "Snapshot": "snapshot",
     "Table": "table",
     "Tolerance": "differ.relaxations",
@@ -161,6 +166,7 @@ _LAZY = {
     "open_unity": "catalogs.unity.catalog",
     "open_warehouse": "catalogs.warehouse",
     "pull": "slices.pulling",
+    "pull_joined": "slices.following",
     "read_untrusted": "contained.reading",
     "refresh": "slices.refreshing",
     "release": "query",

@@ -327,6 +327,7 @@ _SAME = (
         "cache_dir",
         "outside",
         "max_bytes",
+        "follow",
         "sample_rows",
         "seed",
         "compact",

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
+from harness.catalogs.names import may_be_name, parse_name, written
 from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
 from harness.cli.name_lists import names
+from harness.reading import reading as reading_of
+from harness.snapshot import column_names
 
 
 @options.grouped
@@ -49,6 +53,15 @@ def pull(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how many files and bytes would be copied; write nothing.")
     ] = False,
+    follow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--follow",
+            metavar="A.X=B.Y",
+            help="Of table B, beside TABLE, take the rows whose Y is an X of A; slices go into DIR/A and DIR/B. "
+            "Repeatable.",
+        ),
+    ] = None,
     refresh: Annotated[
         bool,
         typer.Option(
@@ -66,41 +79,63 @@ def pull(
     Under the filter the slice gives the rows of the source. An interrupted pull leaves no table, and goes on when it is
     asked for again.
     """
-    from harness.slices.pulling import pull as pull_slice
+    from harness.slices.following import pull_joined
+    from harness.slices.pulling import make
     from harness.slices.refreshing import refresh as refresh_slice
+    from harness.slices.request import SliceRequest
 
     if refresh:
         _refuse_others(context, "--refresh")
+    if follow and dry_run:
+        raise typer.BadParameter("--follow excludes --dry-run: which rows are referred to shows in the slice")
+    request = SliceRequest(
+        where=where,
+        last=last,
+        columns=column_names(names(columns, "--columns"), location),
+        exact=exact,
+        sample_rows=sample_rows,
+        seed=seed,
+        compact=compact,
+        max_bytes=max_bytes,
+    )
     selector = options.Selector() if at is None else options.moment(at)
     with terminal.progress("planning"):
         snapshot = selector.select(opening.open(location, options.Trust(), reading))
     with terminal.progress("copying"):
-        pulled = (
-            refresh_slice(snapshot, directory)
-            if refresh
-            else pull_slice(
-                snapshot,
-                directory,
-                where=where,
-                last=last,
-                columns=names(columns, "--columns"),
-                exact=exact,
-                sample_rows=sample_rows,
-                seed=seed,
-                compact=compact,
-                max_bytes=max_bytes,
-                dry_run=dry_run,
-            )
-        )
-    content = asdict(pulled)
+        if follow:
+            content: dict[str, Any]
+            own, beside = _around(location, opening, follow)
+            others = {name: opening.open(place, options.Trust(), reading) for name, place in beside.items()}
+            pulled = pull_joined({own: snapshot, **others}, directory, follow=follow, request=request)
+            content = {"tables": [{"table": name, **asdict(done)} for name, done in pulled.items()]}
+        elif refresh:
+            content = asdict(refresh_slice(snapshot, directory))
+        else:
+            with reading_of(snapshot.source, snapshot.selection.snapshot):
+                content = asdict(make(snapshot, Path(directory), request, dry_run=dry_run))
     match format_:
         case options.Document.TEXT:
             results.print_result(*text_document(content))
         case options.Document.JSON:
-            results.print_result(json_document("pull", content))
+            results.print_result(json_document("pulls" if follow else "pull", content))
 
 
-_OF_A_SLICE = ("where", "at", "last", "columns", "exact", "sample_rows", "seed", "compact", "max_bytes", "dry_run")
+def _around(location: str, opening: options.Opening, follow: list[str]) -> tuple[str, dict[str, str]]:
+    """The table's own name, and where those are that the steps name: beside it, in its directory or namespace."""
+    from harness.slices.following import Step
+
+    named = [name for step in map(Step.of, follow) for name in (step.table, step.to_table)]
+    if opening.catalog is not None or may_be_name(location):
+        *around, own = parse_name(location)
+        return own, {name: written((*around, name)) for name in named if name != own}
+    parent, slash, own = location.rstrip("/").rpartition("/")
+    return own, {name: f"{parent}{slash}{name}" for name in named if name != own}
+
+
+_OF_A_SLICE = (
+    *("where", "at", "last", "columns", "exact", "sample_rows", "seed", "compact", "max_bytes"),
+    *("dry_run", "follow"),
+)
 
 
 def _refuse_others(context: typer.Context, option: str) -> None:

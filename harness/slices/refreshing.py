@@ -64,6 +64,8 @@ def _tuples(request: dict[str, Any]) -> dict[str, Any]:
 def _check(snapshot: Snapshot, note: dict[str, Any], place: Path) -> None:
     """Refuses what the slice cannot follow."""
     table = snapshot.source
+    if "follows" in note["request"]:
+        _refuse(place, "it has the rows that another slice refers to")
     if table.format != note["format"]:
         _refuse(place, f"its format is {note['format']}, and the source's is {table.format}")
     if _identity(snapshot) != note["identity"]:

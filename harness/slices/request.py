@@ -6,28 +6,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import RequestError
+from harness.filters.predicate import Filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRequest:
     """What a slice is asked to hold.
 
-    where: a boolean SQL expression; None: all rows.
+    where: a boolean SQL expression, or a filter for the snapshot's schema; None: all rows.
     last: so many of the newest snapshots, up to the one that is read.
     columns: names of the columns that it has; None: all.
     exact: whether it has no other rows than those that `where` lets through.
     sample_rows: so many of these rows, chosen by `seed`; None: all.
     compact: whether deleted rows are gone, and with them the deletes.
+    follows: where the filter comes from, if it was made of the rows of other slices.
     max_bytes: how large the files of the source may be that are fetched; None: as large as they are.
     """
 
-    where: str | None = None
+    where: str | Filter | None = None
     last: int = 1
     columns: tuple[str, ...] | None = None
     exact: bool = False
     sample_rows: int | None = None
     seed: int = 0
     compact: bool = False
+    follows: tuple[str, ...] = ()
     max_bytes: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -60,13 +63,14 @@ class SliceRequest:
     def as_dict(self) -> dict[str, Any]:
         """The request as plain values, for the note; what was not asked is left out."""
         asked = {
-            "where": self.where,
+            "where": self.where if isinstance(self.where, str) else None,
             "last": None if self.last == 1 else self.last,
             "columns": None if self.columns is None else list(self.columns),
             "exact": self.exact or None,
             "sample_rows": self.sample_rows,
             "seed": None if self.sample_rows is None else self.seed,
             "compact": self.compact or None,
+            "follows": list(self.follows) or None,
         }
         return {name: value for name, value in asked.items() if value is not None}
 

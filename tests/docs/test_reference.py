@@ -73,7 +73,8 @@ def documents(demo) -> list[dict[str, object]]:
             "diff demo-tables demo-tables --engines duckdb",
             "run --engine duckdb --scenario iceberg/deletes/null-keys",
             "cache info --cache-dir kept",
-            "pull demo-tables/clicks slice --dry-run",
+            "pull demo-tables/clicks document-slice --dry-run",
+            "pull demo-tables/orders document-slices --follow orders.id=clicks.id",
             "doctor",
             "rule delta L1",
         ]
