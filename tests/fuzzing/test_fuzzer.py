@@ -143,6 +143,8 @@ def rows(*values):
         (rows(1), rows(1, 1), rows(1, 1), rows(1, 1), Kind.SKIPPED),
         (rows(3), rows(1, 1), rows(1, 1), rows(3), Kind.WRONG),
         (rows(1), rows(2), Refused("[PartitionValueConflict]"), rows(1), Kind.TOLERATED),
+        (rows(5, 2**40), rows(1), rows(5, 2**40 + 2**64 // 1000), rows(1), Kind.TOLERATED),
+        (rows(5, 2**40), rows(1), rows(6, 2**40 + 2**64 // 1000), rows(1), Kind.WRONG),
         (rows(2), rows(1), Refused("x"), rows(2), Kind.DISPUTED),
         (rows(2), rows(1), Refused("x"), Refused("y"), Kind.SKIPPED),
         (rows(2), rows(1), Leaked("KeyError", "oracle", ""), rows(2), Kind.DISPUTED),
