@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 import re
+import runpy
 from typing import Any
 
+import pages
 import typer
 
 from harness.cli.app import application
@@ -86,10 +88,23 @@ def with_functions(page: str) -> str:
             head = "| Function | Arguments | On Spark | Same for | Otherwise |\n|---|---|---|---|---|"
             sections.append("\n".join([f"## {kind.value}\n", head, *map(_function_row, entries)]))
     refused = sum(bool(f.refused) for f in FUNCTIONS)
-    counted = f"{len(FUNCTIONS) - refused} functions and operators are supported, {refused} are refused by name.\n"
+    names = sum(len(f.names) for f in FUNCTIONS if not f.refused)
+    counted = (
+        f"{len(FUNCTIONS) - refused} functions and operators are supported, under {names} names; {refused} entries are "
+        f"refused by name.\n{_everyday()}\n"
+    )
     text = "\n\n".join([counted, *sections]).replace("\n\n\n", "\n\n")
     return re.sub(
         r"(<!-- functions -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page, flags=re.DOTALL
+    )
+
+
+def _everyday() -> str:
+    lists = runpy.run_path(str(pages.ROOT / "tests/queries/everyday.py"))
+    equal, allowed, refused = (len(lists["listed"](lists[name])) for name in ("EQUAL", "ALLOWED", "REFUSED"))
+    return (
+        f"Of {equal + allowed + refused} everyday expressions that the tests try, {equal} are equal on both engines, "
+        f"{allowed} are equal within an allowance,\nand {refused} are refused."
     )
 
 

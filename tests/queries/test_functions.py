@@ -7,11 +7,13 @@ import re
 import struct
 from typing import Any
 
+import everyday
 import pyarrow as pa
 import pytest
 from test_sql_engines import both
 
 import harness
+from harness.errors import UnsupportedError
 from harness.queries.allowances import allowances
 from harness.queries.transpile.functions.registry import Kind
 from harness.queries.transpile.functions.table import NAMES
@@ -87,7 +89,7 @@ def near(left: Any, right: Any, ulps: int) -> bool:
 def test_every_supported_function_has_a_call_that_is_drawn():
     without = [function.names[0] for function in FUNCTIONS if not function.refused and not function.draws]
     assert not without
-    kinds = {kind for _, draw in calls() for kind in re.findall(r"{(\w+)}", draw)}
+    kinds = {kind for _, draw in calls() for kind in re.findall(r"{([a-z]+)}", draw)}
     assert kinds <= set(EDGES)
 
 
@@ -95,3 +97,41 @@ def test_no_name_stands_for_two_functions():
     names = [name.lower() for function in FUNCTIONS for name in function.names]
     assert len(names) == len(set(names))
     assert set(NAMES) <= set(names)
+
+
+@pytest.fixture(scope="module")
+def orders(tmp_path_factory) -> dict[str, harness.Table]:
+    directory = tmp_path_factory.mktemp("everyday") / "o"
+    written = IcebergTable.create(directory, everyday.COLUMNS, format_version=2)
+    written.append(written.write_data(everyday.ROWS))
+    return {"o": harness.open_table(str(directory))}
+
+
+@pytest.mark.parametrize(("listed", "ulps"), [(everyday.EQUAL, 0), (everyday.ALLOWED, ULPS)], ids=["equal", "allowed"])
+def test_everyday_expressions_give_the_same(orders, spark, listed, ulps):
+    by_condition: dict[str, list[str]] = {}
+    for sql, where in everyday.listed(listed):
+        by_condition.setdefault(where, []).append(sql)
+    different = []
+    for where, expressions in by_condition.items():
+        shown = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(expressions))
+        by_duckdb, by_spark = both(f"SELECT {shown} FROM o WHERE {where} ORDER BY id", orders, spark)
+        different += [
+            f"{sql}: {pair}"
+            for sql, a, b in zip(expressions, by_duckdb.columns, by_spark.columns, strict=True)
+            if a.type != b.type or (pair := first_difference(a, b, ulps)) is not None
+        ]
+    assert not different, "\n".join(different)
+
+
+@pytest.mark.parametrize(("sql", "where"), everyday.listed(everyday.REFUSED), ids=lambda text: text)
+def test_everyday_expressions_that_are_refused(orders, sql, where):
+    pytest.importorskip("pyspark")
+    with pytest.raises(UnsupportedError) as error:
+        harness.sql(f"SELECT {sql} AS c FROM o WHERE {where}", engine="spark", **orders)
+    assert "\n" not in str(error.value)
+
+
+def test_at_least_350_everyday_expressions_are_tried():
+    texts = [sql for text in (everyday.EQUAL, everyday.ALLOWED, everyday.REFUSED) for sql, _ in everyday.listed(text)]
+    assert len(texts) == len(set(texts)) >= 350

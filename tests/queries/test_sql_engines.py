@@ -286,11 +286,7 @@ def test_the_order_of_sorted_rows_is_kept(tables, spark):
 @pytest.mark.parametrize(
     ("query", "construct"),
     [
-        pytest.param("SELECT id FROM t WHERE regexp_matches(s, 'a')", "RegexpLike", id="regular-expression"),
-        pytest.param("SELECT s ILIKE 'A' FROM t", "ILike", id="ilike"),
         pytest.param("SELECT d::VARCHAR FROM t", "a cast from double to string", id="float-as-text"),
-        pytest.param("SELECT try_cast(s AS INT) FROM t", "TryCast", id="try-cast"),
-        pytest.param("SELECT s::DATE FROM t", "a cast from string to date", id="text-as-date"),
         pytest.param("SELECT ts - ts FROM t", "of type INTERVAL", id="timestamps-subtracted"),
         pytest.param("SELECT d // 2 FROM t", "// of double and int", id="whole-division-of-doubles"),
         pytest.param("SELECT f / 2 FROM t", "a division of 32-bit floats", id="division-of-floats"),

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from harness.errors import UnsupportedError
 from harness.filters.literals import Kind
 from harness.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
     DecimalType,
+    Field,
     FixedType,
     FloatType,
     IntegerType,
+    ListType,
     StringType,
     TimestampType,
     Type,
+    UnknownType,
 )
+from harness.queries.transpile import spark_text
+from harness.queries.transpile.functions import texts_as_values
 from harness.queries.transpile.refusal import refused
-from harness.queries.transpile.values import HUGE, Typed, coerced, type_name
+from harness.queries.transpile.values import DOUBLE, HUGE, Typed, coerced, type_name
 
 
 def cast(value: Typed, node: exp.Cast) -> Typed:
@@ -28,9 +34,29 @@ def cast(value: Typed, node: exp.Cast) -> Typed:
         # A literal that `literal_of` does not see through the cast: one that is rounded or does not fit.
         value = Typed(value.sql, value.type)
     if value.literal is not None:
-        return Typed(coerced(value, to, "CAST"), to)
+        try:
+            return Typed(coerced(value, to, "CAST"), to)
+        except UnsupportedError:
+            value = Typed(value.sql, value.type)
     sql = _converted(value, to)
     if sql is None:
+        raise refused(node, f"a cast from {value.type} to {to}")
+    return Typed(sql, to)
+
+
+def try_cast(value: Typed, node: exp.TryCast) -> Typed:
+    """`TRY_CAST(value AS type)`: null where DuckDB has null. Raises UnsupportedError."""
+    to = _type_of(node)
+    if isinstance(value.type, UnknownType):
+        return Typed(f"CAST(NULL AS {type_name(to)})", to)
+    if isinstance(value.type, StringType) and not isinstance(to, StringType):
+        sql = texts_as_values.try_read(value.sql, to)
+    else:
+        sql = _converted(Typed(value.sql, value.type), to)
+        # The outermost cast is the one that may fail.
+        sql = f"TRY_{sql}" if sql is not None and sql.startswith("CAST(") and sql != value.sql else sql
+    inexact = isinstance(value.type, FloatType) and isinstance(to, DecimalType | FloatType) and to != value.type
+    if sql is None or isinstance(to, ListType) or (inexact and to != DOUBLE):
         raise refused(node, f"a cast from {value.type} to {to}")
     return Typed(sql, to)
 
@@ -38,7 +64,12 @@ def cast(value: Typed, node: exp.Cast) -> Typed:
 def _type_of(node: exp.Cast) -> Type:
     if node.args.get("format") is not None or node.args.get("default") is not None:
         raise refused(node, "a cast with a format")
-    to = node.to
+    return _named(node, node.to)
+
+
+def _named(node: exp.Cast, to: exp.DataType) -> Type:
+    if to.this in (exp.DType.ARRAY, exp.DType.LIST) and len(to.expressions) == 1 and not to.args.get("values"):
+        return ListType(Field(id=0, name="element", type=_named(node, to.expressions[0])))
     if to.this == exp.DType.DECIMAL:
         sizes = [p.this.name for p in to.expressions] or ["18", "3"]
         return DecimalType(int(sizes[0]), int(sizes[1]) if len(sizes) > 1 else 0)
@@ -67,11 +98,37 @@ _TYPES: dict[exp.DType, Type] = {
 }
 
 
+def _rounded(double: str, scale: int, name: str) -> str:
+    """As DuckDB does: times a power of ten, to the nearest whole number; Spark goes by the text of the double."""
+    shifted = f"({double} * {10.0**scale!r}D)"
+    whole = f"CAST(CAST(ROUND(ABS({shifted}), 0) * SIGNUM({shifted}) AS BIGINT) AS DECIMAL(19, 0))"
+    return f"CAST({whole} * CAST('1E-{scale}' AS DECIMAL({scale + 1}, {scale})) AS {name})"
+
+
+def _moment_text(value: Typed) -> str:
+    zone = " || '+00'" if value.type == TimestampType(utc=True) else ""
+    text = f"CAST({value.sql} AS STRING){zone}"
+    message = spark_text.text("the text of a date outside the years 1 to 9999")
+    known = f"YEAR({value.sql}) BETWEEN 1 AND 9999"
+    return f"CASE WHEN {value.sql} IS NULL THEN NULL WHEN {known} THEN {text} ELSE RAISE_ERROR({message}) END"
+
+
 def _converted(value: Typed, to: Type) -> str | None:
     plain = f"CAST({value.sql} AS {type_name(to)})"
     match value.type, to:
         case left, right if str(left) == str(right):
             return value.sql
+        case ListType(element=left), ListType(element=right):
+            element = _converted(Typed("v", left.type), right.type)
+            return None if element is None else f"TRANSFORM({value.sql}, v -> {element})"
+        case StringType(), _:
+            return texts_as_values.read(value.sql, to)
+        case FloatType(bits=64), DecimalType(precision=precision, scale=scale) if precision <= 18 and scale <= 16:
+            return _rounded(value.sql, scale, type_name(to))
+        case IntegerType(), BooleanType():
+            return plain
+        case ((DateType() | TimestampType(unit="us")), StringType()):
+            return _moment_text(value)
         case ((BinaryType() | FixedType()), BinaryType()):
             return value.sql
         case ((IntegerType() | BooleanType()), (IntegerType() | FloatType() | DecimalType())):

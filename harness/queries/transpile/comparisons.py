@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -63,9 +64,9 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
             subject = _whole(subject, type_)
             # Spark finds no key to join by, and no side to filter, in a BETWEEN of an expression.
             return Typed(f"({subject} >= {low} AND {subject} <= {high})", BOOLEAN)
-        case exp.Like():
+        case exp.Like() | exp.ILike():
             return Typed(_like(expressions, node, None), BOOLEAN)
-        case exp.Escape() if isinstance(node.this, exp.Like):
+        case exp.Escape() if isinstance(node.this, exp.Like | exp.ILike):
             sql = _like(expressions, node.this, node.expression)
             return Typed(f"(NOT {sql})" if node.this.args.get("negate") else sql, BOOLEAN)
         case exp.IsNan():
@@ -177,17 +178,27 @@ def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right
     return f"({' AND '.join(parts)})"
 
 
-def _like(expressions: Expressions, node: exp.Like, escape: exp.Expr | None) -> str:
+def _like(expressions: Expressions, node: exp.Like | exp.ILike, escape: exp.Expr | None) -> str:
     subject, pattern = _as_text(expressions.translate(node.this)), expressions.translate(node.expression)
     if isinstance(pattern.type, UnknownType):
         return "CAST(NULL AS BOOLEAN)"
     if subject.type != TEXT or pattern.literal is None or pattern.literal.kind is not Kind.STRING:
         raise refused(node, "LIKE with a pattern that is no literal")
-    like = _pattern(node, str(pattern.literal.value), escape)
-    return f"({subject.sql} LIKE {spark_text.text(like)})"
+    text = str(pattern.literal.value)
+    if isinstance(node, exp.Like):
+        return f"({subject.sql} LIKE {spark_text.text(_pattern(node, text, escape))})"
+    if not text.isascii():
+        raise refused(node, "ILIKE with letters beyond ASCII", "use LIKE")
+    like = spark_text.text(_pattern(node, text.lower(), escape))
+    return f"(TRANSLATE({subject.sql}, {_CAPITALS}, {_SMALL}) LIKE {like})"
 
 
-def _pattern(node: exp.Like, pattern: str, escape: exp.Expr | None) -> str:
+# What has a small letter of ASCII, whatever the locale of the JVM is; the last two are not of ASCII themselves.
+_CAPITALS = spark_text.text(string.ascii_uppercase + "\u0130\u212a")
+_SMALL = spark_text.text(string.ascii_lowercase + "ik")
+
+
+def _pattern(node: exp.Like | exp.ILike, pattern: str, escape: exp.Expr | None) -> str:
     """The pattern with Spark's escape, a backslash, in place of DuckDB's, which is none unless it is given."""
     sign = escape.name if isinstance(escape, exp.Literal) else None
     if escape is not None and (sign is None or len(sign) != 1):

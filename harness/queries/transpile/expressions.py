@@ -113,6 +113,8 @@ class Expressions:
             case exp.ToMap(this=exp.Bracket(this=exp.Struct() as pairs) as looked_up):
                 # `MAP {k: v}[k]`, which sqlglot reads as MAP of an element.
                 return self._element(exp.Bracket(this=exp.ToMap(this=pairs), expressions=looked_up.expressions))
+            case exp.TryCast():
+                return casts.try_cast(self.translate(node.this), node)
             case exp.Subquery() if self.subquery is not None and isinstance(node.this, exp.Query):
                 return self._scalar_subquery(node.this)
             case exp.Exists() if self.subquery is not None:

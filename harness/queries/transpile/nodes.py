@@ -13,7 +13,7 @@ from harness.queries.transpile.refusal import refused
 
 _KNOWN_FORMS: frozenset[type[exp.Expr]] = frozenset(
     {
-        exp.TryCast,  # `literals` sees through it where it cannot fail; `expressions` refuses it elsewhere
+        exp.TryCast,  # `literals` sees through it where it cannot fail; `expressions` tells it from Cast
     }
 )
 _ARGUMENTS = {"this", "expression", "expressions"}

@@ -50,8 +50,8 @@ def _substring(node: exp.Expr) -> Parts:
     return "substring", tuple(part for part in given if part is not None)
 
 
-def _regexp(node: exp.Expr) -> Parts:
-    return "regexp_matches", (node.this, node.expression)
+def _tilde(node: exp.Expr) -> Parts:
+    return "a ~ b", (node.this, node.expression)
 
 
 def _extract(node: exp.Expr) -> Parts:
@@ -77,7 +77,7 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
     exp.CurrentTimestamp: lambda node: ("current_timestamp", ()),
     exp.BitwiseNot: _unary("~"),
     exp.Extract: _extract,
-    exp.RegexpLike: _regexp,  # the operator ~
+    exp.RegexpLike: _tilde,
     exp.StrPosition: _position,
     exp.Substring: _substring,
     exp.Trim: _trim,

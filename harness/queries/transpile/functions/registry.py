@@ -55,7 +55,8 @@ class Call:
 
     def refused(self, why: str | None = None, instead: str | None = None) -> UnsupportedError:
         """The error for this call. why: what of it is not certain; instead: what to write."""
-        return refused(self.node, why or f"{self.name}()", instead)
+        name = f"{self.name}()" if self.name.isidentifier() else self.name
+        return refused(self.node, why or name, instead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,11 @@ class Function:
     allowance: str = ""
     refused: str = ""
     draws: tuple[str, ...] = ()
+
+    @property
+    def is_lowered_elsewhere(self) -> bool:
+        """Whether the entry is for the docs and the tests alone."""
+        return not self.forms and self.lowering is None and not self.refused
 
     def lower(self, call: Call) -> Typed:
         """A call of it in Spark's SQL. Raises UnsupportedError."""

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.queries.transpile.functions import date_parts, folds, general, lists, nested, numbers, text, times
+from harness.queries.transpile.functions import (
+    date_parts,
+    folds,
+    general,
+    lists,
+    nested,
+    numbers,
+    operators,
+    patterns,
+    text,
+    times,
+)
 from harness.queries.transpile.functions.calls import call_of
 from harness.queries.transpile.functions.registry import Call, Function
 from harness.queries.transpile.values import Typed
@@ -17,7 +28,9 @@ if TYPE_CHECKING:
 
 SCALARS: tuple[Function, ...] = (
     *general.FUNCTIONS,
+    *operators.FUNCTIONS,
     *text.FUNCTIONS,
+    *patterns.FUNCTIONS,
     *numbers.FUNCTIONS,
     *date_parts.FUNCTIONS,
     *times.FUNCTIONS,
@@ -27,7 +40,9 @@ SCALARS: tuple[Function, ...] = (
 )
 """Those that this package lowers, by their names."""
 
-_BY_NAME: Mapping[str, Function] = {name.lower(): function for function in SCALARS for name in function.names}
+_BY_NAME: Mapping[str, Function] = {
+    name.lower(): function for function in SCALARS if not function.is_lowered_elsewhere for name in function.names
+}
 NAMES = frozenset(_BY_NAME)
 """What calls of them are named, in lower case."""
 
@@ -39,4 +54,8 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
         return None
     name, arguments = parts
     function = _BY_NAME.get(name.lower())
-    return None if function is None else function.lower(Call(expressions, node, name, arguments))
+    return (
+        None
+        if function is None or function.is_lowered_elsewhere
+        else function.lower(Call(expressions, node, name, arguments))
+    )

@@ -113,7 +113,7 @@ def table() -> tuple[dict[str, str], list[dict[str, Any]]]:
 
 def filled(template: str, choose: Callable[[str], str]) -> str:
     """A call of the table of functions with something of its kind in each place."""
-    found = re.sub(r"{(\w+)}", lambda kind: choose(kind[1]), template)
+    found = re.sub(r"{([a-z]+)}", lambda kind: choose(kind[1]), template)
     return found.replace("{{", "{").replace("}}", "}")
 
 
