@@ -125,10 +125,9 @@ def test_everyday_expressions_give_the_same(orders, spark, listed, ulps):
 
 
 @pytest.mark.parametrize(("sql", "where"), everyday.listed(everyday.REFUSED), ids=lambda text: text)
-def test_everyday_expressions_that_are_refused(orders, sql, where):
-    pytest.importorskip("pyspark")
+def test_everyday_expressions_that_are_refused(orders, spark, sql, where):
     with pytest.raises(UnsupportedError) as error:
-        harness.sql(f"SELECT {sql} AS c FROM o WHERE {where}", engine="spark", **orders)
+        harness.sql(f"SELECT {sql} AS c FROM o WHERE {where}", engine="spark", spark=spark, **orders)
     assert "\n" not in str(error.value)
 
 
