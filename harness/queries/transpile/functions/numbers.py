@@ -300,7 +300,6 @@ FUNCTIONS = (
         _approximate(names, _LOGARITHM.replace("LN", names[0].upper()), _ONE, f"{names[0]}({{double}})")
         for names in (("ln",), ("log10", "log"), ("log2",))
     ),
-    _approximate(("cbrt",), "CBRT({0})", _ONE, "cbrt({double})"),
     *(
         _approximate((name,), f"{name.upper()}({{0}})", _ONE, f"{name}({{angle}})")
         for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
@@ -363,5 +362,6 @@ FUNCTIONS = (
         kind=Kind.NUMBERS,
         refused="compute it before",
     ),
+    Function(names=("cbrt",), kind=Kind.NUMBERS, refused="use pow(…, 1.0 / 3)"),
     Function(names=("random", "uuid", "gen_random_uuid"), kind=Kind.NUMBERS, refused="bind the values as a column"),
 )
