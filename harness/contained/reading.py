@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import warnings
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, BinaryIO
 
@@ -13,10 +15,13 @@ import harness.errors
 from harness.contained.bounds import Bounds, check_waived
 from harness.contained.launching import LIBRARIES, run
 from harness.contained.locations import directories_of
-from harness.errors import EngineError, HarnessError, RequestError
+from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, warn
 from harness.limits import DEFAULT, Limits
+from harness.plan.catalog_answer import Ratified, RatifiedCommit, catalog_answer
 from harness.printable import visible
 
+_SAID = b"harness.warnings"
+"""Of the rows' metadata: sentences as JSON."""
 _CONTEXT = ("table", "snapshot", "file", "field", "rule")
 
 
@@ -27,9 +32,19 @@ def read_untrusted(
     where: str | None = None,
     query: str | None = None,
     snapshot_id: int | None = None,
+    version: int | None = None,
     timestamp: int | str | datetime | None = None,
     ref: str | None = None,
     path_map: Mapping[str, str] | None = None,
+    allow_version_guess: bool = False,
+    lenient_delete_partition: bool = False,
+    allow_duplicate_files: bool = False,
+    allow_checkpoint_only: bool = False,
+    enforce_retention: bool = False,
+    max_version: int | None = None,
+    ratified: Iterable[Ratified] | None = None,
+    published_only: bool = False,
+    prune: str = "all",
     allowed_roots: Sequence[str] = (),
     format_hint: str | None = None,
     limits: Limits | None = None,
@@ -49,8 +64,11 @@ def read_untrusted(
         location: a local directory or metadata file.
         columns, where: as for `Snapshot.plan`.
         query: one that reads, in place of those; the table is `t` in it.
-        snapshot_id, timestamp, ref: as for `Table.snapshot`.
-        path_map, allowed_roots, format_hint, limits: as for `open_table`.
+        snapshot_id, version, timestamp, ref: as for `Table.snapshot`.
+        path_map, allow_version_guess, lenient_delete_partition, allow_duplicate_files, allow_checkpoint_only: as for
+            `open_table`.
+        enforce_retention, max_version, ratified, published_only, prune, allowed_roots, format_hint, limits: likewise.
+            Of a commit that only the catalog has, the bytes are given to the worker.
         bounds: what the worker may use; None: `harness.Bounds()`.
         waived: limits that need not hold where the system cannot hold them, such as `["memory_bytes"]`; see
             `harness.contained.bounds.WAIVABLE`. Where it can, they do.
@@ -68,16 +86,27 @@ def read_untrusted(
         if isinstance(value, str):
             raise RequestError(f"Invalid {name} {value!r}: expected a list of names", options=(name,))
     targets = (path_map or {}).values()
+    answer = catalog_answer(max_version, ratified, published_only=published_only)
     request = {
         "open": {
             "location": str(location),
             "path_map": dict(path_map or {}),
+            "allow_version_guess": allow_version_guess,
+            "lenient_delete_partition": lenient_delete_partition,
+            "allow_duplicate_files": allow_duplicate_files,
+            "allow_checkpoint_only": allow_checkpoint_only,
+            "enforce_retention": enforce_retention,
+            "max_version": max_version,
+            "published_only": published_only,
+            "prune": prune,
             "allowed_roots": [str(root) for root in allowed_roots],
             "format_hint": format_hint,
         },
+        "ratified": None if answer is None else [_sent(commit) for commit in answer.ratified],
         "limits": {name: getattr(limits or DEFAULT, name) for name in Limits.__slots__},
         "snapshot": {
             "snapshot_id": snapshot_id,
+            "version": version,
             "timestamp": timestamp.isoformat() if isinstance(timestamp, datetime) else timestamp,
             "ref": ref,
         },
@@ -95,16 +124,23 @@ def read_untrusted(
     )
     if finished.code != 0:
         raise _error(finished.output)
-    return _rows(finished.output)
+    rows, said = _rows(finished.output)
+    for sentence in said:
+        warn(sentence)
+    return rows
 
 
 def serve(request: dict[str, Any], output: BinaryIO) -> int:
     """The work itself, in the worker: rows as an Arrow stream and 0, or what went wrong as JSON and 2."""
     try:
-        rows = _read(request)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", HarnessWarning)
+            rows = _read(request)
+        said = [str(each.message) for each in told if issubclass(each.category, HarnessWarning)]
     except HarnessError as error:
         output.write(json.dumps(_document(error)).encode())
         return 2
+    rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), _SAID: json.dumps(said)})
     with pa.ipc.new_stream(output, rows.schema) as writer:
         writer.write_table(rows)
     return 0
@@ -116,7 +152,13 @@ def _read(request: dict[str, Any]) -> pa.Table:
     from harness.query import sql
     from harness.table import open_table
 
-    table = open_table(**request["open"], limits=Limits(**request["limits"]), untrusted=True)
+    given = request["ratified"]
+    table = open_table(
+        **request["open"],
+        ratified=None if given is None else [_received(*commit) for commit in given],
+        limits=Limits(**request["limits"]),
+        untrusted=True,
+    )
     snapshot = table.snapshot(**request["snapshot"])
     if request["query"] is None:
         return snapshot.to_arrow(columns=request["columns"], where=request["where"])
@@ -124,6 +166,15 @@ def _read(request: dict[str, Any]) -> pa.Table:
         return pa.table(sql(request["query"], t=snapshot))
     except duckdb.Error as error:
         raise EngineError(f"DuckDB cannot run the query: {error}") from error
+
+
+def _sent(commit: RatifiedCommit) -> tuple[int, str | None, str | None]:
+    """A commit as JSON has it: version, name, and content in Base64."""
+    return commit.version, commit.name, None if commit.content is None else b64encode(commit.content).decode()
+
+
+def _received(version: int, name: str | None, content: str | None) -> Ratified:
+    return (version, b64decode(content)) if content is not None else (version, str(name))
 
 
 def _document(error: HarnessError) -> dict[str, Any]:
@@ -146,13 +197,16 @@ def _error(output: bytes) -> HarnessError:
         return _nonsense("its error is none of harness's")
 
 
-def _rows(output: bytes) -> pa.Table:
+def _rows(output: bytes) -> tuple[pa.Table, list[str]]:
+    """The rows, and what was warned of."""
     try:
         rows = pa.ipc.open_stream(pa.py_buffer(output)).read_all()
         rows.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
+        metadata = dict(rows.schema.metadata or {})
+        said = [visible(str(sentence)) for sentence in json.loads(metadata.pop(_SAID, b"[]"))]
+    except (pa.ArrowException, OSError, ValueError, TypeError, RecursionError) as error:
         raise _nonsense(visible(str(error))) from error
-    return rows
+    return rows.replace_schema_metadata(metadata or None), said
 
 
 def _nonsense(why: str) -> EngineError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -86,6 +87,37 @@ def test_rows(table, here, asked, rows):
 def test_an_error_keeps_its_class_and_place(table, here, asked, kind, said):
     with pytest.raises(kind, match=said):
         harness.read_untrusted(table, **asked)
+
+
+def test_it_takes_what_open_table_and_snapshot_take():
+    """But for what is of stores and catalogs, which no worker asks; `outside` and `untrusted`, which are decided; and
+    `cache_dir`, which there is none of for tables of strangers."""
+    own = {"columns", "where", "query", "bounds", "waived"}
+    others = {"catalog", "storage_options", "outside", "untrusted", "cache_dir", "self"}
+    twins = (inspect.signature(harness.open_table), inspect.signature(harness.Table.snapshot))
+    known = {name: p.default for twin in twins for name, p in twin.parameters.items() if name not in others}
+    taken = inspect.signature(harness.read_untrusted).parameters
+    assert {name: p.default for name, p in taken.items() if name not in own} == known
+
+
+def test_a_table_that_a_catalog_manages(tmp_path, here):
+    table = DeltaTable.create(
+        tmp_path / "t",
+        {"id": "long"},
+        features=["catalogManaged", "v2Checkpoint", "deletionVectors"],
+        configuration={"delta.enableInCommitTimestamps": "true"},
+    )
+    for number in range(1, 5):
+        table.append(table.write_data([{"id": number}]))
+    name, content = table.log.stage(3), table.log.hold(4)
+
+    def ids(**how):
+        return sorted(harness.read_untrusted(str(table.directory), **how)["id"].to_pylist())
+
+    assert ids(max_version=4, ratified=[name, (4, content)]) == [1, 2, 3, 4]
+    assert ids(max_version=4, ratified=[name, (4, content)], version=3) == [1, 2, 3]
+    with pytest.warns(harness.HarnessWarning, match="version 2"):
+        assert ids(published_only=True) == [1, 2]
 
 
 def test_the_table_is_opened_as_untrusted(tmp_path, here):
