@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,21 +19,43 @@ import pyarrow.compute as pc
 
 from harness.iceberg.columns.data_files import DataFiles, statistic
 from harness.iceberg.columns.reading import read_data_files
+from harness.iceberg.columns.recorded import SIZES, live, recorded, recorded_schema
 from harness.iceberg.equality_keys import read_schema_first
-from harness.iceberg.manifests import ALL, Content, DataFile, ManifestEntry, ManifestFile, Statistics, parse_manifest
+from harness.iceberg.manifests import (
+    ALL,
+    Content,
+    DataFile,
+    ManifestEntry,
+    ManifestFile,
+    ManifestReader,
+    Statistics,
+    open_manifest,
+    parse_manifest,
+)
 from harness.iceberg.partitions import Partitions, all_partition_fields
 from harness.iceberg.source import ScanSource
 from harness.limits import contained
 from harness.metadata_tables.columns import map_of, table_of, tuple_struct, tuples_of
+from harness.metadata_tables.metrics import METRICS, metrics_field, metrics_of
 from harness.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.model.schema import Schema, StructType, arrow_type, children
 
 _COUNTS = pa.map_(pa.int32(), pa.int64())
 _BOUNDS = pa.map_(pa.int32(), pa.binary())
 _STATISTICS = {
+    SIZES: _COUNTS,
     **dict.fromkeys(("value_counts", "null_value_counts", "nan_value_counts"), _COUNTS),
     **dict.fromkeys(("lower_bounds", "upper_bounds"), _BOUNDS),
 }
+_NUMBERS = pa.schema(
+    [
+        pa.field("status", pa.int32()),  # 0: existing, 1: added, 2: deleted
+        pa.field("snapshot_id", pa.int64()),
+        pa.field("sequence_number", pa.int64()),
+        pa.field("file_sequence_number", pa.int64()),
+    ]
+)
+_RECORDED = {SIZES, "sort_order_id", "split_offsets"}
 _IDS = pa.list_(pa.int32())
 
 
@@ -62,6 +84,10 @@ class SnapshotFiles:
 
     def files_schema(self) -> pa.Schema:
         """The columns of `files`."""
+        return self.plain_schema().append(metrics_field(self.schema))
+
+    def plain_schema(self) -> pa.Schema:
+        """The columns of `files` but `readable_metrics`, which is made of others."""
         partition = [] if self.partition is None else [pa.field("partition", arrow_type(self.partition))]
         return pa.schema(
             [
@@ -73,7 +99,10 @@ class SnapshotFiles:
                 pa.field("record_count", pa.int64()),
                 pa.field("file_size_in_bytes", pa.int64()),
                 *(pa.field(name, type_) for name, type_ in _STATISTICS.items()),
+                pa.field("key_metadata", pa.binary()),  # null: what is encrypted is refused
+                pa.field("split_offsets", pa.list_(pa.int64())),
                 pa.field("equality_ids", _IDS),
+                pa.field("sort_order_id", pa.int32()),
                 pa.field("first_row_id", pa.int64()),
                 pa.field("referenced_data_file", pa.string()),
                 pa.field("content_offset", pa.int64()),
@@ -85,11 +114,9 @@ class SnapshotFiles:
         """The columns of `entries`."""
         return pa.schema(
             [
-                pa.field("status", pa.int32()),  # 0: existing, 1: added, 2: deleted
-                pa.field("snapshot_id", pa.int64()),
-                pa.field("sequence_number", pa.int64()),
-                pa.field("file_sequence_number", pa.int64()),
-                pa.field("data_file", pa.struct(list(self.files_schema()))),
+                *_NUMBERS,
+                pa.field("data_file", pa.struct(list(self.plain_schema()))),
+                metrics_field(self.schema),
             ]
         )
 
@@ -103,37 +130,52 @@ class SnapshotFiles:
 
     def files(self, *, data: bool, deletes: bool, columns: AbstractSet[str]) -> pa.Table:
         """Live files; statistics only where `columns` names them, and nulls in their place."""
-        schema = self.files_schema()
-        tables = [schema.empty_table()]
+        tables = [self.plain_schema().empty_table()]
         if data:
-            tables.append(self._data_files(schema, columns))
+            manifests, wanted = self._of(deletes=False), self._wanted(columns)
+            found = self._recorded(manifests, wanted) if _RECORDED & columns or METRICS in columns else None
+            tables.append(self._of_columns(self._read(manifests, wanted), found, columns))
         if deletes:
-            tables.append(self._of_entries(schema, [entry.file for entry in self._entries(deletes=True)]))
-        return pa.concat_tables(tables)
+            tables.append(self._of_entries([entry.file for entry in self._entries(self._of(deletes=True))]))
+        return self._with_metrics(pa.concat_tables(tables), columns)
 
     def entries(self, *, columns: AbstractSet[str]) -> pa.Table:
-        """All entries, those of deleted files too; `data_file` only where `columns` names it, and null in its place."""
-        statistics: Statistics = ALL if "data_file" in columns else None
-        found = [
-            e for kind in (False, True) for e in self._entries(deletes=kind, live_only=False, statistics=statistics)
-        ]
-        schema = self.entries_schema()
-        facts = pa.schema(list(schema)[:-1])
-        numbers = table_of(
-            facts, [(int(e.status), e.snapshot_id, e.sequence_number, e.file_sequence_number) for e in found]
+        """All entries, those of deleted files too; files only where `columns` names them, and nulls in their place.
+
+        Those of data manifests without deleted files stay columns; the others are decoded one by one, and come last.
+        """
+        wants_files = bool({"data_file", METRICS} & columns)
+        wanted = self._leaves() if wants_files else ()
+        data = self._of(deletes=False)
+        recorded_ = self._recorded(data, wanted)
+        whole = [place for place, table in enumerate(recorded_) if len(live(table)) == len(table)]
+        found = self._read([data[place] for place in whole], wanted)
+        rest = [data[place] for place in range(len(data)) if place not in set(whole)]
+        others = list(
+            self._entries([*rest, *self._of(deletes=True)], live_only=False, statistics=ALL if wants_files else None)
         )
-        field = schema.field("data_file")
-        if statistics is None:
-            return numbers.append_column(field, pa.nulls(len(found), field.type))
-        files = self._of_entries(self.files_schema(), [entry.file for entry in found])
-        return numbers.append_column(field, files.to_struct_array())
+        plain = pa.concat_tables([recorded_schema(wanted).empty_table(), *(recorded_[place] for place in whole)])
+        numbers = pa.concat_tables([_numbers_of_columns(plain, found), _numbers_of_entries(others)]).combine_chunks()
+        schema = self.entries_schema()
+        if not wants_files:
+            missing = [pa.nulls(len(numbers), schema.field(name).type) for name in ("data_file", METRICS)]
+            return pa.Table.from_arrays([*numbers.columns, *missing], schema=schema)
+        files = pa.concat_tables(
+            [
+                self._of_columns(found, [plain], frozenset({METRICS})),
+                self._of_entries([entry.file for entry in others]),
+            ]
+        )
+        metrics = self._with_metrics(files, columns).column(METRICS)
+        struct = files.combine_chunks().to_struct_array()
+        return pa.Table.from_arrays([*numbers.columns, struct, metrics], schema=schema)
 
     def partitions(self) -> pa.Table:
         """One row for each partition that has live files."""
         partitions = Partitions(self.source.metadata.specs, self._schemas)
-        files = self._read(())
+        files = self._read(self._of(deletes=False), ())
         numbers = _numbers(files, partitions)
-        deletes = [(partitions.index(entry.file), entry.file) for entry in self._entries(deletes=True)]
+        deletes = [(partitions.index(entry.file), entry.file) for entry in self._entries(self._of(deletes=True))]
         size = len(partitions.all())
         table = files.table
         sums = [
@@ -152,9 +194,12 @@ class SnapshotFiles:
     def _schemas(self) -> tuple[Schema, ...]:
         return read_schema_first(self.source.metadata.schemas, self.schema)
 
-    def _read(self, statistics: Iterable[int]) -> DataFiles:
+    def _of(self, *, deletes: bool) -> list[ManifestFile]:
+        return [manifest for manifest in self.manifests if manifest.is_deletes is deletes]
+
+    def _read(self, manifests: Sequence[ManifestFile], statistics: Iterable[int]) -> DataFiles:
         return read_data_files(
-            [manifest for manifest in self.manifests if not manifest.is_deletes],
+            manifests,
             read=lambda manifest: self.source.read(manifest.path, "manifest"),
             specs=self.source.metadata.specs,
             schemas=self._schemas,
@@ -163,56 +208,83 @@ class SnapshotFiles:
             kept=self.source.kept_manifests(),
         ).files
 
-    def _data_files(self, schema: pa.Schema, columns: AbstractSet[str]) -> pa.Table:
-        wanted = _STATISTICS.keys() & columns
-        found = self._read(self._leaves() if wanted else ())
-        table, size = found.table, len(found)
+    def _recorded(self, manifests: Sequence[ManifestFile], keys: Sequence[int]) -> list[pa.Table]:
+        def opened(manifest: ManifestFile) -> ManifestReader:
+            data = self.source.read(manifest.path, "manifest")
+            with contained(file=manifest.path):
+                return open_manifest(
+                    data,
+                    manifest,
+                    specs=self.source.metadata.specs,
+                    schemas=self._schemas,
+                    limits=self.source.storage.limits,
+                )
+
+        return recorded(map(opened, manifests), keys)
+
+    def _wanted(self, columns: AbstractSet[str]) -> tuple[int, ...]:
+        """The ids of the columns whose statistics are wanted."""
+        return self._leaves() if {METRICS, *_STATISTICS} & columns else ()
+
+    def _of_columns(
+        self, files: DataFiles, recorded_: Sequence[pa.Table] | None, columns: AbstractSet[str]
+    ) -> pa.Table:
+        """Data files as `files` has them. recorded_: of their manifests, in order; None: nothing of it is wanted."""
+        schema, table, size = self.plain_schema(), files.table, len(files)
+        wanted = _STATISTICS.keys() if METRICS in columns else _STATISTICS.keys() & columns
         known: dict[str, Callable[[], pa.Array]] = {
             "content": lambda: from_numpy(np.zeros(size, np.int32)),
             "file_path": lambda: _flat(table.column("path")),
             "file_format": lambda: pc.utf8_upper(_flat(table.column("format"))),
             "spec_id": lambda: _flat(table.column("spec_id")),
-            "partition": lambda: self._tuples(found),
+            "partition": lambda: self._tuples(files),
             "record_count": lambda: _flat(table.column("record_count")),
             "file_size_in_bytes": lambda: _flat(table.column("size")),
             "first_row_id": lambda: _flat(table.column("first_row_id")),
-            **{name: self._statistic(found, name, type_) for name, type_ in _STATISTICS.items() if name in wanted},
+            **{name: partial(_statistics, files, name) for name in wanted - {SIZES}},
         }
+        if recorded_:
+            facts = pa.concat_tables(map(live, recorded_))
+            assert len(facts) == size, "both are the live entries of the same manifests"
+            known |= {name: partial(_flat, facts.column(name)) for name in ("sort_order_id", "split_offsets")}
+            known[SIZES] = lambda: _sizes(facts, files.fields)
         arrays = [known[f.name]() if f.name in known else pa.nulls(size, f.type) for f in schema]
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def _statistic(self, files: DataFiles, name: str, type_: pa.DataType) -> Callable[[], pa.Array]:
-        columns = [_flat(files.table.column(statistic(name, key))) for key in files.fields]
-        return lambda: map_of(files.fields, columns, type_) if columns else pa.nulls(len(files), type_)
+    def _with_metrics(self, files: pa.Table, columns: AbstractSet[str]) -> pa.Table:
+        files = files.combine_chunks()  # DuckDB reads no structs of which a batch begins inside of a chunk
+        field = metrics_field(self.schema)
+        metrics = metrics_of(files, self.schema) if METRICS in columns else pa.nulls(len(files), field.type)
+        return files.append_column(field, metrics)
 
     def _tuples(self, files: DataFiles) -> pa.Array:
         if self.partition is None:
             return pa.nulls(len(files))
         return tuples_of(files.tuples, self.partition).take(_flat(files.table.column("tuple")))
 
-    def _leaves(self) -> set[int]:
+    def _leaves(self) -> tuple[int, ...]:
         """The ids of all columns that ever were, but for those that only hold others."""
         fields = (field for schema in self._schemas for _, field in schema.walk())
-        return {field.id for field in fields if not children(field.type)}
+        return tuple(sorted({field.id for field in fields if not children(field.type)}))
 
     def _entries(
-        self, *, deletes: bool, live_only: bool = True, statistics: Statistics = ALL
+        self, manifests: Sequence[ManifestFile], *, live_only: bool = True, statistics: Statistics = ALL
     ) -> Iterator[ManifestEntry]:
-        for manifest in self.manifests:
-            if manifest.is_deletes is deletes:
-                data = self.source.read(manifest.path, "manifest")
-                with contained(file=manifest.path):
-                    yield from parse_manifest(
-                        data,
-                        manifest,
-                        specs=self.source.metadata.specs,
-                        schemas=self._schemas,
-                        statistics=statistics,
-                        live_only=live_only,
-                        limits=self.source.storage.limits,
-                    )
+        for manifest in manifests:
+            data = self.source.read(manifest.path, "manifest")
+            with contained(file=manifest.path):
+                yield from parse_manifest(
+                    data,
+                    manifest,
+                    specs=self.source.metadata.specs,
+                    schemas=self._schemas,
+                    statistics=statistics,
+                    live_only=live_only,
+                    limits=self.source.storage.limits,
+                )
 
-    def _of_entries(self, schema: pa.Schema, files: Sequence[DataFile]) -> pa.Table:
+    def _of_entries(self, files: Sequence[DataFile]) -> pa.Table:
+        schema = self.plain_schema()
         tuples = None if self.partition is None else tuples_of([file.partition for file in files], self.partition)
         plain = pa.schema([field for field in schema if field.name != "partition"])
         table = table_of(plain, [_row(file) for file in files])
@@ -235,9 +307,33 @@ def _row(file: DataFile) -> tuple[Any, ...]:
     return (
         *(int(file.content), file.path, file.format.upper(), file.spec_id, file.record_count, file.size),
         *(list(found.items()) if found else None for found in statistics),
-        *(None if file.equality_ids is None else list(file.equality_ids), file.first_row_id),
+        *(None, list(file.split_offsets) if file.split_offsets else None),
+        *(None if file.equality_ids is None else list(file.equality_ids), file.sort_order_id, file.first_row_id),
         *(file.referenced_data_file, file.content_offset, file.content_size),
     )
+
+
+def _numbers_of_columns(recorded_: pa.Table, files: DataFiles) -> pa.Table:
+    columns = {name: recorded_.column(name) for name in recorded_.column_names}
+    columns["sequence_number"] = files.table.column("sequence_number")
+    return pa.Table.from_arrays([columns[name] for name in _NUMBERS.names], schema=_NUMBERS)
+
+
+def _numbers_of_entries(entries: Sequence[ManifestEntry]) -> pa.Table:
+    return table_of(
+        _NUMBERS, [(int(e.status), e.snapshot_id, e.sequence_number, e.file_sequence_number) for e in entries]
+    )
+
+
+def _statistics(files: DataFiles, name: str) -> pa.Array:
+    columns = [_flat(files.table.column(statistic(name, key))) for key in files.fields]
+    type_ = _STATISTICS[name]
+    return map_of(files.fields, columns, type_) if columns else pa.nulls(len(files), type_)
+
+
+def _sizes(facts: pa.Table, keys: Sequence[int]) -> pa.Array:
+    columns = [_flat(facts.column(f"{SIZES}.{key}")) for key in keys]
+    return map_of(keys, columns, _COUNTS) if columns else pa.nulls(len(facts), _COUNTS)
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

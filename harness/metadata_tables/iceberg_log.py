@@ -11,6 +11,7 @@ from harness.iceberg.manifests import FieldSummary, ManifestFile, partition_type
 from harness.iceberg.metadata import TableMetadata
 from harness.iceberg.values import decode_bound
 from harness.metadata_tables.columns import TEXTS, TIME, table_of, texts, values_of
+from harness.model.arrow_values import array_of
 from harness.model.schema import BinaryType, FixedType, Schema, Type, UuidType
 
 SNAPSHOTS = pa.schema(
@@ -65,6 +66,17 @@ MANIFESTS = pa.schema(
     ]
 )
 
+ALL_MANIFESTS = MANIFESTS.append(pa.field("reference_snapshot_id", pa.int64()))
+METADATA_LOG = pa.schema(
+    [
+        pa.field("timestamp", TIME),
+        pa.field("file", pa.string()),
+        pa.field("latest_snapshot_id", pa.int64()),
+        pa.field("latest_schema_id", pa.int32()),
+        pa.field("latest_sequence_number", pa.int64()),
+    ]
+)
+
 
 def snapshots(metadata: TableMetadata) -> pa.Table:
     """All snapshots, in the order of the metadata."""
@@ -112,6 +124,32 @@ def manifests(found: Sequence[ManifestFile], metadata: TableMetadata, schemas: t
     """The manifests of a snapshot; unknown counts are null, those of the other kind of files 0."""
     types = {spec.id: list(partition_types(spec, schemas).values()) for spec in metadata.specs.values()}
     return table_of(MANIFESTS, [_manifest(manifest, types) for manifest in found])
+
+
+def all_manifests(
+    lists: Mapping[int, Sequence[ManifestFile]], metadata: TableMetadata, schemas: tuple[Schema, ...]
+) -> pa.Table:
+    """The manifests of each snapshot, by its id."""
+    tables = [manifests(found, metadata, schemas) for found in lists.values()]
+    ids = [id_ for id_, found in lists.items() for _ in found]
+    whole = pa.concat_tables([MANIFESTS.empty_table(), *tables]).combine_chunks()
+    return whole.append_column(ALL_MANIFESTS.field("reference_snapshot_id"), array_of(ids, pa.int64()))
+
+
+def metadata_log(metadata: TableMetadata, current: str) -> pa.Table:
+    """The metadata files, the current one last, each with what was the current snapshot at its time."""
+    entries = [(entry.timestamp_ms, entry.file) for entry in metadata.metadata_log]
+    rows = [*entries, (metadata.last_updated_ms, current)]
+    return table_of(METADATA_LOG, [(time, file, *_latest(metadata, time)) for time, file in rows])
+
+
+def _latest(metadata: TableMetadata, time: int | None) -> tuple[int | None, int | None, int | None]:
+    """Id, schema and sequence number of the snapshot that was the current one; None: unknown, or there was none."""
+    ids = [entry.snapshot_id for entry in metadata.snapshot_log if time is not None and entry.timestamp_ms <= time]
+    snapshot = metadata.snapshots.get(ids[-1]) if ids else None
+    if snapshot is None:
+        return (ids[-1] if ids else None), None, None
+    return snapshot.id, snapshot.schema_id, snapshot.sequence_number
 
 
 def _manifest(manifest: ManifestFile, types: Mapping[int, Sequence[Type]]) -> tuple[Any, ...]:

@@ -9,10 +9,11 @@ from harness.errors import RequestError
 NAMES = {
     "iceberg": (
         *("snapshots", "history", "refs", "manifests", "files", "data_files", "delete_files", "entries", "partitions"),
+        *("metadata_log_entries", "all_manifests", "all_files", "all_data_files", "all_delete_files", "all_entries"),
     ),
     "delta": ("versions", "history", "files", "partitions"),
 }
-"""By format. Delta's `history` is another name of `versions`."""
+"""By format. Those with `all_` are of all snapshots of the table. Delta's `history` is another name of `versions`."""
 
 
 def is_metadata_table(table_format: str, name: str) -> bool:

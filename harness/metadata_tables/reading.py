@@ -43,7 +43,7 @@ class MetadataTable:
 
 
 def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
-    """The metadata table of that name; snapshots, history and refs are the table's, all others those of a snapshot.
+    """The metadata table of that name; most are those of a snapshot, others the table's.
 
     Args:
         table: an opened table.
@@ -85,19 +85,29 @@ def _of_iceberg(table: IcebergTable, selection: Any, kind: str) -> MetadataTable
             return MetadataTable(log.HISTORY, lambda _: log.history(metadata))
         case "refs":
             return MetadataTable(log.REFS, lambda _: log.refs(metadata))
+        case "metadata_log_entries":
+            return MetadataTable(log.METADATA_LOG, lambda _: log.metadata_log(metadata, table.metadata_path))
         case _:
-            return _of_iceberg_snapshot(table, selection, kind)
+            return _of_manifests(table, selection, kind)
 
 
-def _of_iceberg_snapshot(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
+def _of_manifests(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
+    """What manifests list: those of the snapshot, or with `all_` those of all snapshots, each once."""
     from harness.iceberg.equality_keys import read_schema_first
     from harness.iceberg.scan import manifests_of, with_specs_of
     from harness.metadata_tables import iceberg_log as log
     from harness.metadata_tables.iceberg_files import SnapshotFiles
 
-    manifests = [] if selection.snapshot is None else manifests_of(table.source, selection.snapshot)
+    schemas = read_schema_first(table.metadata.schemas, selection.schema)
+    if kind.startswith("all_"):
+        lists = {each.id: manifests_of(table.source, each) for each in table.metadata.snapshots.values()}
+        if kind == "all_manifests":
+            return MetadataTable(log.ALL_MANIFESTS, lambda _: log.all_manifests(lists, table.metadata, schemas))
+        manifests = list({each.path: each for found in lists.values() for each in found}.values())
+        kind = kind.removeprefix("all_")
+    else:
+        manifests = [] if selection.snapshot is None else manifests_of(table.source, selection.snapshot)
     if kind == "manifests":
-        schemas = read_schema_first(table.metadata.schemas, selection.schema)
         return MetadataTable(log.MANIFESTS, lambda _: log.manifests(manifests, table.metadata, schemas))
     source = with_specs_of(manifests, table.source)
     found = SnapshotFiles(source=source, schema=selection.schema, manifests=manifests)

@@ -11,6 +11,7 @@ import pytest
 import harness
 from harness.cli import main
 from harness.errors import MissingFileError, RequestError, TableNotFoundError, UnknownColumnError
+from harness.iceberg.columns import recorded as columns
 from harness.metadata_tables.naming import NAMES
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -148,6 +149,86 @@ def test_entries_show_what_a_commit_deleted(iceberg):
     ]
 
 
+def test_what_is_of_all_snapshots(iceberg):
+    names = ("all_files", "all_data_files", "all_delete_files")
+    found = {name: iceberg.metadata(name, ["file_path"])["file_path"].to_pylist() for name in names}
+    ends = {name: sorted({path.rpartition("/")[2] for path in paths}) for name, paths in found.items()}
+    assert ends["all_data_files"] == ["one.parquet", "three.parquet", "two.parquet"]
+    assert ends["all_delete_files"] == ["keys.parquet", "positions.parquet"]
+    assert ends["all_files"] == sorted(ends["all_data_files"] + ends["all_delete_files"])
+    # The first data manifest lists three files, the one that took its place three, the delete manifest two.
+    assert iceberg.metadata("all_entries").num_rows == 8
+    references = iceberg.metadata("all_manifests", ["reference_snapshot_id", "content"]).to_pylist()
+    assert [(row["reference_snapshot_id"] - FIRST, row["content"]) for row in references] == [
+        (0, 0),
+        (1, 0),
+        (1, 1),
+        (2, 0),
+        (2, 1),
+    ]
+
+
+def test_the_metadata_files_that_there_were(iceberg):
+    found = iceberg.metadata("metadata_log_entries").to_pylist()
+    assert found[-1]["file"] == iceberg.describe()["metadata_file"]
+    assert [row["latest_snapshot_id"] for row in found][-1] == FIRST + 2
+    assert found[-1]["latest_sequence_number"] == 3
+    assert found[0]["latest_snapshot_id"] is None
+    assert [row["timestamp"] for row in found] == sorted(row["timestamp"] for row in found)
+
+
+def test_metrics_are_readable(iceberg):
+    query = (
+        "SELECT readable_metrics.id, readable_metrics.day.lower_bound FROM t.files WHERE file_path LIKE '%two.parquet'"
+    )
+    ((of_id, lowest),) = answer(iceberg, query)
+    assert {**of_id, "column_size": None} == {
+        "column_size": None,
+        "value_count": 2,
+        "null_value_count": 1,
+        "nan_value_count": None,
+        "lower_bound": 3,
+        "upper_bound": 3,
+    }
+    assert lowest == NEXT
+    by_entry = "SELECT readable_metrics.id.upper_bound FROM t.entries WHERE data_file.file_path LIKE '%three.parquet'"
+    assert answer(iceberg, by_entry) == [(5,)]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory) -> harness.Table:
+    """What the builder does not write: sizes, offsets and a sort order."""
+    t = IcebergTable.create(tmp_path_factory.mktemp("recorded") / "t", {"id": "long", "s": "struct<x: string>"})
+    files = [t.write_data([{"id": i, "s": {"x": "a"}}], path=f"data/{i}.parquet") for i in range(3)]
+    said = [
+        ({1: 40, 3: 7}, [4, 1 << 40], 2),
+        ({}, [], None),
+        ({3: 9, 99: 1}, [300, 5, -7], 0),
+    ]
+    for file, (sizes, offsets, order) in zip(files, said, strict=True):
+        pairs = [{"key": key, "value": value} for key, value in sizes.items()]
+        file.data_file.update(column_sizes=pairs, split_offsets=offsets, sort_order_id=order)
+    t.append(*files)
+    return harness.open_table(t.location)
+
+
+@pytest.mark.parametrize("in_step", [True, False])
+def test_what_manifests_record_beside(recorded, monkeypatch, in_step):
+    """Decoded in step with others, and entry by entry."""
+    monkeypatch.setattr(columns, "worth_it", lambda batch: frozenset(b.number for b in batch if in_step))
+    wanted = ["column_sizes", "split_offsets", "sort_order_id", "key_metadata"]
+    assert [tuple(row.values()) for row in recorded.metadata("files", wanted).to_pylist()] == [
+        ([(1, 40), (3, 7)], [4, 1 << 40], 2, None),
+        (None, None, None, None),
+        ([(3, 9)], [300, 5, -7], 0, None),  # 99 is no column
+    ]
+    entries = recorded.metadata("entries")
+    assert [tuple(row.values())[:4] for row in entries.to_pylist()] == [(1, FIRST, 1, 1)] * 3
+    assert entries["data_file"].combine_chunks().field("split_offsets").to_pylist()[0] == [4, 1 << 40]
+    metrics = entries["readable_metrics"].to_pylist()
+    assert [row["s.x"]["column_size"] for row in metrics] == [7, None, 9]
+
+
 def test_manifests(iceberg):
     query = (
         "SELECT content, partition_spec_id, added_snapshot_id, added_data_files_count, existing_data_files_count,"
@@ -190,7 +271,7 @@ def test_partitions_of_several_specs(tmp_path):
 def test_a_table_without_partitions_or_snapshots(tmp_path):
     t = IcebergTable.create(tmp_path / "t", {"id": "long"})
     empty = harness.open_table(t.location)
-    assert [empty.metadata(name).num_rows for name in NAMES["iceberg"]] == [0] * len(NAMES["iceberg"])
+    assert {name for name in NAMES["iceberg"] if empty.metadata(name).num_rows} == {"metadata_log_entries"}
     assert "partition" not in empty.metadata("files").schema.names
 
 

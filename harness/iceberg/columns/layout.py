@@ -20,7 +20,7 @@ from harness.iceberg.columns.walk import (
     record,
 )
 
-Kind: TypeAlias = Literal["number", "text", "bytes", "record", "counts", "bounds"]
+Kind: TypeAlias = Literal["number", "numbers", "text", "bytes", "record", "counts", "bounds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ class Slot:
     """A field whose places are noted.
 
     id: its field id. names: what it is called where the schema gives no id (iceberg 2.1).
-    kind: `record` notes the bytes of a whole record; `counts` and `bounds` are maps from field ids.
+    kind: `record` notes the bytes of a whole record; `numbers` is a list, `counts` and `bounds` are maps from field
+        ids.
     fields: the slots of a record whose bytes are not noted.
     pair: the field ids of a map's key and value. keys: the keys of `bounds` to note.
     """
@@ -118,6 +119,7 @@ _SERVES: Mapping[Kind, tuple[str, ...]] = {
     "text": ("string",),
     "bytes": ("bytes",),
     "record": ("record",),
+    "numbers": ("array",),
     "counts": ("array",),
     "bounds": ("array",),
 }
@@ -135,9 +137,9 @@ def _plain(schema: Any) -> Any:
 
 
 def _array(items: Any, slot: Slot | None) -> Step:
-    if slot is None and _plain(items) in ("int", "long"):
-        return number_items()
-    if not isinstance(items, dict) or items.get("type") != "record":
+    if (slot is None or slot.kind == "numbers") and _plain(items) in ("int", "long"):
+        return number_items(None if slot is None else slot.name)
+    if not isinstance(items, dict) or items.get("type") != "record" or (slot is not None and slot.kind == "numbers"):
         raise _Unforeseen
     if slot is not None:
         _check_pair(items["fields"], slot)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from harness.iceberg.columns.varints import Places, Unsure, Varints
 from harness.iceberg.columns.walk import NOWHERE, Walk
+from harness.model.arrow_values import from_numpy
 
 Mask = npt.NDArray[np.bool_]
 
@@ -51,6 +52,25 @@ def counts(found: Walk, slot: str, keys: Iterable[int], entries: Places) -> Mapp
             values[key][owner] = found.varints.numbers(after[hit])[0]
             np.add.at(times[key], owner, 1)
     return {key: (values[key], times[key] == 1) for key in wanted}
+
+
+def lists(found: Walk, slot: str, entries: Places) -> pa.Array:
+    """The lists of numbers of a slot of some entries; null where it has none, or an empty one."""
+    if slot not in found.starts:
+        return pa.nulls(len(entries), pa.list_(pa.int64()))
+    starts = found.starts[slot][entries]
+    there = starts != NOWHERE
+    lengths = np.where(there, found.counts[slot][entries], 0)
+    owners = np.repeat(np.arange(len(entries)), lengths)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    ordinal = np.arange(len(owners)) - offsets[owners]
+    later = ordinal > 0
+    places = starts[owners]
+    places[later] = found.varints.skip_many(places[later], ordinal[later])
+    items = from_numpy(found.varints.numbers(places)[0])
+    validity = pa.py_buffer(np.packbits(there, bitorder="little"))
+    parts = [validity, pa.py_buffer(offsets.astype(np.int32))]
+    return pa.Array.from_buffers(pa.list_(pa.int64()), len(entries), parts, children=[items])
 
 
 def bounds(found: Walk, slot: str, key: int, entries: Places) -> pa.Array:

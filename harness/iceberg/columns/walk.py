@@ -186,10 +186,13 @@ def _ended(found: Walk, at: Places) -> Places:
     return at + 1
 
 
-def number_items() -> Step:
-    """An array of ints or longs."""
+def number_items(slot: str | None = None) -> Step:
+    """An array of ints or longs. Noted are the items' places, and how many they are; one that is empty has none."""
 
     def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
+        if slot is not None:
+            found.note(found.starts, slot, entries, at)
+            found.note(found.counts, slot, entries, count)
         after = found.varints.skip_many(at, count)
         # A number of more than ten bytes is damage, which the sum of all lengths shows only if there is one item.
         if (after - at > 10).any():
