@@ -19,7 +19,8 @@ nox.options.error_on_missing_interpreters = False
 
 
 _ELSEWHERE = (
-    "not catalog and not corpus and not mutation and not reference and not cluster and not stores and not tools"
+    "not catalog and not corpus and not mutation and not reference and not cluster and not stores and not tools "
+    "and not connect"
 )
 """The marks of tests that have sessions of their own; pyproject.toml leaves out most of those on Spark besides."""
 
@@ -258,6 +259,16 @@ def tests_spark_cluster(session: nox.Session) -> None:
     _pytest(
         session, *_ONE, "-m", "cluster", "tests/engines/test_spark_cluster.py", "tests/engines/test_spark_connect.py"
     )
+
+
+@nox.session(name="tests-spark-jobs")
+@nox.parametrize("pyspark", ["4.0.*", "4.3.*"])
+def tests_spark_jobs(session: nox.Session, pyspark: str) -> None:
+    """Every form in which a job reads and writes: in harness's session, a user's, and one of Connect. Slow."""
+    session.install("-e", ".[dev]", f"pyspark[connect]=={pyspark}")
+    for kind in ("own", "classic", "connect"):
+        session.run("python", "tests/jobs/reading_forms.py", kind)
+    _pytest(session, *_ONE, "-m", "connect", "tests/jobs/example")
 
 
 @nox.session(name="tests-catalogs")

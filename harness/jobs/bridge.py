@@ -22,7 +22,7 @@ from pyspark.sql.utils import is_remote
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.jobs.opened import Asked, Opened
 from harness.jobs.tables import JobTables, Target, path_key
-from harness.jobs.writes import Write
+from harness.jobs.writes import Write, overwrite_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -160,6 +160,12 @@ class Bridge:
         return self._enter(job, entry, ".".join(key), schema, writable=True)
 
     def _directory(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+        entry = job.entries[request["table"]]
+        if entry.staged is not None and overwrite_of(request["options"]) != ("overwrite", None):
+            raise RequestError(
+                f"Cannot write {'.'.join(entry.key)}: the options overwrite a part of a table that is made anew; "
+                "save to its path, or use insertInto or writeTo"
+            )
         return {"directory": str(job.tables.new_directory())}
 
     def _written(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
@@ -167,12 +173,16 @@ class Bridge:
         key = job.tables.target_key(entry.key)
         target = job.tables.targets.get(key, Target())
         known = target.partitioned_by if entry.opened is None else entry.opened.partitioned_by
+        mode, where = request["mode"], request["where"]
+        if mode == "overwrite" and where is None:
+            mode, where = overwrite_of(request["options"])
         write = Write(
-            mode=request["mode"] if entry.staged is None else entry.staged[0],
+            mode=mode if entry.staged is None else entry.staged[0],
             schema=StructType.fromJson(json.loads(request["schema"])),
             directory=Path(request["directory"]),
             partitioned_by=known if entry.staged is None else entry.staged[2],
-            where=request["where"],
+            where=where if entry.staged is None else None,
+            options=request["options"],
         )
         if entry.staged is not None:
             entry.pending.append(write)
@@ -227,12 +237,22 @@ class Bridge:
         directory = job.tables.new_directory()
         rows.write.parquet(str(directory))
         partitions = tuple(json.loads(options.get("__partition_columns", "[]")))
-        name = {"Overwrite": "overwrite", "Append": "append"}.get(mode, "create")
+        dynamic = str(job.spark.conf.get("spark.sql.sources.partitionOverwriteMode")).lower() == "dynamic"
+        name, where = {"Append": ("append", None), "Overwrite": overwrite_of(options, dynamic=dynamic)}.get(
+            mode, ("create", None)
+        )
         target = job.tables.targets.setdefault(key, Target())
         if not is_there or changes:
             target.created, target.partitioned_by = rows.schema, partitions
         target.writes.append(
-            Write(mode=name, schema=rows.schema, directory=directory, partitioned_by=partitions, options=options)
+            Write(
+                mode=name,
+                schema=rows.schema,
+                directory=directory,
+                partitioned_by=partitions,
+                where=where,
+                options=options,
+            )
         )
         return {}
 

@@ -70,6 +70,19 @@ def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def overwrite_of(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[str, str | None]:
+    """The mode of an overwrite and which rows it takes the place of, by the options of Delta's and Iceberg's writers.
+
+    dynamic: whether the session says that overwrites are of partitions.
+    """
+    given = {name.lower().removeprefix("option."): value for name, value in options.items()}
+    if "replacewhere" in given:
+        return "overwrite", given["replacewhere"]
+    modes = (given.get("partitionoverwritemode"), given.get("overwrite-mode"))
+    told = next((mode for mode in modes if mode is not None), "dynamic" if dynamic else "static")
+    return ("overwritePartitions" if told.lower() == "dynamic" else "overwrite"), None
+
+
 def since_whole(writes: tuple[Write, ...]) -> tuple[Write, ...]:
     """The writes from the last one that took the place of all rows."""
     starts = [number for number, write in enumerate(writes) if write.is_whole]

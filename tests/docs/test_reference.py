@@ -159,3 +159,10 @@ def test_the_readme_has_the_last_line_of_the_matrix():
     noxfile = pytest.importorskip("noxfile", reason="nox is not installed", exc_type=ImportError)
     matrix = (DOCS / "matrix.md").read_text("utf-8")
     assert noxfile.verified_reads(matrix) in (pages.ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("file", ["revenue/job.py", "test_revenue.py"])
+def test_the_worked_example_of_jobs_is_what_is_run(file):
+    """`tests/jobs/example` is run on Spark, by `nox -s tests-spark`."""
+    page = (DOCS / "how-to/test-a-spark-job.md").read_text("utf-8")
+    assert f"```python\n{(pages.ROOT / 'tests/jobs/example' / file).read_text('utf-8')}```" in page

@@ -6,41 +6,20 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from reading_forms import FIRST, FORMS, NOW, ids, make_lake
 
 import harness
 from harness.errors import RequestError
 from harness.testing.literals import literal
 from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.harness_spark
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory) -> SimpleNamespace:
-    """Of (1..5), an equality delete takes 1 and a position delete 4; of the Delta table a vector takes a row."""
-    warehouse = tmp_path_factory.mktemp("warehouse")
-    orders = IcebergTable.create(warehouse / "db/orders", {"id": "long", "name": "string"})
-    first = orders.append(orders.write_data([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]))
-    file = orders.write_data([{"id": 3, "name": "c"}, {"id": 4, "name": "d"}, {"id": 5, "name": None}])
-    second = orders.append(file)
-    orders.commit(add=[orders.write_equality_deletes(["id"], [{"id": 1}])])
-    orders.commit(add=[orders.write_position_deletes([(file, 1)])])
-    orders.create_branch("audit", first)
-    items = DeltaTable.create(
-        warehouse / "db/items",
-        {"id": "long", "price": "decimal(9,2)"},
-        partition_columns=["id"],
-        configuration={"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"},
-        features=["deletionVectors"],
-    )
-    kept = items.write_data([{"price": 1}, {"price": 2}], partition={"id": 2})
-    items.append(kept)
-    items.append(items.write_data([{"price": 3}], partition={"id": 3}))
-    items.delete(kept, [0])
-    return SimpleNamespace(
-        warehouse=warehouse, orders=str(orders.location), items=str(warehouse / "db/items"), first=first, second=second
-    )
+    """The tables of `reading_forms`."""
+    return make_lake(tmp_path_factory.mktemp("warehouse"))
 
 
 @pytest.fixture
@@ -49,53 +28,6 @@ def job(lake, harness_job):
     tables = {"db.orders": lake.orders, "prod.db.orders": lake.orders, "db.items": lake.items}
     harness_job.add(tables)
     return harness_job
-
-
-def ids(frame) -> list[int]:
-    return sorted(row[0] for row in frame.select("id").collect())
-
-
-NOW, FIRST, BOTH = [2, 3, 5], [1, 2], [1, 2, 3, 4, 5]
-FORMS = {
-    "a name": (lambda spark, lake: spark.table("db.orders"), NOW),
-    "a name with its catalog": (lambda spark, lake: spark.read.table("prod.db.orders"), NOW),
-    "the session catalog's name": (lambda spark, lake: spark.table("spark_catalog.db.orders"), NOW),
-    "a path": (lambda spark, lake: spark.read.format("iceberg").load(lake.orders), NOW),
-    "a name that is loaded": (lambda spark, lake: spark.read.format("iceberg").load("db.orders"), NOW),
-    "snapshot-id": (
-        lambda spark, lake: spark.read.format("iceberg").option("snapshot-id", lake.second).load(lake.orders),
-        BOTH,
-    ),
-    "snapshot-id of a name": (
-        lambda spark, lake: spark.read.option("snapshot-id", lake.first).table("db.orders"),
-        FIRST,
-    ),
-    "as-of-timestamp": (
-        lambda spark, lake: spark.read.format("iceberg").option("as-of-timestamp", 1_700_000_001_500).load(lake.orders),
-        FIRST,
-    ),
-    "branch": (lambda spark, lake: spark.read.format("iceberg").option("branch", "audit").load(lake.orders), FIRST),
-    "VERSION AS OF an id": (lambda spark, lake: spark.sql(f"FROM db.orders VERSION AS OF {lake.first}"), FIRST),
-    "VERSION AS OF a branch": (lambda spark, lake: spark.sql("FROM db.orders VERSION AS OF 'audit'"), FIRST),
-    "TIMESTAMP AS OF": (
-        lambda spark, lake: spark.sql("FROM db.orders TIMESTAMP AS OF '2023-11-14 22:13:21.5'"),
-        FIRST,
-    ),
-    "delta.`path`": (lambda spark, lake: spark.sql(f"SELECT * FROM delta.`{lake.items}`"), [2, 3]),
-    "versionAsOf": (lambda spark, lake: spark.read.format("delta").option("versionAsOf", 1).load(lake.items), [2, 2]),
-    "timestampAsOf": (
-        lambda spark, lake: spark.read.format("delta").option("timestampAsOf", "2023-11-14 22:13:22").load(lake.items),
-        [2, 2, 3],
-    ),
-    "Delta VERSION AS OF": (lambda spark, lake: spark.sql("FROM db.items VERSION AS OF 2"), [2, 2, 3]),
-    "table_changes": (lambda spark, lake: spark.sql("FROM table_changes('db.items', 3)"), [2]),
-    "readChangeFeed": (
-        lambda spark, lake: (
-            spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2).load(lake.items)
-        ),
-        [2, 3],
-    ),
-}
 
 
 def test_every_form_reads_what_the_plan_says(job, lake):
@@ -164,6 +96,23 @@ def test_writes_land_apart_and_are_known(job, lake):
     assert job.writes("prod.db.counts")[0].partitioned_by == ("bucket(4, n)",)
     assert ids(spark.read.format("delta").load(f"{lake.warehouse}/new")) == [3, 5]
     assert not (lake.warehouse / "new").exists()
+
+
+def test_parts_that_are_overwritten_are_not_taken_for_the_whole(job, lake):
+    place = f"{lake.warehouse}/parts"
+    job.spark.range(3).write.format("delta").save(place)
+    one = job.spark.range(1, 2)
+    one.write.format("delta").mode("overwrite").option("replaceWhere", "id = 1").save(place)
+    one.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic").save(f"{place}2")
+    assert [(w.mode, w.where) for w in job.writes(place)] == [("create", None), ("overwrite", "id = 1")]
+    assert [w.mode for w in job.writes(f"{place}2")] == ["overwritePartitions"]
+    assert job.writes(place)[1].rows.to_pylist() == [{"id": 1}]
+    with pytest.raises(RequestError, match="it overwrote parts of what it wrote"):
+        job.written(place)
+    with pytest.raises(Exception, match="the job wrote to it"):
+        job.spark.read.format("delta").load(place).collect()
+    with pytest.raises(Exception, match="overwrite a part of a table that is made anew"):
+        one.write.format("delta").mode("overwrite").option("replaceWhere", "id = 1").saveAsTable("db.parts")
 
 
 def test_sources_are_never_changed_and_never_read_stale(job, lake):

@@ -53,6 +53,7 @@ public final class TestWrite implements SupportsOverwriteV2, SupportsDynamicOver
     public Write build() {
         Map request = Answers.request("directory", table.session);
         request.put("table", table.number);
+        request.put("options", info.options().asCaseSensitiveMap());
         String directory = Answers.ask(request).get("directory").asText();
         return new Directory(this, directory);
     }
@@ -62,6 +63,7 @@ public final class TestWrite implements SupportsOverwriteV2, SupportsDynamicOver
         request.put("table", table.number);
         request.put("mode", mode);
         request.put("where", where);
+        request.put("options", info.options().asCaseSensitiveMap());
         request.put("directory", directory);
         request.put("schema", info.schema().json());
         Answers.ask(request);

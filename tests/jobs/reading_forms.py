@@ -1,0 +1,166 @@
+"""The forms in which jobs read lake tables, and what each must give; run as a program, in a session of its own process.
+
+    python reading_forms.py classic | connect
+
+`nox -s tests-spark-jobs` runs it on the oldest and the newest Spark. It prints each form with `ok`, or what went wrong,
+and fails unless all that a session of the user's can have is there, and what it cannot have is said.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import harness
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+
+
+def make_lake(warehouse: Path) -> SimpleNamespace:
+    """Of (1..5), an equality delete takes 1 and a position delete 4; of the Delta table a vector takes a row."""
+    orders = IcebergTable.create(warehouse / "db/orders", {"id": "long", "name": "string"})
+    first = orders.append(orders.write_data([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]))
+    file = orders.write_data([{"id": 3, "name": "c"}, {"id": 4, "name": "d"}, {"id": 5, "name": None}])
+    second = orders.append(file)
+    orders.commit(add=[orders.write_equality_deletes(["id"], [{"id": 1}])])
+    orders.commit(add=[orders.write_position_deletes([(file, 1)])])
+    orders.create_branch("audit", first)
+    items = DeltaTable.create(
+        warehouse / "db/items",
+        {"id": "long", "price": "decimal(9,2)"},
+        partition_columns=["id"],
+        configuration={"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"},
+        features=["deletionVectors"],
+    )
+    kept = items.write_data([{"price": 1}, {"price": 2}], partition={"id": 2})
+    items.append(kept)
+    items.append(items.write_data([{"price": 3}], partition={"id": 3}))
+    items.delete(kept, [0])
+    return SimpleNamespace(
+        warehouse=warehouse, orders=str(orders.location), items=str(warehouse / "db/items"), first=first, second=second
+    )
+
+
+def ids(frame) -> list[int]:
+    return sorted(row[0] for row in frame.select("id").collect())
+
+
+NOW, FIRST, BOTH = [2, 3, 5], [1, 2], [1, 2, 3, 4, 5]
+FORMS = {
+    "a name": (lambda spark, lake: spark.table("db.orders"), NOW),
+    "a name with its catalog": (lambda spark, lake: spark.read.table("prod.db.orders"), NOW),
+    "the session catalog's name": (lambda spark, lake: spark.table("spark_catalog.db.orders"), NOW),
+    "a path": (lambda spark, lake: spark.read.format("iceberg").load(lake.orders), NOW),
+    "a name that is loaded": (lambda spark, lake: spark.read.format("iceberg").load("db.orders"), NOW),
+    "snapshot-id": (
+        lambda spark, lake: spark.read.format("iceberg").option("snapshot-id", lake.second).load(lake.orders),
+        BOTH,
+    ),
+    "snapshot-id of a name": (
+        lambda spark, lake: spark.read.option("snapshot-id", lake.first).table("db.orders"),
+        FIRST,
+    ),
+    "as-of-timestamp": (
+        lambda spark, lake: spark.read.format("iceberg").option("as-of-timestamp", 1_700_000_001_500).load(lake.orders),
+        FIRST,
+    ),
+    "branch": (lambda spark, lake: spark.read.format("iceberg").option("branch", "audit").load(lake.orders), FIRST),
+    "VERSION AS OF an id": (lambda spark, lake: spark.sql(f"FROM db.orders VERSION AS OF {lake.first}"), FIRST),
+    "VERSION AS OF a branch": (lambda spark, lake: spark.sql("FROM db.orders VERSION AS OF 'audit'"), FIRST),
+    "TIMESTAMP AS OF": (
+        lambda spark, lake: spark.sql("FROM db.orders TIMESTAMP AS OF '2023-11-14 22:13:21.5'"),
+        FIRST,
+    ),
+    "delta.`path`": (lambda spark, lake: spark.sql(f"SELECT * FROM delta.`{lake.items}`"), [2, 3]),
+    "versionAsOf": (lambda spark, lake: spark.read.format("delta").option("versionAsOf", 1).load(lake.items), [2, 2]),
+    "timestampAsOf": (
+        lambda spark, lake: spark.read.format("delta").option("timestampAsOf", "2023-11-14 22:13:22").load(lake.items),
+        [2, 2, 3],
+    ),
+    "Delta VERSION AS OF": (lambda spark, lake: spark.sql("FROM db.items VERSION AS OF 2"), [2, 2, 3]),
+    "table_changes": (lambda spark, lake: spark.sql("FROM table_changes('db.items', 3)"), [2]),
+    "readChangeFeed": (
+        lambda spark, lake: (
+            spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2).load(lake.items)
+        ),
+        [2, 3],
+    ),
+}
+
+ONLY_OWN = {
+    "DESCRIBE HISTORY": (lambda spark, lake: spark.sql("DESCRIBE HISTORY db.items").count(), 4),
+    "DESCRIBE DETAIL": (lambda spark, lake: spark.sql("DESCRIBE DETAIL db.items").first().numFiles, 2),
+}
+"""What wants a parser, and so a session of harness's own."""
+
+
+def write(spark: Any, lake: SimpleNamespace) -> None:
+    """Each write that any session can have."""
+    orders = spark.table("db.orders")
+    orders.writeTo("prod.db.made").createOrReplace()
+    orders.writeTo("db.out").append()
+    orders.where("id = 2").writeTo("db.daily").overwritePartitions()
+    orders.write.format("delta").mode("append").save(f"{lake.warehouse}/new")
+
+
+WRITTEN = ("prod.db.made", "db.out", "db.daily", "{warehouse}/new")
+
+
+def main(kind: str) -> int:
+    """How many forms went wrong, in one kind of session."""
+    lake = make_lake(Path(tempfile.mkdtemp()) / "warehouse")
+    tables = {"db.orders": lake.orders, "prod.db.orders": lake.orders, "db.items": lake.items}
+    started = time.monotonic()
+    spark, job = session(kind, tables)
+    print(f"session: {time.monotonic() - started:.1f} s", flush=True)
+    wrong = sum(tell(name, lambda read=read: ids(read(spark, lake)), wanted) for name, (read, wanted) in FORMS.items())
+    for name, (read, wanted) in ONLY_OWN.items():
+        if kind == "own":
+            wrong += tell(name, lambda read=read: read(spark, lake), wanted)
+        else:
+            said = any(name in form for form in job.missing)
+            print(f"{name}: {'said to be missing' if said else 'WRONG'}")
+            wrong += not said
+    write(spark, lake)
+    for name in WRITTEN:
+        place = name.format(warehouse=lake.warehouse)
+        wanted = [2] if name == "db.daily" else NOW
+        wrong += tell(f"written {name}", lambda place=place: sorted(job.written(place)["id"].to_pylist()), wanted)
+    return wrong
+
+
+def session(kind: str, tables: dict[str, str]) -> tuple[Any, Any]:
+    """A session of harness's own; or one of the user's, classic or of Connect, with a server in this process."""
+    from pyspark.sql import SparkSession
+
+    if kind == "own":
+        from harness.jobs.job import open_job
+
+        job = open_job(harness.spark_session(master="local[2]"), tables=tables, catalog=None)
+        return job.spark, job
+    builder = SparkSession.builder.remote("local[2]") if kind == "connect" else SparkSession.builder.master("local[2]")
+    for name, value in {"spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC"}.items():
+        builder = builder.config(name, value)
+    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    return spark, harness.register(spark, tables=tables)
+
+
+def tell(name: str, read: Any, wanted: object) -> bool:
+    """Prints how a form went; whether it went wrong."""
+    try:
+        found = read()
+    except Exception as error:  # whatever it is, it is this form's
+        found = f"{type(error).__name__}: {str(error)[:300]}"
+    print(f"{name}: {'ok' if found == wanted else f'WRONG, {found}, expected {wanted}'}", flush=True)
+    return bool(found != wanted)
+
+
+if __name__ == "__main__":
+    failed = main(sys.argv[1])
+    sys.stdout.flush()
+    os._exit(1 if failed else 0)  # a session of Connect waits for its server for ever
