@@ -1,0 +1,185 @@
+"""SELECTs of DuckDB's dialect over two small tables, whose rows every engine must agree on.
+
+What a query leaves open is not drawn: LIMIT stands behind an order of all columns, and numbers are no floating-point
+ones, so that neither order nor ties decide. Failing expressions, such as a division by zero, are not drawn either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from hypothesis import strategies as st
+
+Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
+Column: TypeAlias = tuple[str, str]
+"""How a column is written, and its type."""
+
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "t": {"a": "int", "k": "int", "s": "string", "p": "decimal(7, 2)", "d": "date"},
+    "u": {"k": "int", "v": "int", "s": "string"},
+}
+"""Columns by table; `k` and `s` are in both."""
+_VALUES: Mapping[str, tuple[Any, ...]] = {
+    "int": (None, 0, 1, 2, 3, -1, 7),
+    "string": (None, "", "a", "b", "ab"),
+    "decimal(7, 2)": (None, "0.00", "1.50", "-2.25", "99999.99"),
+    "date": (None, 18262, 18263, 18293, -1),
+}
+_LITERALS: Mapping[str, tuple[str, ...]] = {
+    "int": ("0", "1", "2", "7", "NULL"),
+    "string": ("''", "'a'", "'ab'"),
+    "decimal(7, 2)": ("1.50", "0", "-2.25"),
+    "date": ("DATE '2020-01-01'", "DATE '2020-02-01'"),
+    "long": ("1", "3"),
+}
+_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM")
+_JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN")
+
+
+def rows(table: str) -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Rows of one of `TABLES`, as the builders take them; nulls and equal keys are frequent."""
+    columns = TABLES[table]
+    return st.lists(st.fixed_dictionaries({n: st.sampled_from(_VALUES[t]) for n, t in columns.items()}), max_size=8)
+
+
+@st.composite
+def queries(draw: Draw) -> str:
+    """A query over `t` and `u`."""
+    sql, width = _query(draw, 2)
+    order = f" ORDER BY {', '.join(map(str, range(1, width + 1)))}"
+    ending = draw(st.sampled_from(["", "", order, f"{order} LIMIT 3", f"{order} LIMIT 2 OFFSET 1"]))
+    return f"SELECT * FROM ({sql}) AS q{ending}"
+
+
+def _query(draw: Draw, depth: int) -> tuple[str, int]:
+    """A query with the number of its columns; `depth`: how deep queries may stand in it."""
+    kinds = ["plain", "grouped", *(["plain", "window", "set", "with"] if depth else [])]
+    match draw(st.sampled_from(kinds)):
+        case "grouped":
+            return _grouped(draw, depth)
+        case "window":
+            return _windowed(draw, depth)
+        case "set":
+            word = draw(st.sampled_from(["UNION", "UNION ALL", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"]))
+            left, right = (f"SELECT k, s FROM {draw(st.sampled_from(['t', 'u']))}{_where(draw, None, 0)}" for _ in "ab")
+            return f"{left} {word} {right}", 2
+        case "with":
+            inner, width = _query(draw, depth - 1)
+            names = ", ".join(f"c{i}" for i in range(width))
+            return f"WITH w({names}) AS ({inner}) SELECT {names} FROM w", width
+        case _:
+            source, columns = _source(draw, depth)
+            shown = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=3))
+            distinct = draw(st.sampled_from(["", "", "DISTINCT "]))
+            items = ", ".join(f"{_value(draw, c)} AS x{i}" for i, c in enumerate(shown))
+            return f"SELECT {distinct}{items} FROM {source}{_where(draw, columns, depth)}", len(shown)
+
+
+def _source(draw: Draw, depth: int) -> tuple[str, list[Column]]:
+    """What stands in FROM, and the columns that it has."""
+    left = [(f"t.{name}", type_) for name, type_ in TABLES["t"].items()]
+    right = [(f"u.{name}", type_) for name, type_ in TABLES["u"].items()]
+    kind = draw(st.sampled_from(["table", "table", "join", "derived", "using"]))
+    if kind == "join":
+        word = draw(st.sampled_from(_JOINS))
+        on = f"t.k = u.k{draw(st.sampled_from(['', ' AND u.v > 0', ' AND t.s = u.s', ' AND t.a < u.v']))}"
+        return f"t {word} u ON {on}", left if word in ("SEMI JOIN", "ANTI JOIN") else left + right
+    if kind == "using":
+        word = draw(st.sampled_from(_JOINS[:4]))
+        return f"t {word} u USING (k)", [("k", "int"), *(c for c in left + right if not c[0].endswith(".k"))]
+    if kind == "derived" and depth:
+        where = _where(draw, left, depth - 1)
+        return f"(SELECT a + 1 AS e, k, s, p, d FROM t{where}) AS r", [
+            ("r.e", "int"),
+            *((f"r.{n}", TABLES["t"][n]) for n in "kspd"),
+        ]
+    return "t", left
+
+
+def _where(draw: Draw, columns: Sequence[Column] | None, depth: int) -> str:
+    """A clause, or none. columns: None: those that both tables have."""
+    known = columns if columns is not None else [("k", "int"), ("s", "string")]
+    parts = draw(st.lists(st.just(None), max_size=2))
+    texts = [_condition(draw, known, depth) for _ in parts]
+    return f" WHERE {draw(st.sampled_from([' AND ', ' OR '])).join(texts)}" if texts else ""
+
+
+def _condition(draw: Draw, columns: Sequence[Column], depth: int) -> str:
+    name, type_ = draw(st.sampled_from(columns))
+    literal = st.sampled_from(_LITERALS[type_])
+    match draw(st.sampled_from(["compare", "compare", "in", "null", "between", "not", *(["query"] * min(depth, 1))])):
+        case "in":
+            return f"{name} IN ({draw(literal)}, {draw(literal)})"
+        case "null":
+            return f"{name} IS {draw(st.sampled_from(['', 'NOT ']))}NULL"
+        case "between":
+            return f"{name} BETWEEN {draw(literal)} AND {draw(literal)}"
+        case "not":
+            return f"NOT ({_condition(draw, columns, 0)})"
+        case "query":
+            return _of_query(draw, columns)
+        case _:
+            return f"{name} {draw(st.sampled_from(_COMPARISONS))} {draw(literal)}"
+
+
+def _of_query(draw: Draw, columns: Sequence[Column]) -> str:
+    """A condition with a subquery over another mention of `u`."""
+    names = [name for name, type_ in columns if type_ == "int"]
+    name = draw(st.sampled_from(names))
+    inner = draw(st.sampled_from(["", " WHERE z.v > 0", " WHERE z.s = 'a'", " WHERE z.k IS NOT NULL"]))
+    match draw(st.sampled_from(["in", "not in", "exists", "scalar"])):
+        case "exists":
+            word = draw(st.sampled_from(["", "NOT "]))
+            return f"{word}EXISTS (SELECT 1 FROM u AS z WHERE z.k = {name})"
+        case "scalar":
+            return f"{name} > (SELECT max(z.v) FROM u AS z{inner})"
+        case word:
+            return f"{name} {word.upper()} (SELECT z.k FROM u AS z{inner})"
+
+
+def _value(draw: Draw, column: Column) -> str:
+    """A column, or something that is made of it."""
+    name, type_ = column
+    made = {
+        "int": ("{0} + 1", "-{0}", "coalesce({0}, 0)", "CASE WHEN {0} > 1 THEN {0} ELSE 0 END", "{0} % 3"),
+        "string": ("{0} || 'x'", "coalesce({0}, 'none')", "length({0})"),
+        "decimal(7, 2)": ("{0} * 2", "{0} - 0.5", "{0} > 1"),
+        "date": ("{0} + 1", "year({0})", "{0} IS NULL"),
+    }
+    return str(draw(st.sampled_from(["{0}", "{0}", *made[type_]]))).format(name)
+
+
+def _grouped(draw: Draw, depth: int) -> tuple[str, int]:
+    source, columns = _source(draw, depth)
+    keys = draw(st.lists(st.sampled_from(columns), max_size=2, unique=True))
+    texts = [name for name, _ in keys]
+    aggregates = [_aggregate(draw, columns) for _ in range(draw(st.integers(1, 2)))]
+    items = ", ".join(f"{text} AS x{i}" for i, text in enumerate([*texts, *aggregates]))
+    kinds = ["{}", "{}", "ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({}), ())"]
+    clause = f" GROUP BY {draw(st.sampled_from(kinds)).format(', '.join(texts))}" if texts else ""
+    having = draw(st.sampled_from(["", "", " HAVING count(*) > 1", " HAVING max(t.k) > 0"]))
+    having = having if "t." not in having or any(name == "t.k" for name, _ in columns) else ""
+    return f"SELECT {items} FROM {source}{_where(draw, columns, depth)}{clause}{having}", len(texts) + len(aggregates)
+
+
+def _aggregate(draw: Draw, columns: Sequence[Column]) -> str:
+    name, type_ = draw(st.sampled_from(columns))
+    sums = ("sum({0})", "sum({0}) + 1", "sum({0}) * 1.5") if type_ in ("int", "decimal(7, 2)") else ()
+    calls = ("count(*)", "count({0})", "min({0})", "max({0})", "count(DISTINCT {0})", *sums)
+    some = f" FILTER (WHERE {_condition(draw, columns, 0)})" if draw(st.integers(0, 4)) == 0 else ""
+    call = str(draw(st.sampled_from(calls))).format(name)
+    return call + some if call.endswith(")") else call
+
+
+def _windowed(draw: Draw, depth: int) -> tuple[str, int]:
+    source, columns = _source(draw, depth)
+    name, type_ = draw(st.sampled_from(columns))
+    by, order = draw(st.sampled_from(columns))[0], draw(st.sampled_from(columns))[0]
+    calls = ["rank()", "dense_rank()", "count(*)", f"min({name})", f"max({name})", "percent_rank()"]
+    calls += [f"sum({name})"] if type_ == "int" else []
+    way = draw(st.sampled_from(["", " DESC", " NULLS FIRST"]))
+    over = draw(st.sampled_from([f"ORDER BY {order}{way}", f"PARTITION BY {by} ORDER BY {order}{way}"]))
+    call = f"{draw(st.sampled_from(calls))} OVER ({over})"
+    qualify = f" QUALIFY rank() OVER ({over}) < 3" if draw(st.integers(0, 3)) == 0 else ""
+    return f"SELECT {name} AS x0, {call} AS x1 FROM {source}{_where(draw, columns, depth)}{qualify}", 2
