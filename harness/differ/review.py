@@ -152,9 +152,10 @@ class Review:
         whole = pa.schema([("k1", pa.uint64()), ("k2", pa.uint64()), *types])
         connection.register("stream", pa.RecordBatchReader.from_batches(whole, batches()))
         connection.register("wanted", wanted)
+        # Behind an expression: DuckDB 1.5 gives a join's bounds to pyarrow, for which words of 64 bits are too large.
         connection.execute(
             f"CREATE OR REPLACE TEMPORARY TABLE {label} AS SELECT s.* FROM stream s SEMI JOIN wanted w "
-            "ON s.k1 = w.a AND s.k2 = w.b"
+            "ON xor(s.k1, 0) = w.a AND xor(s.k2, 0) = w.b"
         )
         connection.unregister("stream")
         connection.unregister("wanted")

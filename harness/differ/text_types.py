@@ -10,6 +10,8 @@ from harness.engines.shared import sqltext
 _INTEGER = r"\s*[-+]?\d+(\.0*)?\s*"
 _FRACTION = r"\.\d{6}\d*[1-9]"
 _MOST_DIGITS = 38
+_SUBTRACTED = 36
+"""Of decimals whose difference is exact within 38 digits, as tolerances want it."""
 _KEPT = 10
 """Digits after the point that a decimal may have more than the other side's, so that they show as a difference."""
 
@@ -24,9 +26,13 @@ def read_as(text: str, column: str, type_: pa.DataType) -> str:
         name = f"{'U' if kind.is_unsigned_integer(type_) else ''}{_INTEGERS[type_.bit_width]}"
         return _checked(text, column, name, f"regexp_full_match({text}, {sqltext.text(_INTEGER)})")
     if kind.is_decimal(type_):
-        scale = min(type_.scale + _KEPT, type_.scale + _MOST_DIGITS - min(type_.precision, _MOST_DIGITS))
+        kept = min(_KEPT, _MOST_DIGITS - min(type_.precision, _MOST_DIGITS))
+        scale = type_.scale + kept
+        width = _SUBTRACTED if type_.precision + kept <= _SUBTRACTED else _MOST_DIGITS
         digits = rf"\s*[-+]?\d*\.?\d{{0,{scale}}}0*\s*"
-        return _checked(text, column, f"DECIMAL(38, {scale})", f"regexp_full_match({text}, {sqltext.text(digits)})")
+        return _checked(
+            text, column, f"DECIMAL({width}, {scale})", f"regexp_full_match({text}, {sqltext.text(digits)})"
+        )
     if kind.is_date(type_):
         moment = f"CAST({text} AS TIMESTAMP)"
         return _checked(text, column, "DATE", f"{moment} = date_trunc('day', {moment})")

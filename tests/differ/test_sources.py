@@ -120,6 +120,8 @@ def test_digits_beyond_the_other_sides_scale_are_a_difference() -> None:
     Path("o.csv").write_text("id,total\n1,1.504\n2,2\n")
     found = compare(ROWS, "o.csv", keys=["id"], columns=["id", "total"])
     assert (found.changed, found.by_column[0].largest) == (1, "0.004000000000")
+    relaxed = Relaxations(tolerances={"total": Tolerance.parse("0.004")})  # exactly, not as doubles
+    assert compare(ROWS, "o.csv", keys=["id"], columns=["id", "total"], relaxations=relaxed).equal
 
 
 @pytest.mark.usefixtures("here")

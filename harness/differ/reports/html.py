@@ -37,6 +37,8 @@ _CLASSES = {
 }
 
 _MOST_NAMES = 3
+_MANY_COLUMNS = 30
+"""Columns beyond which only those that differ are shown at first."""
 
 
 def to_html(comparison: ComparisonResult) -> str:
@@ -63,15 +65,24 @@ def _summary(comparison: ComparisonResult) -> Iterator[str]:
     yield from _counts(comparison)
     yield from _sides(comparison)
     if comparison.columns:
-        names = ", ".join(f"<code>{escaped(name)}</code>" for name in comparison.columns)
-        yield f'<p class="columns">{counted(len(comparison.columns), "column")} compared: {names}.'
-        if comparison.keys:
-            yield f"Rows are paired by {', '.join(f'<code>{escaped(name)}</code>' for name in comparison.keys)}."
-        yield "</p>"
+        yield from _columns(comparison)
     if lines := relaxation_lines(comparison):
         items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
         yield f'<div class="relaxed"><b>Let pass</b><ul>{items}</ul></div>'
     yield "</section>"
+
+
+def _columns(comparison: ComparisonResult) -> Iterator[str]:
+    """What was compared; of a wide table, the names are there to be opened."""
+    names = ", ".join(f"<code>{escaped(name)}</code>" for name in comparison.columns)
+    number = f"{counted(len(comparison.columns), 'column')} compared"
+    keys = ""
+    if comparison.keys:
+        keys = f" Rows are paired by {', '.join(f'<code>{escaped(name)}</code>' for name in comparison.keys)}."
+    if len(comparison.columns) <= _MANY_COLUMNS:
+        yield f'<p class="columns">{number}: {names}.{keys}</p>'
+    else:
+        yield f'<details><summary>{number}.{keys}</summary><p class="columns">{names}</p></details>'
 
 
 def _totals(name: str, table: Table | None) -> Iterator[str]:
@@ -80,7 +91,7 @@ def _totals(name: str, table: Table | None) -> Iterator[str]:
         return
     heading = escaped(table.title[:1].upper() + table.title[1:])
     yield f'<section aria-labelledby="{name}"><h2 id="{name}">{heading}</h2>'
-    yield f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{name}"><table class="totals {name}">'
+    yield f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{name}"><table class="totals">'
     places = [' class="number"' if i in table.numbers else "" for i in range(len(table.names))]
     cells = "".join(f'<th scope="col"{c}>{escaped(n)}</th>' for n, c in zip(table.names, places, strict=True))
     yield f"<thead><tr>{cells}</tr></thead><tbody>"
@@ -192,7 +203,8 @@ def _filter(rows: tuple[RowPairing, ...], split: list[bool]) -> Iterator[str]:
         )
     yield "</fieldset>"
     if any(split) and not all(split):
-        yield '<label><input type="checkbox" name="differing"> only keys and columns that differ</label>'
+        checked = " checked" if len(split) > _MANY_COLUMNS else ""
+        yield f'<label><input type="checkbox" name="differing"{checked}> only keys and columns that differ</label>'
     yield '<label class="find" hidden>Find <input type="search" name="find" autocomplete="off"></label>'
     yield '<output id="matching" aria-live="polite"></output></form>'
 

@@ -69,7 +69,9 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
     cells = [(word, side.name, engine_and_place(side), _size(side)) for word, side in sides.items()]
     yield from _table(cells, right=(False, False, False, True))
     if comparison.columns:
-        names = ", ".join(map(visible, comparison.columns))
+        names = ", ".join(map(visible, comparison.columns[:_MOST_COLUMNS]))
+        more = len(comparison.columns) - _MOST_COLUMNS
+        names += f" and {more:,} more" if more > 0 else ""
         paired = f"; rows paired by {', '.join(map(visible, comparison.keys))}" if comparison.keys else ""
         yield f"compared {counted(len(comparison.columns), 'column')}: {names}{paired}"
 
