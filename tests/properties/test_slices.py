@@ -27,7 +27,7 @@ HISTORIES = st.sampled_from(KINDS).flatmap(lambda kind: histories(kind, max_size
 
 
 @pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark)])
-@property_settings(6)
+@property_settings(3)
 @given(HISTORIES, st.data())
 def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
     where = data.draw(st.one_of(st.none(), predicates(drawn.model.columns).map(sql)), "where")
@@ -53,7 +53,7 @@ def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
             assert_same(expected, find_engine("oracle").to_arrow(plan))
 
 
-@property_settings(4)
+@property_settings(2)
 @given(HISTORIES, st.data())
 def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
     """As it is, it gives what the source gives under the filter; so it does with the deletes applied."""
@@ -71,7 +71,7 @@ def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
         assert_same(expected, find_engine("oracle").to_arrow(plan_unpruned(str(directory))))
 
 
-@property_settings(2)
+@property_settings(1)
 @given(HISTORIES, st.data())
 def test_a_sample_with_fewer_columns(drawn, data) -> None:
     """So many rows of the source, or all if it has fewer, in the columns that were asked for."""

