@@ -13,7 +13,7 @@ from harness.catalogs.objects import is_table
 from harness.catalogs.resolving import NO_CATALOGS, open_catalog
 from harness.catalogs.together import Together
 from harness.connections.locations import is_location
-from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
+from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
 from harness.snapshot import Snapshot
 from harness.table import Table, open_table
 
@@ -84,7 +84,12 @@ class Tables:
             return None
         opened: dict[str, Table] = {}
         for whole in self._whole(name, is_taken=is_taken):
-            found = self._of_catalog(self.catalog, whole)
+            try:
+                found = self._of_catalog(self.catalog, whole)
+            except StorageError as error:
+                if len(whole) > len(name) > 1:  # nobody said this catalog
+                    error.message = f"Cannot tell whether catalog {whole[0]} has {written(name)}: {error.message}"
+                raise
             if found is not None:
                 opened.setdefault(*found)
         if len(opened) > 1:
@@ -141,7 +146,7 @@ class Tables:
                 f"There is no table at {name[0]!r}: it is no directory of an Iceberg or Delta table; check the path",
                 cause="NoSuchTable",
             )
-        known = list(self.names())
+        known = list(self._like(name))
         near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
         ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
         shown = [each for each in known if each[-1:] in ends] or list(near)
@@ -177,6 +182,14 @@ class Tables:
             return self.within[:1]
         is_said = first.lower() in self.catalog.configured
         return () if is_said or is_taken else self.catalog.unsaid()
+
+    def _like(self, name: Name) -> Iterator[Name]:
+        """The names that one may have been meant for: those of the catalog that it says, else all."""
+        if isinstance(self.catalog, Together) and len(name) > 1 and name[0].lower() in self.catalog.configured:
+            with contextlib.suppress(StorageError):  # who may read tables may not always list them
+                yield from walk(self.catalog, (name[0].lower(),))
+            return
+        yield from self.names()
 
     def _nothing(self, what: str) -> str:
         is_configured = not isinstance(self.catalog, Together) or self.catalog.configured

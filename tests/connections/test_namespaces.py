@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -148,8 +149,14 @@ def test_a_catalog_that_is_down_stops_only_its_own_names(place, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     with harness.connect() as con:
         assert con.execute("FROM prod.top").fetchall() == [("prod/top",)]
-        with pytest.raises(StorageError, match=r"Catalog down at .* does not answer"):
+        with pytest.raises(
+            StorageError, match=r"whether catalog down has old\.days: Catalog down at .* does not answer"
+        ):
             con.execute("FROM old.days")  # nobody knows whether it is there too
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(TableNotFoundError, match=r"the nearest are prod\.sales\.orders"):
+                con.execute("FROM prod.sales.ordrs")  # says its catalog, and so asks no other
         with pytest.warns(HarnessWarning, match="The tables of catalog down are left out: Catalog down at"):
             assert len(con.execute("SHOW TABLES").fetchall()) == 5
 
