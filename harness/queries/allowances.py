@@ -2,11 +2,12 @@
 
     allowances("SELECT k, avg(price) FROM orders GROUP BY k", {"orders": schema})    {1: Allowance(ulps=16, ...)}
 
-Three things make the last bits of a floating-point number depend on who computes it:
+Four things make the last bits of a floating-point number depend on who computes it:
 
 - the average of integers and decimals: an exact sum is divided as doubles, as long doubles, or twice, by engine,
   version and plan (three rows of 0.05 give 0.05 or 0.049999999999999996);
 - sums, averages and statistics of floating-point numbers depend on the order in which rows come;
+- powers, logarithms and functions of angles are rounded by the library of each engine;
 - a difference of such numbers keeps their absolute error, whatever is left of its size.
 
 A column has an allowance where such a number reaches it through arithmetic, CASE, greatest and the like, aggregates,
@@ -38,6 +39,7 @@ class Allowance:
 
 AVERAGE = Allowance(16, "an average, whose division each engine and plan rounds in its own way")
 ORDER = Allowance(1 << 12, "a sum or statistic of floating-point numbers, which depends on the order of rows")
+LIBRARY = Allowance(4, "a function such as ln or sin, whose last bit each library rounds in its own way")
 CANCELLED = Allowance(1 << 22, "a difference of numbers whose last bits differ")
 
 
@@ -53,6 +55,10 @@ _EXACT, _FLOAT = _Number(), _Number(is_float=True)
 _STATISTICS = ("stddev", "variance", "var_", "covar", "corr", "regr", "skewness", "kurtosis", "entropy", "sem")
 _QUANTILES = ("median", "percentilecont", "quantile_cont")
 _SUMS = ("favg", "fsum", "fmean", "kahan_sum", "sumkahan", "product", "geomean", "geometric_mean")
+_OF_LIBRARIES = {
+    *("pow", "power", "exp", "ln", "log", "log2", "log10", "cbrt"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
+}
 _CONDITIONS = (exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.In, exp.Between, exp.Exists, exp.Count)
 _DOUBLES = {exp.DType.DOUBLE, exp.DType.FLOAT}
 
@@ -206,6 +212,8 @@ def _computed(node: exp.Expr, parts: list[_Number]) -> _Number:
         return _Number(True, CANCELLED)
     if isinstance(node, exp.Div):
         return _Number(True, inner.allowance)
+    if (node.name.lower() if isinstance(node, exp.Anonymous) else node.key) in _OF_LIBRARIES:
+        return _Number(True, _greater(LIBRARY, inner.allowance))
     return inner
 
 

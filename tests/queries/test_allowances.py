@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from harness.model.schema import DateType, DecimalType, Field, FloatType, IntegerType, Schema
-from harness.queries.allowances import AVERAGE, CANCELLED, ORDER, allowances
+from harness.queries.allowances import AVERAGE, CANCELLED, LIBRARY, ORDER, allowances
 
 TYPES = {"k": IntegerType(32), "d": FloatType(64), "p": DecimalType(7, 2), "day": DateType()}
 TABLES = {"t": Schema(fields=tuple(Field(id=i, name=n, type=t) for i, (n, t) in enumerate(TYPES.items(), 1)))}
@@ -37,6 +37,7 @@ TABLES = {"t": Schema(fields=tuple(Field(id=i, name=n, type=t) for i, (n, t) in 
             {1: AVERAGE},
             id="recursive",
         ),
+        pytest.param("SELECT ln(d), p ** 2, 2 * sin(k), d * 2 FROM t", dict.fromkeys(range(3), LIBRARY), id="library"),
         pytest.param("SELECT d, p, k / 2, day FROM t WHERE d > (SELECT avg(d) FROM t)", {}, id="read"),
         pytest.param("SELEC", {}, id="no-query"),
     ],

@@ -115,7 +115,9 @@ def _rounded(double: str, places: int, *, given: bool) -> str:
         return _nearest(double)
     power = spark_text.literal(10.0 ** abs(places), DOUBLE)
     if places < 0:
-        return f"({_nearest(f'({double} / {power})')} * {power})"
+        done = f"({_nearest(f'({double} / {power})')} * {power})"
+        message = spark_text.text("round() of NaN or infinity to places before the point, which are 0.0 for DuckDB 1.5")
+        return f"CASE WHEN ABS({double}) < {_INFINITY} OR {double} IS NULL THEN {done} ELSE RAISE_ERROR({message}) END"
     done = f"({_nearest(f'({double} * {power})')} / {power})"
     return f"CASE WHEN ABS({double} * {power}) < {_INFINITY} THEN {done} ELSE {double} END"
 
@@ -280,7 +282,7 @@ FUNCTIONS = (
         written="as DuckDB does: times a power of ten, to the nearest, and divided",
         agree="DOUBLE; decimals and integers to places from 0 on",
         outside="refused: cast FLOAT to DOUBLE",
-        draws=("round({decimal}, 1)", "round({double})", "round({double}, 2)", "round({double}, -2)"),
+        draws=("round({decimal}, 1)", "round({double})", "round({double}, 2)", "round({seconds}, -2)"),
     ),
     _number(
         ("mod", "%"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from harness.model.schema import DecimalType, IntegerType, TimestampType
@@ -20,11 +22,13 @@ _INSTANT = TimestampType(utc=True)
 # Since 1970.
 
 
-_MILLIS = "(({0} + IF({0} < 0L, -500L, 500L)) DIV 1000L)"
-"""DuckDB rounds, half away from zero."""
+def _millis(micros: str) -> str:
+    message = "epoch_ms() of a fraction of a millisecond, which DuckDB 2.0 rounds and 1.5 cuts off; use epoch_us()"
+    whole = guarded(f"{micros} % 1000L = 0", f"({micros} DIV 1000L)", message)
+    return f"CASE WHEN {micros} IS NULL THEN NULL ELSE {whole} END"
 
 
-def _epoch(form: str) -> Lowering:
+def _epoch(of: Callable[[str], str]) -> Lowering:
     def lower(call: Call) -> Typed | None:
         value = call.value(0)
         if len(call.arguments) != 1:
@@ -33,7 +37,7 @@ def _epoch(form: str) -> Lowering:
             return Typed(f"CAST(TIMESTAMP_MILLIS({value.sql}) AS TIMESTAMP_NTZ)", _CLOCK)
         if not is_moment(value):
             raise call.refused(f"{call.name} of {value.type}")
-        return Typed(form.format(micros(value)), LONG)
+        return Typed(of(micros(value)), LONG)
 
     return lower
 
@@ -173,9 +177,21 @@ FUNCTIONS = (
         )
         for unit in ("year", "month", "week", "day", "hour", "minute")
     ),
-    time_function(("epoch_ms",), _epoch(_MILLIS), written="UNIX_MICROS(a), rounded", draws=("epoch_ms({timestamp})",)),
-    time_function(("epoch_us",), _epoch("{0}"), written="UNIX_MICROS(a)", draws=("epoch_us({timestamp})",)),
-    time_function(("epoch_ns",), _epoch("({0} * 1000L)"), written="UNIX_MICROS(a) * 1000", draws=("epoch_ns({near})",)),
+    time_function(
+        ("epoch_ms",),
+        _epoch(_millis),
+        written="UNIX_MICROS(a) DIV 1000",
+        agree="whole milliseconds",
+        outside="an error: DuckDB 2.0 rounds, 1.5 cuts off; use epoch_us()",
+        draws=("epoch_ms({date})", "epoch_ms(date_trunc('second', {timestamp}))"),
+    ),
+    time_function(("epoch_us",), _epoch(lambda us: us), written="UNIX_MICROS(a)", draws=("epoch_us({timestamp})",)),
+    time_function(
+        ("epoch_ns",),
+        _epoch(lambda us: f"({us} * 1000L)"),
+        written="UNIX_MICROS(a) * 1000",
+        draws=("epoch_ns({near})",),
+    ),
     time_function(
         ("to_timestamp",),
         _to_timestamp,
