@@ -250,6 +250,9 @@ QUERIES = {
     "count(*) FILTER (WHERE bo) OVER (ORDER BY id) FROM t",
     "range-frame": "SELECT id, sum(k) OVER (ORDER BY id RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING), "
     "count(*) OVER (ORDER BY k RANGE UNBOUNDED PRECEDING EXCLUDE NO OTHERS) FROM t WHERE k < 100",
+    "values": "VALUES (1, 'a', NULL), (2, NULL, 2.5)",
+    "values-joined": "SELECT t.id, v.x, col1 FROM t JOIN (VALUES (1, 1.5), (2, 3), (3, NULL)) AS v(x) ON t.id = v.x",
+    "values-in-with": "WITH v(a, b) AS (VALUES (1, DATE '2020-01-01'), (NULL, NULL)) SELECT b, a + 1 FROM v",
     "metadata-columns": "SELECT _pos, id FROM t WHERE _pos < 2",
     "comments": "SELECT id -- the id\nFROM t /* all of it */;",
 }
@@ -329,7 +332,6 @@ def test_the_order_of_sorted_rows_is_kept(tables, spark):
             "RECURSIVE",
             id="recursive",
         ),
-        pytest.param("VALUES (1)", "Values", id="values"),
         pytest.param("DESCRIBE t", "Describe", id="describe"),
         pytest.param("SELECT random() FROM t", "random()", id="volatile"),
         pytest.param("SELECT now()", "", id="now"),

@@ -22,7 +22,7 @@ from harness.queries.transpile.ordering import direction, ordered
 from harness.queries.transpile.parser import parse
 from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.scopes import Output, Scope, Source, of_table, projected
-from harness.queries.transpile.values import Typed, common_type, type_name
+from harness.queries.transpile.values import Typed, alike, common_type, type_name
 from harness.queries.transpile.windows import with_windows
 
 
@@ -118,6 +118,9 @@ class _Queries:
             case exp.Select():
                 _check_parts(node, _SELECT_PARTS)
                 return self._select(node, around)
+            case exp.Values():
+                sql, columns = self._values(node, around)
+                return _Lowered(f"SELECT * FROM {sql}", columns)
             case exp.Union() | exp.Intersect() | exp.Except():
                 _check_parts(node, _SET_PARTS)
                 return self._set_operation(node, around)
@@ -229,9 +232,22 @@ class _Queries:
                 start, inner = self._with(node, around)
                 lowered = self.query(node.this, inner)
                 sql, columns = f"({start}{lowered.sql})", lowered.columns
+            case exp.Values():
+                sql, columns = self._values(node, scope.outer or Scope())
             case _:
                 raise refused(node)
         return f"{sql} AS {alias}", Source(name, alias, _renamed(columns, node))
+
+    def _values(self, node: exp.Values, around: Scope) -> tuple[str, tuple[Output, ...]]:
+        """Rows that the query spells out; each column has one type for all of them."""
+        _check_parts(node, {"expressions", "alias"})
+        expressions = self._expressions(Scope(ctes=around.ctes, outer=around))
+        rows = [[expressions.translate(value) for value in row.expressions] for row in node.expressions]
+        columns = [alike(values, "VALUES") for values in zip(*rows, strict=True)]
+        listed = ", ".join(f"({', '.join(row)})" for row in zip(*(texts for texts, _ in columns), strict=True))
+        outputs = tuple(Output(f"col{i}", type_, f"c{i}") for i, (_, type_) in enumerate(columns))
+        names = ", ".join(c.sql for c in outputs)
+        return f"(SELECT * FROM VALUES {listed} AS v({names}))", outputs
 
     def _relation(self, name: str, scope: Scope) -> tuple[str, tuple[Output, ...]]:
         found = scope.ctes.get(name.casefold())
