@@ -21,7 +21,7 @@ from harness.differ.batch import BatchEntry, BatchOutcome, entry_of
 from harness.differ.compare import compare
 from harness.differ.opening import Opening
 from harness.differ.query_file import QueryFile
-from harness.differ.relaxations import Measure, Relaxations, Tolerance
+from harness.differ.relaxations import ALL_TYPE_RULES, Measure, Relaxations, Tolerance
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.storage_types import carried
 from harness.engines.registry import find_engine
@@ -120,6 +120,8 @@ class QueryRun:
             return compare(a, b, keys=keys, relaxations=relaxations, max_rows=self.max_rows, names=names)
 
         own = query.relaxations
+        if self.dialect == "spark" and self.engines[0] != self.engines[1] and own.types is None:
+            own = replace(own, types=ALL_TYPE_RULES)  # each engine gives its own types, as the text is its own
         exact = own if query.keys else replace(own, tolerances={})
         first = compared(left, right, query.keys, exact)
         given = {name: tolerance for name, tolerance in own.tolerances.items() if not query.keys}
