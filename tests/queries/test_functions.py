@@ -8,17 +8,20 @@ import struct
 from typing import Any
 
 import everyday
+import hypothesis
 import pyarrow as pa
 import pytest
 from test_sql_engines import both
 
 import harness
 from harness.errors import UnsupportedError
+from harness.queries import transpile
 from harness.queries.allowances import allowances
 from harness.queries.transpile.functions.registry import Kind
 from harness.queries.transpile.functions.table import NAMES
 from harness.queries.transpile.supported import FUNCTIONS
 from harness.testing.properties.strategies.expressions import EDGES, ORDER, calls, table, with_columns
+from harness.testing.properties.strategies.expressions import expressions as drawn_expressions
 from harness.writing.iceberg.builder import IcebergTable
 
 ULPS = 2
@@ -134,3 +137,14 @@ def test_everyday_expressions_that_are_refused(orders, spark, sql, where):
 def test_at_least_350_everyday_expressions_are_tried():
     texts = [sql for text in (everyday.EQUAL, everyday.ALLOWED, everyday.REFUSED) for sql, _ in everyday.listed(text)]
     assert len(texts) == len(set(texts)) >= 350
+
+
+def test_drawn_expressions_are_lowered(edges):
+    columns = {field.name: field.type for field in edges["e"].snapshot().schema.fields}
+
+    @hypothesis.settings(max_examples=10)
+    @hypothesis.given(drawn_expressions())
+    def lowered(sql):
+        assert transpile.query(f"SELECT {sql} AS c FROM e", {"e": columns}).types
+
+    lowered()
