@@ -17,7 +17,7 @@ def spark():
     """A session of Spark Connect, whose server is started in this process."""
     from pyspark.sql import SparkSession
 
-    return SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    return SparkSession.builder.remote("local[2]").getOrCreate()
 
 
 def test_revenue_is_summed_by_day_and_region(spark, lake_table, assert_same_rows, tmp_path):
