@@ -26,7 +26,7 @@ from pathlib import Path
 import bench_comparing
 import bench_page
 from bench_contenders import SCRIPTS, ContenderFailed, Interpreters
-from bench_figures import ON_SPARK, figures, spark_figures
+from bench_figures import ON_SPARK, figures, is_large, large_figures, spark_figures
 from bench_made import Made, made
 from bench_many import many
 from bench_planned import planned
@@ -68,7 +68,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if not arguments.compare:
         return int(bool(failing))
     then = last_release(before, scale.name, before=now[0].run.date) if now else []
-    then = [record for record in then if _asked(record.figure, arguments)]
+    then = [record for record in then if _asked(record.figure, arguments, scale)]
     print(bench_comparing.report(now, then))
     return int(bool(failing) or any(difference.bad for difference in bench_comparing.differences(now, then)))
 
@@ -84,6 +84,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", metavar="REGEX", default="", help="only figures whose name matches")
     parser.add_argument("--alone", action="store_true", help="without peers: harness and the floors")
     parser.add_argument("--spark", action="store_true", help="Spark too, and the formats' own jars from Maven Central")
+    parser.add_argument("--large", action="store_true", help="planning a million files too, which take minutes to make")
     parser.add_argument("--rows", type=int, help="rows of the tables that are scanned")
     parser.add_argument("--planned", type=_numbers, metavar="N,N…", help="files of tables that are planned")
     parser.add_argument("--rounds", type=int, help="how often each reader has its turn")
@@ -117,8 +118,8 @@ def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
     wanted = {} if arguments.alone else {n: s for n, s in SCRIPTS.items() if arguments.spark or "spark" not in n}
     pythons = Interpreters({name: str(python) for name, python in interpreters(PEERS, wanted).items()})
     found = []
-    for figure in _figures(scale):
-        if _asked(figure.figure, arguments):
+    for figure in _figures(scale, large=arguments.large):
+        if _asked(figure.figure, arguments, scale):
             try:
                 outcomes = measure(figure, scale, pythons)
             except ContenderFailed as error:
@@ -129,17 +130,23 @@ def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
     return found
 
 
-def _asked(figure: str, arguments: argparse.Namespace) -> bool:
-    return re.search(arguments.only, figure) is not None and (arguments.spark or not figure.startswith(ON_SPARK))
+def _asked(figure: str, arguments: argparse.Namespace, scale: Scale) -> bool:
+    if (figure.startswith(ON_SPARK) and not arguments.spark) or (is_large(figure, scale) and not arguments.large):
+        return False
+    return re.search(arguments.only, figure) is not None
 
 
-def _figures(scale: Scale) -> Iterator[Figure]:
+def _figures(scale: Scale, *, large: bool) -> Iterator[Figure]:
     tables: dict[str, dict[str, Made]] = {}
     for name, maker in MAKERS.items():
         print(f"tables: {name}", flush=True)
         tables[name] = made(maker, scale, BUILD)
     yield from figures(tables, scale)
     yield from spark_figures(tables["scanned"])
+    if large:
+        print("tables: large", flush=True)
+        largest = replace(scale, name=f"large {scale.name}", planned_files=(scale.large_files,))
+        yield from large_figures(made(planned, largest, BUILD), largest)
 
 
 def _commit() -> str:

@@ -43,6 +43,18 @@ def figures(tables: Tables, scale: Scale) -> Iterator[Figure]:
     yield from _comparing(tables["scanned"])
 
 
+def large_figures(tables: Mapping[str, Made], scale: Scale) -> Iterator[Figure]:
+    """The figures of planning alone; `tables` are those of `bench_planned.planned`."""
+    yield from _planning(tables, scale)
+
+
+def is_large(figure: str, scale: Scale) -> bool:
+    """Whether a figure is of the table with `scale.large_files`, which is measured where it is asked for."""
+    if scale.large_files in scale.planned_files:
+        return False
+    return figure.startswith("plan/") and figure.split("/")[2] == str(scale.large_files)
+
+
 def _floor(task: str, name: str = "plain DuckDB", **arguments: Any) -> Contender:
     return Contender(name=name, peer="floor", task=task, arguments=arguments)
 

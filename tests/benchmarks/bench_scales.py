@@ -12,7 +12,8 @@ class Scale:
     name: of the scale; only runs of one scale are compared.
     rows: of the tables that are scanned, over all `data_files`, which differ in rows and in the rows of a row group.
     shares: of rows deleted, 0 to 1, where the cost by share is measured; scattered over the file, and in clusters.
-    many_files: data files of 100 rows each. planned_files: data files of tables that are only planned.
+    many_files: data files of 100 rows each. planned_files: data files of tables that are only planned. large_files: of
+    one more of these, where it is asked for: it takes minutes to make.
     small_tables: tables of some rows, by format. rounds: how often each reader has its turn, after one that does not
     count; up to five times as often while that takes less than a fifth of `figure_s`.
     figure_s: seconds after which a figure has no further round, if it had two.
@@ -25,6 +26,7 @@ class Scale:
     shares: tuple[float, ...]
     many_files: int
     planned_files: tuple[int, ...]
+    large_files: int
     small_tables: int
     rounds: int
     figure_s: float
@@ -38,6 +40,7 @@ FULL = Scale(
     shares=(0.0001, 0.001, 0.01, 0.1),
     many_files=10_000,
     planned_files=(1_000, 10_000, 100_000),
+    large_files=1_000_000,
     small_tables=40,
     rounds=5,
     figure_s=15,
@@ -50,6 +53,7 @@ SMALL = Scale(
     shares=(0.01,),
     many_files=200,
     planned_files=(1_000,),
+    large_files=3_000,
     small_tables=8,
     rounds=2,
     figure_s=5,

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import bench
 import pytest
-from bench_figures import figures, spark_figures
+from bench_figures import figures, is_large, spark_figures
 from bench_made import made
-from bench_scales import SMALL
+from bench_scales import FULL, SMALL
 
 TINY = replace(
     SMALL, rows=6_000, data_files=2, shares=(0.01,), many_files=3, planned_files=(200,), small_tables=5, rounds=1
@@ -34,6 +34,12 @@ def test_figures_have_names_of_their_own(tables, asked):
 
 def test_the_first_reader_is_the_floor(asked):
     assert {figure.contenders[0].peer for figure in asked} == {"floor"}
+
+
+def test_a_million_files_are_planned_where_that_is_asked_for():
+    named = ["plan/delta/1000000/id", "plan/delta/100000/id", "scan/iceberg-none", "share/scattered/1000000"]
+    assert [is_large(name, FULL) for name in named] == [True, False, False, False]
+    assert not is_large(named[0], replace(FULL, planned_files=(1_000_000,)))
 
 
 @pytest.mark.usefixtures("one_duckdb")
