@@ -121,7 +121,7 @@ CASES: tuple[Case, ...] = (
     _whole("INTEGER", "1", "int32", "Int32", spark="int"),
     _whole("BIGINT", "9007199254740993", "int64", "Int64", json='"9007199254740993"', spark="bigint"),
     _long("HUGEINT", "sum(1)", "1", spark="decimal(38,0)"),
-    _long("HUGEINT", f"{_NINES}::HUGEINT", _NINES),
+    _long("HUGEINT", f"{_NINES}::HUGEINT", _NINES, spark="decimal(38,0)"),
     _whole("UTINYINT", "1::UTINYINT", "uint8", "UInt8"),
     _whole("USMALLINT", "1::USMALLINT", "uint16", "UInt16"),
     _whole("UINTEGER", "1::UINTEGER", "uint32", "UInt32"),
@@ -377,6 +377,7 @@ CASES: tuple[Case, ...] = (
         arrow="list<l: bool>",
         pandas="object",
         polars="List(Boolean)",
+        spark="array<boolean>",
     ),
     Case(
         type="LIST",

@@ -195,6 +195,10 @@ CONDITIONS = [
     "l[-1] = 3",
     "l[2] IS NULL",
     "len(l) = 1",
+    "len([e for e in l if e > id]) = 1",
+    "regexp_matches(s, 'a')",
+    "s ILIKE 'A%'",
+    "round(d, 1) = 1",
     "m[1] = 'x'",
     "m IS NOT NULL",
     "va IS NULL",
@@ -398,24 +402,19 @@ def test_compound_filters_mean_what_duckdb_says(sides, texts):
 @pytest.mark.parametrize(
     ("where", "construct"),
     [
-        pytest.param("s ~ 'a'", "RegexpLike", id="regular-expression"),
-        pytest.param("regexp_matches(s, 'a')", "RegexpLike", id="regexp-matches"),
-        pytest.param("s ILIKE 'A%'", "ILike", id="ilike"),
+        pytest.param("s ~ 'a'", "a ~ b", id="regular-expression"),
         pytest.param("s LIKE s", "LIKE with a pattern that is no literal", id="like-pattern"),
         pytest.param("u > '00000000-0000-0000-0000-000000000001'", "an order of uuid", id="uuid-order"),
-        pytest.param("tm + INTERVAL 1 HOUR > '10:00:00'", "Interval", id="time-arithmetic"),
+        pytest.param("tm + INTERVAL 1 HOUR > '10:00:00'", "interval + time", id="time-arithmetic"),
         pytest.param("tm::varchar = '10:00:00'", "a cast from time to string", id="time-as-text"),
         pytest.param("tn > ts", "> of types timestamp_ns, timestamp", id="nanoseconds-and-micros"),
         pytest.param("year(tn) = 2020", "year of timestamp_ns", id="parts-of-nanoseconds"),
         pytest.param("d::varchar = '1'", "a cast from double to string", id="float-as-text"),
-        pytest.param("s::date = '2020-01-01'", "a cast from string to date", id="text-as-date"),
         pytest.param("b || b = b", "|| of binary, binary", id="bytes-concatenated"),
         pytest.param("va = 1", "= of types string, int", id="variant-and-number"),
-        pytest.param("l = [1]", "Array", id="list"),
-        pytest.param("round(d, 1) = 1", "round of double", id="round"),
-        pytest.param("random() < 0.5", "Rand", id="volatile"),
+        pytest.param("l = [1]", "a comparison of list<int>", id="list"),
+        pytest.param("random() < 0.5", "random()", id="volatile"),
         pytest.param("soundex(s) = 'a'", "Soundex", id="any-other-function"),
-        pytest.param("len([e for e in l if e > id]) = 1", "Cannot run Array", id="comprehension"),
         pytest.param("big * 9223372036854775807.12345678 > 1", "which may need more than 38 digits", id="wide-decimal"),
         pytest.param("d > 0.12345678901234567890 + d", "0.12345678901234567890", id="long-decimal"),
         pytest.param("_partition.p = 1", "field p of struct<>", id="field-of-a-metadata-column"),
@@ -432,7 +431,7 @@ def test_text_beyond_ascii_is_an_error_where_case_rules_differ(sides):
     # DuckDB makes 'É', and of 'ß' another letter than Java does: no answer is better than one of two.
     _, frame = sides
     condition = spark_condition(parse_filter("upper(s) = 'É'", SCHEMA), NAMES)
-    with pytest.raises(Exception, match="text beyond ASCII"):
+    with pytest.raises(Exception, match="letters beyond ASCII"):
         frame.where(condition).collect()
 
 
