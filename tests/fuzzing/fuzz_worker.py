@@ -79,6 +79,7 @@ class Worker:
     def image(self, subject: str, read: Read, changes: Changes) -> None:
         """Judge a table with any changes."""
         assert self._benches is not None
+        allow_seconds()
         bench = self._benches.on(subject)
         bench.original(read)
         self.say("begin", 0, None)
@@ -87,6 +88,7 @@ class Worker:
 
     def _drawn(self, target: str, seed: int, number: int, only: str | None) -> tuple[Mutant, Bench]:
         assert self._benches is not None
+        allow_seconds()  # to make the subject: what the mutant before it left may be too little
         return self._benches.drawn(target, seed, number, only)
 
     def _verdict(self, verdict: Verdict) -> None:
