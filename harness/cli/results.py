@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Protocol
 import typer
 
 from harness.cli import interruption
+from harness.cli.streams import forget
 from harness.errors import RequestError
 from harness.printable import visible_lines
 
@@ -55,10 +56,12 @@ class _Checked:
         self._do(self._stream.flush)
 
     def _do(self, action: Callable[..., object], *arguments: Any) -> None:
-        self.failed = True
-        with _named(self._name, self._file):
-            action(*arguments)
-        self.failed = False
+        try:
+            with _named(self._name, self._file):
+                action(*arguments)
+        except (BrokenPipeError, RequestError):
+            self.failed = True  # for good: what is left in its buffer can go nowhere
+            raise
 
     def isatty(self) -> bool:
         return self._stream.isatty()
@@ -80,11 +83,11 @@ def result_stream() -> Iterator[ByteStream]:
         yield stream
         stream.flush()
     except BrokenPipeError:
-        _forget_stdout()
+        forget(sys.stdout)
         raise typer.Exit(0) from None
     except RequestError:
         if stream.failed:
-            _forget_stdout()
+            forget(sys.stdout)
         raise
 
 
@@ -198,11 +201,6 @@ def _named(name: str, file: Path | None = None) -> Iterator[None]:
     except OSError as error:
         where = None if file is None else str(file)
         raise RequestError(f"Cannot write to {name}: {error.strerror or error}", file=where) from error
-
-
-def _forget_stdout() -> None:
-    """Python flushes stdout once more at exit, and would complain of what is left in it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _umask() -> int:

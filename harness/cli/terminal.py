@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.cli.results import ByteStream
+from harness.cli.streams import forget
 from harness.errors import HarnessWarning
 from harness.printable import visible, visible_lines
 
@@ -69,14 +70,22 @@ def fill_closed_streams() -> None:
 
 
 def _lines(text: str) -> None:
-    with contextlib.suppress(OSError):
+    with _to_stderr():
         sys.stderr.write(visible_lines(text))
         sys.stderr.flush()
 
 
 def _print(text: Text) -> None:
-    with contextlib.suppress(OSError):  # nobody is left to be told that stderr takes no more
+    with _to_stderr():
         _console().print(text)
+
+
+@contextlib.contextmanager
+def _to_stderr() -> Iterator[None]:
+    try:
+        yield
+    except OSError:  # nobody is left to be told that it takes no more
+        forget(sys.stderr)
 
 
 @contextlib.contextmanager

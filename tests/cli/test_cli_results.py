@@ -167,4 +167,7 @@ def test_errors_while_rows_are_read_leave_stdout_open(capfd):
 
 def command(arguments, **streams):
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
-    return subprocess.run([sys.executable, "-m", "harness", *arguments], **given, timeout=120, check=False)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.run(
+        [sys.executable, "-m", "harness", *arguments], **given, env=buffered, timeout=120, check=False
+    )
