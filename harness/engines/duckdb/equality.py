@@ -1,6 +1,6 @@
 """Lowers equality deletes to null-safe anti joins, one per set of key ids.
 
-Which deletes hit which data file is settled in the plan's delete sets. Where there are few scopes, each is a
+Which deletes hit which data file is settled in the plan's delete sets. Where there are few scopes, each is an
 arm whose anti join sees exactly its own delete files. Where there are many (a stream that commits deletes every
 minute), all data files share one anti join, in which a delete's greatest sequence number and its partition are compared
 as columns (iceberg 4.6, 4.29): a scope per arm would read each delete file once per scope.
@@ -8,7 +8,8 @@ as columns (iceberg 4.6, 4.29): a scope per arm would read each delete file once
 What a join costs is its probes (`harness.engines.duckdb.sparse`). By `=` or null-safe, of BIGINT or INTEGER, as NOT
 EXISTS, NOT IN or an outer join it is the same; a semi join by `=` has a Bloom filter in the scan and costs a fifth, but
 the rows that it finds would have to be taken from a second scan. A join per data file, with the keys that its bounds
-let hit it, 1.75 times the plain scan; a bitmap of integer keys 1.75, only where they lie close to each other.
+let hit it, 1.75 times the plain scan; a bitmap of integer keys would cost about that, by what bitmaps of positions
+cost, where the keys lie close to each other.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class EqualityLowering:
         return EqualityLowering(plan, scanner, register, delete_files(plan))
 
     def matches(self, scope: Scope, roots: Mapping[Field, str], rows: int) -> list[Match]:
-        """The deletes that hit a arm, one match per anti join with its rows, `s`.
+        """The deletes that hit an arm, one match per anti join with its rows, `s`.
 
         Args:
             scope: the arm's. Where deletes are pooled, `s` has `sq` (the data sequence number of the row's file) and
