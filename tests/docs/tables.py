@@ -46,7 +46,7 @@ def _row(parameter: Any) -> str:
     default = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
     said = "" if default in (None, False, "") or parameter.required else f" Default: `{default}`."
     meaning = parameter.help if parameter.help.endswith(".") else f"{parameter.help}."
-    return f"| `{shown}` | {meaning}{said} |".replace("<", "&lt;")
+    return f"| `{shown}` | {_plain(meaning)}{said} |".replace("<", "&lt;")
 
 
 def _choices(parameter: Any) -> list[str]:
@@ -114,12 +114,17 @@ def _function_row(function: Function) -> str:
     else:
         cells = [
             _names(function),
-            "<br>".join(form.shown() for form in function.forms) or function.takes,
+            "<br>".join(_plain(form.shown()) for form in function.forms) or _plain(function.takes),
             "<br>".join(_code(form.spark) for form in function.forms) or _code(function.written),
             function.agree or "all values",
             "; ".join(part for part in (function.outside, function.allowance) if part),
         ]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _plain(text: str) -> str:
+    """Text outside of code, in which a bracket would begin a link."""
+    return text.replace("[", "\\[")
 
 
 def _names(function: Function) -> str:
