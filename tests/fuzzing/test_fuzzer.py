@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+from decimal import Decimal
 from types import SimpleNamespace
 
 import fuzz
@@ -131,6 +132,9 @@ def rows(*values):
     return counted(pa.table({"a": list(values)}))
 
 
+M = Decimal(1_000_000)
+
+
 @pytest.mark.parametrize(
     ("outcome", "original", "oracle", "careful", "kind"),
     [
@@ -145,6 +149,8 @@ def rows(*values):
         (rows(1), rows(2), Refused("[PartitionValueConflict]"), rows(1), Kind.TOLERATED),
         (rows(5, 2**40), rows(1), rows(5, 2**40 + 2**64 // 1000), rows(1), Kind.TOLERATED),
         (rows(5, 2**40), rows(1), rows(6, 2**40 + 2**64 // 1000), rows(1), Kind.WRONG),
+        (rows(Decimal(16960), M), rows(1), rows(M, M), rows(1), Kind.TOLERATED),
+        (rows(Decimal(16961), M), rows(1), rows(M, M), rows(1), Kind.WRONG),
         (rows(2), rows(1), Refused("x"), rows(2), Kind.DISPUTED),
         (rows(2), rows(1), Refused("x"), Refused("y"), Kind.SKIPPED),
         (rows(2), rows(1), Leaked("KeyError", "oracle", ""), rows(2), Kind.DISPUTED),
