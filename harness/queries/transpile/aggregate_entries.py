@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from harness.queries.transpile.functions.registry import Function, Kind
+from typing import Unpack
+
+from harness.queries.transpile.functions.registry import Domain, Function, Kind
 
 _LAST_BITS = "the [last bits](allowances.md) may differ"
 _TIES = "rows that tie may come in another order on either engine"
@@ -11,33 +13,12 @@ _ORDERED = "any but lists, structs, maps, UUID"
 _WINDOW = "OVER (PARTITION BY b1 ORDER BY row)"
 
 
-def _aggregate(
-    *names: str,
-    takes: str,
-    written: str,
-    draws: tuple[str, ...],
-    agree: str = "",
-    outside: str = "",
-    allowance: str = "",
-) -> Function:
-    return Function(
-        names=names,
-        kind=Kind.AGGREGATES,
-        takes=takes,
-        written=written,
-        agree=agree,
-        outside=outside,
-        allowance=allowance,
-        draws=draws,
-    )
+def _aggregate(*names: str, takes: str, written: str, draws: tuple[str, ...], **domain: Unpack[Domain]) -> Function:
+    return Function(names=names, kind=Kind.AGGREGATES, takes=takes, written=written, draws=draws, **domain)
 
 
-def _window(
-    *names: str, written: str, draws: tuple[str, ...], takes: str = "", agree: str = "", outside: str = ""
-) -> Function:
-    return Function(
-        names=names, kind=Kind.WINDOWS, takes=takes, written=written, agree=agree, outside=outside, draws=draws
-    )
+def _window(*names: str, written: str, draws: tuple[str, ...], takes: str = "", **domain: Unpack[Domain]) -> Function:
+    return Function(names=names, kind=Kind.WINDOWS, takes=takes, written=written, draws=draws, **domain)
 
 
 def _neighbour(name: str) -> Function:

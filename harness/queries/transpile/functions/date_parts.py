@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from harness.model.schema import DateType, TimestampType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.intervals import SPAN, is_moment, micros
 from harness.queries.transpile.functions.parameters import said
-from harness.queries.transpile.functions.registry import Call, Form, Function, Kind, Lowering
+from harness.queries.transpile.functions.registry import Call, Domain, Form, Function, Kind, Lowering
 from harness.queries.transpile.functions.text import guarded
 from harness.queries.transpile.values import DOUBLE, LONG, Typed
 
@@ -208,8 +210,7 @@ def time_function(
     draws: tuple[str, ...],
     takes: str = "DATE or TIMESTAMP",
     forms: tuple[Form, ...] = (),
-    agree: str = "",
-    outside: str = "",
+    **domain: Unpack[Domain],
 ) -> Function:
     """An entry of this section."""
     return Function(
@@ -219,9 +220,8 @@ def time_function(
         lowering=lowering,
         takes=takes,
         written=written,
-        agree=agree,
-        outside=outside,
         draws=draws,
+        **domain,
     )
 
 

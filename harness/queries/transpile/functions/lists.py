@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Unpack
 
 from sqlglot import exp
 
@@ -20,7 +21,7 @@ from harness.model.schema import (
     UnknownType,
 )
 from harness.queries.transpile.functions.parameters import clipped, said, whole
-from harness.queries.transpile.functions.registry import Call, Function, Kind
+from harness.queries.transpile.functions.registry import Call, Domain, Function, Kind
 from harness.queries.transpile.values import BOOLEAN, INT, LONG, Typed, alike, type_name
 
 PLAIN = (BooleanType, IntegerType, DecimalType, StringType, DateType, TimestampType)
@@ -258,21 +259,11 @@ def list_function(
     takes: str,
     written: str,
     *draws: str,
-    agree: str = "",
-    outside: str = "",
-    allowance: str = "",
+    **domain: Unpack[Domain],
 ) -> Function:
     """An entry of this section."""
     return Function(
-        names=names,
-        kind=Kind.LISTS,
-        lowering=lowering,
-        takes=takes,
-        written=written,
-        agree=agree,
-        outside=outside,
-        allowance=allowance,
-        draws=draws,
+        names=names, kind=Kind.LISTS, lowering=lowering, takes=takes, written=written, draws=draws, **domain
     )
 
 

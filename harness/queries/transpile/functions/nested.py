@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from sqlglot import exp
 
 from harness.model.schema import Field, IntegerType, MapType, StringType, StructType, UnknownType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.functions.parameters import said
-from harness.queries.transpile.functions.registry import Call, Function, Kind, Lowering
+from harness.queries.transpile.functions.registry import Call, Domain, Function, Kind, Lowering
 from harness.queries.transpile.values import BOOLEAN, Typed, alike, type_name
 
 _KEYS = (StringType, IntegerType)
@@ -114,18 +116,10 @@ def _nested(
     takes: str,
     written: str,
     *draws: str,
-    agree: str = "",
-    outside: str = "",
+    **domain: Unpack[Domain],
 ) -> Function:
     return Function(
-        names=names,
-        kind=Kind.NESTED,
-        lowering=lowering,
-        takes=takes,
-        written=written,
-        agree=agree,
-        outside=outside,
-        draws=draws,
+        names=names, kind=Kind.NESTED, lowering=lowering, takes=takes, written=written, draws=draws, **domain
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
 from harness.model.schema import DecimalType, FloatType, IntegerType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.parameters import NUMBER, is_number, whole
-from harness.queries.transpile.functions.registry import Call, Form, Function, Kind, Lowering, Parameter
+from harness.queries.transpile.functions.registry import Call, Domain, Form, Function, Kind, Lowering, Parameter
 from harness.queries.transpile.values import (
     BOOLEAN,
     DOUBLE,
@@ -213,9 +214,7 @@ def _number(
     forms: tuple[Form, ...] = (),
     takes: str = "",
     written: str = "",
-    agree: str = "",
-    outside: str = "",
-    allowance: str = "",
+    **domain: Unpack[Domain],
 ) -> Function:
     return Function(
         names=names,
@@ -224,10 +223,8 @@ def _number(
         lowering=lowering,
         takes=takes,
         written=written,
-        agree=agree,
-        outside=outside,
-        allowance=allowance,
         draws=draws,
+        **domain,
     )
 
 

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from harness.queries.transpile.functions.registry import Function, Kind
+from typing import Unpack
+
+from harness.queries.transpile.functions.registry import Domain, Function, Kind
 
 
-def _operator(
-    names: tuple[str, ...], takes: str, written: str, *draws: str, agree: str = "", outside: str = ""
-) -> Function:
-    return Function(
-        names=names,
-        kind=Kind.OPERATORS,
-        takes=takes,
-        written=written,
-        agree=agree,
-        outside=outside,
-        draws=draws,
-    )
+def _operator(names: tuple[str, ...], takes: str, written: str, *draws: str, **domain: Unpack[Domain]) -> Function:
+    return Function(names=names, kind=Kind.OPERATORS, takes=takes, written=written, draws=draws, **domain)
 
 
 _COMMON = "values that have a type in common without a cast of text"

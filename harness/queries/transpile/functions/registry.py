@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from sqlglot import exp
 
@@ -108,6 +108,14 @@ class Form:
             return ", ".join([*names, "..."])
         firm = len(names) - self.more
         return ", ".join(names[:firm]) + "".join(f"[, {name}]" for name in names[firm:])
+
+
+class Domain(TypedDict, total=False):
+    """Where both engines give the same, as `Function` says: what the makers of entries pass on to it."""
+
+    agree: str
+    outside: str
+    allowance: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

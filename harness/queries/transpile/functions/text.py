@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from harness.model.schema import Field, IntegerType, ListType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions import lists
@@ -17,7 +19,7 @@ from harness.queries.transpile.functions.parameters import (
     VARCHAR,
     whole,
 )
-from harness.queries.transpile.functions.registry import Call, Form, Function, Kind, Lowering
+from harness.queries.transpile.functions.registry import Call, Domain, Form, Function, Kind, Lowering
 from harness.queries.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed
 
 _TEXTS = ListType(Field(id=0, name="element", type=TEXT))
@@ -97,8 +99,8 @@ def _concatenated(call: Call) -> Typed | None:
     return Typed(f"({' || '.join(_texts(call))})", TEXT)
 
 
-def _text(names: tuple[str, ...], *forms: Form, draws: tuple[str, ...], agree: str = "", outside: str = "") -> Function:
-    return Function(names=names, kind=Kind.TEXT, forms=forms, draws=draws, agree=agree, outside=outside)
+def _text(names: tuple[str, ...], *forms: Form, draws: tuple[str, ...], **domain: Unpack[Domain]) -> Function:
+    return Function(names=names, kind=Kind.TEXT, forms=forms, draws=draws, **domain)
 
 
 def _refused(names: tuple[str, ...], why: str) -> Function:
