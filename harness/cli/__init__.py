@@ -12,7 +12,6 @@ A reader that goes away (`harness sql … | head`) ends the command quietly, wit
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import sys
 from collections.abc import Sequence
@@ -80,7 +79,12 @@ def _told(error: Exception) -> int:
 
 
 def _say_interrupted() -> None:
-    with contextlib.suppress(OSError):
-        if sys.stderr is not None:
-            sys.stderr.write("interrupted\n")
-            sys.stderr.flush()
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write("interrupted\n")
+        sys.stderr.flush()
+    except OSError:
+        from harness.cli.streams import forget
+
+        forget(sys.stderr)

@@ -135,6 +135,13 @@ def test_a_full_stdout_and_stderr_end_with_the_exit_code():
         assert command(["doctor"], stdout=full, stderr=full).returncode == 2
 
 
+@needs_full
+def test_a_full_stderr_does_not_change_the_code_of_an_interruption():
+    told = "import harness.cli, sys; harness.cli._say_interrupted(); sys.exit(130)"
+    with FULL.open("wb") as full:
+        assert subprocess.run([sys.executable, "-c", told], stderr=full, env=buffered(), check=False).returncode == 130
+
+
 @no_windows
 @pytest.mark.parametrize(("closed", "code"), [("1", 2), ("2", 0), ("0 1 2", 2)])
 def test_closed_streams(closed, code):
@@ -165,9 +172,13 @@ def test_errors_while_rows_are_read_leave_stdout_open(capfd):
     assert capfd.readouterr().out == "still here\n"
 
 
+def buffered():
+    """Variables for a process whose streams are as Python has them by default."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
 def command(arguments, **streams):
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
-    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
-        [sys.executable, "-m", "harness", *arguments], **given, env=buffered, timeout=120, check=False
+        [sys.executable, "-m", "harness", *arguments], **given, env=buffered(), timeout=120, check=False
     )
