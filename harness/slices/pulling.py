@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -191,15 +191,7 @@ def make(
         discard_stale(place.directory, fetched.files, refreshed)
     for sentence in notes:
         warn(f"Slice {place.directory}: {sentence}")
-    return Pulled(
-        directory=told.directory,
-        format=told.format,
-        snapshots=told.snapshots,
-        files=told.files,
-        bytes=told.bytes,
-        reused=fetched.reused,
-        notes=tuple(notes),
-    )
+    return replace(told, reused=fetched.reused, notes=tuple(notes))
 
 
 def newest(source: Snapshot | Table | str | os.PathLike[str]) -> Snapshot:

@@ -87,10 +87,8 @@ def lower(
         empty = ", ".join(f"{sqltext.literal(None, f.type)} AS c{i}" for i, f in enumerate(columns))
         return Lowered(f"SELECT {empty or 'NULL AS c0'} WHERE false", columns)
     scanner = Scanner.over(plan, connection, register)
-    if plan.enough is not None:
-        plan = with_enough(plan, scanner.inspector.looks)
-        scanner = scanner.of(plan)
-    lowering = _Lowering(plan, connection, scanner, use, columns)
+    plan = with_enough(plan, scanner.inspector.looks)
+    lowering = _Lowering(plan, connection, scanner.of(plan), use, columns)
     return Lowered("\nUNION ALL\n".join(lowering.arms()), columns)
 
 

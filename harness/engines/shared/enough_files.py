@@ -45,10 +45,9 @@ def _rows(plan: ScanPlan, start: int, end: int, looks: Looks) -> int:
 
 def _first(plan: ScanPlan, count: int) -> ScanPlan:
     """The plan of the first files. A file's ordinal stays what it is, so all that goes by ordinals does."""
-    versions, kept_whole = plan.row_commit_versions, plan.kept_whole
+    versions = plan.row_commit_versions
     return replace(
         plan,
         files=plan.files.slice(0, count),
         row_commit_versions=None if versions is None else versions.slice(0, count),
-        kept_whole=None if kept_whole is None else lambda: kept_whole()[:count],
     )
