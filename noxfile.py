@@ -20,7 +20,7 @@ nox.options.error_on_missing_interpreters = False
 
 _ELSEWHERE = (
     "not catalog and not corpus and not mutation and not reference and not cluster and not stores and not tools "
-    "and not connect"
+    "and not connect and not browser"
 )
 """The marks of tests that have sessions of their own; pyproject.toml leaves out most of those on Spark besides."""
 
@@ -93,6 +93,13 @@ def tests_stores(session: nox.Session) -> None:
     session.install("-e", ".[dev]")
     path = _beside(session, "moto[server]", "obstore")
     _pytest(session, *_ONE, "-m", "stores", "tests/stores", PYTHONPATH=path)
+
+
+@nox.session(name="tests-browser")
+def tests_browser(session: nox.Session) -> None:
+    """The HTML reports in a Chromium or Chrome without a network; skipped where there is none."""
+    session.install("-e", ".[dev]")
+    _pytest(session, *_ONE, "-m", "browser", "tests/differ", "tests/conformance")
 
 
 @nox.session

@@ -181,10 +181,9 @@ def test_types_on_spark(case, table, spark):
 
 
 @pytest.mark.parametrize("case", [case for case in HERE if case.spark == REFUSED], ids=lambda case: case.type)
-def test_types_that_are_refused_on_spark(case, table):
-    pytest.importorskip("pyspark")
+def test_types_that_are_refused_on_spark(case, table, spark):
     with pytest.raises(UnsupportedError):
-        harness.sql(f"SELECT {case.sql} AS v FROM t", engine="spark", t=table)
+        harness.sql(f"SELECT {case.sql} AS v FROM t", engine="spark", spark=spark, t=table)
 
 
 def test_sums_are_numbers_in_every_format():

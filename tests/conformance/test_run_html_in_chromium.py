@@ -14,6 +14,7 @@ from runs import SAMPLE
 
 from harness.conformance.reports import to_html
 
+pytestmark = pytest.mark.browser
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 

@@ -19,6 +19,7 @@ from comparing import EQUAL, KEYED, UNKEYED, with_value
 
 from harness.differ.reports import to_html
 
+pytestmark = pytest.mark.browser
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 

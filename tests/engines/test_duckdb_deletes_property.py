@@ -213,7 +213,7 @@ def queries(draw: st.DrawFn) -> tuple[list[str], str | None]:
     return columns, draw(st.none() | st.sampled_from(list(FILTERS)))
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
 @given(model=models(), asked=st.lists(queries(), min_size=1, max_size=3))
 def test_rows_are_those_of_the_model(model: Model, asked: list[tuple[list[str], str | None]]) -> None:
     for (columns, where), prune in itertools.product(asked, ("off", "files", "all")):

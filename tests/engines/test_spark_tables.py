@@ -33,8 +33,7 @@ def agreed(snapshot: harness.Snapshot, spark: Any, **how: Any) -> pa.Table:
     return rows
 
 
-@pytest.mark.parametrize("name", ["orders", "events", "clicks"])
-@pytest.mark.smoke
+@pytest.mark.parametrize("name", [pytest.param("orders", marks=pytest.mark.smoke), "events", "clicks"])
 def test_engines_agree_at_every_snapshot(name: str, demo: dict[str, str], spark: Any) -> None:
     table = harness.open_table(demo[name])
     counts = [agreed(table.snapshot(s["id"]), spark).num_rows for s in table.snapshots()]
