@@ -39,7 +39,7 @@ def plain(drawn: dict[str, list[dict[str, object]]]) -> duckdb.DuckDBPyConnectio
     """The rows on DuckDB alone."""
     connection = cursor()
     for name, columns in TABLES.items():
-        types = ", ".join(f"{c} {'VARCHAR' if t == 'string' else t}" for c, t in columns.items())
+        types = ", ".join(f"{c} {_NAMES.get(t, t)}" for c, t in columns.items())
         connection.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} ({types})")
         values = [[_shown(row[c], t) for c, t in columns.items()] for row in drawn[name]]
         if values:
@@ -48,9 +48,14 @@ def plain(drawn: dict[str, list[dict[str, object]]]) -> duckdb.DuckDBPyConnectio
     return connection
 
 
+_NAMES = {"string": "VARCHAR", "list<int>": "INTEGER[]"}
+
+
 def _shown(value: object, type_: str) -> str:
     if value is None:
         return "NULL"
+    if isinstance(value, list):
+        return f"[{', '.join(_shown(v, 'int') for v in value)}]"
     return f"DATE '1970-01-01' + {value}" if type_ == "date" else f"'{value}'"
 
 

@@ -60,6 +60,8 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 EQUAL = """
+range(id)
+generate_series(qty, 0, -3)
 upper(city)
 lower(customer)
 length(customer)
@@ -518,7 +520,6 @@ scores[1:3:2]
 scores = scores
 cardinality(props)
 row(id, qty)
-range(id)
 """
 
 

@@ -260,13 +260,19 @@ QUERIES = {
 
 @pytest.mark.parametrize("query", [pytest.param(query, id=name) for name, query in QUERIES.items()])
 def test_both_engines_give_the_same_rows(tables, spark, query):
+    rows = check_same_rows(query, tables, spark)
+    assert rows or query == QUERIES["not-in-with-null"]
+
+
+def check_same_rows(query: str, tables: dict[str, harness.Table], spark: Any) -> int:
+    """Fails where the engines differ; gives the number of rows."""
     by_duckdb, by_spark = both(query, tables, spark)
     assert by_spark.schema == by_duckdb.schema
     expected, actual = _rows(by_duckdb), _rows(by_spark)
     if "ORDER BY" not in query.rsplit(")", 1)[-1]:
         expected, actual = sorted(expected), sorted(actual)
     assert actual == expected
-    assert expected or query == QUERIES["not-in-with-null"]
+    return len(expected)
 
 
 def _rows(table: pa.Table) -> list[tuple[str, ...]]:
@@ -321,8 +327,6 @@ def test_the_order_of_sorted_rows_is_kept(tables, spark):
         pytest.param("SELECT v FROM u UNION SELECT s FROM u", "UNION of types int, string", id="union-of-types"),
         pytest.param("SELECT * FROM t NATURAL JOIN u", "a NATURAL JOIN", id="natural-join"),
         pytest.param("SELECT * FROM t POSITIONAL JOIN u", "a POSITIONAL JOIN", id="positional-join"),
-        pytest.param("SELECT * FROM range(3)", "", id="table-function"),
-        pytest.param("SELECT unnest(l) FROM t", "", id="unnest"),
         pytest.param("SELECT id FROM t USING SAMPLE 2", "SAMPLE", id="sample"),
         pytest.param("SELECT id FROM t LIMIT 50%", "this LIMIT", id="limit-percent"),
         pytest.param("SELECT * REPLACE (1 AS id) FROM t", "this star", id="replace"),

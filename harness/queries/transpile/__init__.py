@@ -27,7 +27,11 @@ of 0.0 and -0.0, being equal, stands for a group of both is open.
     supported     all entries of the table of functions
     parser        SQL text, parsed so that the functions stay what was written
     scopes        what names mean in a query
+    sources       what stands in FROM
     joins         joins
+    unnest        UNNEST in the projection
+    projection    the items of SELECT
+    relations     queries with the columns that they give
     grouping      GROUP BY
     order_limit   ORDER BY and LIMIT of a query
     queries       SELECT and what surrounds it

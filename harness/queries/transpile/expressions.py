@@ -42,11 +42,13 @@ class Expressions:
 
     resolve: the expression that a path of names stands for; raises where it does not know.
     subquery: a query inside an expression as Spark's SQL, and the types of its columns; None where there can be none.
+    unnested: the elements of a list that the projection unnests; None where there can be none.
     variables: of the lambdas around, by name in lower case.
     """
 
     resolve: Callable[[tuple[str, ...]], Typed]
     subquery: Callable[[exp.Query], tuple[str, tuple[Type, ...]]] | None = None
+    unnested: Callable[[exp.Explode], Typed] | None = None
     variables: Mapping[str, Typed] = field(default_factory=dict)
 
     def within(self, names: Sequence[str], element: Type) -> tuple[str, Expressions]:
@@ -59,7 +61,7 @@ class Expressions:
         typed = [Typed(texts[0], element), *(Typed(f"CAST({text} + 1 AS BIGINT)", LONG) for text in texts[1:])]
         known = {name.casefold(): value for name, value in zip(names, typed, strict=True)}
         head = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-        return head, Expressions(self.resolve, None, {**self.variables, **known})
+        return head, Expressions(self.resolve, variables={**self.variables, **known})
 
     def member(self, base: Typed, name: str, node: exp.Expr) -> Typed:
         """A field of a struct. Raises UnsupportedError."""
@@ -117,6 +119,8 @@ class Expressions:
                 return casts.try_cast(self.translate(node.this), node)
             case exp.Subquery() if self.subquery is not None and isinstance(node.this, exp.Query):
                 return self._scalar_subquery(node.this)
+            case exp.Explode() if self.unnested is not None:
+                return self.unnested(node)
             case exp.Exists() if self.subquery is not None:
                 return Typed(f"EXISTS ({self.subquery(node.this)[0]})", BOOLEAN)
             case _:

@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.order_limit import place_of
+from harness.queries.transpile.projection import projected
 from harness.queries.transpile.refusal import refused
-from harness.queries.transpile.scopes import Scope, projected
+from harness.queries.transpile.scopes import Scope
 from harness.queries.transpile.values import Typed, type_name
 
 _SETS: dict[type[exp.Expr], str] = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}

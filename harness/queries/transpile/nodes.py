@@ -40,7 +40,7 @@ def check(statement: exp.Expr) -> None:
         kind = type(node)
         if kind not in _KNOWN_FORMS and general_form(kind) is not None:
             raise refused(node)
-        if not isinstance(node, exp.Func):
+        if not isinstance(node, exp.Func) or isinstance(node, exp.Unnest):
             continue
         known = set() if kind in _NO_ARGUMENTS else _ARGUMENTS | _MORE_ARGUMENTS.get(kind, set())
         overlooked = [name for name, value in node.args.items() if value and name not in known]

@@ -9,20 +9,23 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from harness.errors import RequestError, UnsupportedError
+from harness.errors import RequestError
 from harness.filters.parse import reason
 from harness.model.schema import Type
-from harness.queries.transpile import spark_text
+from harness.queries.transpile import spark_text, unnest
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.grouping import group_by
-from harness.queries.transpile.joins import join
 from harness.queries.transpile.nodes import check
 from harness.queries.transpile.order_limit import by_output, items_of, limits, order_by, output_of
 from harness.queries.transpile.ordering import direction, ordered
 from harness.queries.transpile.parser import parse
+from harness.queries.transpile.projection import projected
 from harness.queries.transpile.refusal import refused
-from harness.queries.transpile.scopes import Output, Scope, Source, of_table, projected
-from harness.queries.transpile.values import Typed, alike, common_type, type_name
+from harness.queries.transpile.relations import Lowered, as_types, check_parts, renamed
+from harness.queries.transpile.scopes import Output, Scope
+from harness.queries.transpile.sources import Sources
+from harness.queries.transpile.unnest import Unnests
+from harness.queries.transpile.values import Typed, common_type
 from harness.queries.transpile.windows import with_windows
 
 
@@ -74,14 +77,6 @@ def _parsed(text: str) -> exp.Expr:
     return statement
 
 
-@dataclass(frozen=True, slots=True)
-class _Lowered:
-    """A query, and its columns; these are called `c0`, `c1`, ... on Spark."""
-
-    sql: str
-    columns: tuple[Output, ...]
-
-
 _SELECT_PARTS = {
     "expressions",
     "from_",
@@ -105,10 +100,10 @@ class _Queries:
     """Lowers queries over bound tables, given by name in lower case."""
 
     def __init__(self, tables: Mapping[str, tuple[str, Mapping[str, Type]]]) -> None:
-        self._tables = tables
         self._numbers = itertools.count()
+        self._sources = Sources(tables, self._numbers, self.query, self._expressions)
 
-    def query(self, node: exp.Expr, around: Scope) -> _Lowered:
+    def query(self, node: exp.Expr, around: Scope) -> Lowered:
         """A query. `around`: the names that it may use besides those of its own tables."""
         match node:
             case exp.Subquery() if not node.args.get("joins") and not node.args.get("pivots"):
@@ -116,13 +111,12 @@ class _Queries:
                 lowered = self.query(node.this, inner[1])
                 return self._ended(node, inner[0], f"({lowered.sql})", lowered.columns)
             case exp.Select():
-                _check_parts(node, _SELECT_PARTS)
+                check_parts(node, _SELECT_PARTS)
                 return self._select(node, around)
             case exp.Values():
-                sql, columns = self._values(node, around)
-                return _Lowered(f"SELECT * FROM {sql}", columns)
+                return self._sources.values(node, around)
             case exp.Union() | exp.Intersect() | exp.Except():
-                _check_parts(node, _SET_PARTS)
+                check_parts(node, _SET_PARTS)
                 return self._set_operation(node, around)
             case _:
                 raise refused(node)
@@ -141,25 +135,27 @@ class _Queries:
         for cte in clause.expressions:
             lowered = self.query(cte.this, Scope(ctes=inner.ctes))
             name = spark_text.name(f"w{next(self._numbers)}")
-            columns = _renamed(lowered.columns, cte)
+            columns = renamed(lowered.columns, cte)
             inner.ctes = {**inner.ctes, cte.alias.casefold(): (name, columns)}
             parts.append(f"{name} AS ({lowered.sql})")
         return f"WITH {', '.join(parts)} ", inner
 
-    def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> _Lowered:
+    def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> Lowered:
         """A query whose ORDER BY sees its columns only."""
         items = [by_output(item, columns) for item in items_of(node.args.get("order"), columns)]
-        return _Lowered(f"{start}{body}{order_by(items)}{limits(node)}", columns)
+        return Lowered(f"{start}{body}{order_by(items)}{limits(node)}", columns)
 
     # SELECT.
 
-    def _select(self, node: exp.Select, around: Scope) -> _Lowered:
+    def _select(self, node: exp.Select, around: Scope) -> Lowered:
         start, around = self._with(node, around)
         node = with_windows(node)
         scope = Scope(ctes=around.ctes, outer=around)
-        source = self._from(node, scope)
+        source = self._sources.clause(node, scope)
         scope.aliases = _aliases(node)
-        expressions = self._expressions(scope)
+        unnest.check(node)
+        unnests = Unnests.of(node, next(self._numbers))
+        expressions = self._expressions(scope, unnests)
         outputs = [o for e in node.expressions for o in projected(e, scope, expressions)]
         columns = tuple(Output(name, v.type, f"c{i}") for i, (name, v) in enumerate(outputs))
         qualify = node.args.get("qualify")
@@ -167,6 +163,7 @@ class _Queries:
         if qualify is not None:
             _check_shadows(qualify, scope)
             shown.append(f"{expressions.boolean(qualify.this)} AS q")
+        source += unnests.clause(source)
         if node.args.get("where") is not None:
             source += f" WHERE {expressions.boolean(node.args['where'].this)}"
         source += group_by(node, scope, expressions, [v for _, v in outputs])
@@ -174,14 +171,14 @@ class _Queries:
         distinct = _distinct(node)
         if qualify is None:
             items = self._ordering(node, scope, expressions, outputs, columns)
-            return _Lowered(
+            return Lowered(
                 f"{start}SELECT {distinct}{', '.join(shown)}{source}{order_by(items)}{limits(node)}", columns
             )
         inner = f"SELECT {', '.join(shown)}{source}"
         names = ", ".join(c.sql for c in columns)
         return self._ended(node, start, f"SELECT {distinct}{names} FROM ({inner}) WHERE q", columns)
 
-    def _expressions(self, scope: Scope) -> Expressions:
+    def _expressions(self, scope: Scope, unnests: Unnests | None = None) -> Expressions:
         pending: set[int] = set()
 
         def alias(node: exp.Expr) -> Typed:
@@ -197,68 +194,12 @@ class _Queries:
             lowered = self.query(node, scope)
             return lowered.sql, tuple(c.type for c in lowered.columns)
 
-        expressions = Expressions(lambda path: scope.resolve(path, alias), subquery)
+        expressions = Expressions(
+            lambda path: scope.resolve(path, alias),
+            subquery,
+            None if unnests is None else lambda node: unnests.element(expressions, node),
+        )
         return expressions
-
-    def _from(self, node: exp.Select, scope: Scope) -> str:
-        clause = node.args.get("from_")
-        if clause is None:
-            return ""
-        first = clause.this
-        # `FROM a JOIN b SELECT ...` is parsed with the joins inside the first table.
-        joins = [*(first.args.get("joins") or ()), *(node.args.get("joins") or ())]
-        sql, source = self._source(first, scope)
-        scope.sources.append(source)
-        expressions = self._expressions(scope)
-        text = f" FROM {sql}"
-        for item in joins:
-            if item.this.args.get("joins"):
-                raise refused(item, "a join inside a join")
-            sql, source = self._source(item.this, scope)
-            text += join(item, sql, source, scope, expressions)
-        return text
-
-    def _source(self, node: exp.Expr, scope: Scope) -> tuple[str, Source]:
-        alias = f"t{next(self._numbers)}"
-        if any(node.args.get(key) for key in ("sample", "pivots", "laterals", "when", "version", "hints", "only")):
-            raise refused(node)
-        name = str(node.alias_or_name)
-        match node:
-            case exp.Table() if isinstance(node.this, exp.Identifier) and not node.args.get("db"):
-                sql, columns = self._relation(node.name, scope)
-            case exp.Subquery() if isinstance(node.this, exp.Query):
-                # A subquery in FROM sees the queries around this one, and the tables beside it only as LATERAL.
-                around = scope.outer or Scope()
-                start, inner = self._with(node, around)
-                lowered = self.query(node.this, inner)
-                sql, columns = f"({start}{lowered.sql})", lowered.columns
-            case exp.Values():
-                sql, columns = self._values(node, scope.outer or Scope())
-            case _:
-                raise refused(node)
-        return f"{sql} AS {alias}", Source(name, alias, _renamed(columns, node))
-
-    def _values(self, node: exp.Values, around: Scope) -> tuple[str, tuple[Output, ...]]:
-        """Rows that the query spells out; each column has one type for all of them."""
-        _check_parts(node, {"expressions", "alias"})
-        expressions = self._expressions(Scope(ctes=around.ctes, outer=around))
-        rows = [[expressions.translate(value) for value in row.expressions] for row in node.expressions]
-        columns = [alike(values, "VALUES") for values in zip(*rows, strict=True)]
-        listed = ", ".join(f"({', '.join(row)})" for row in zip(*(texts for texts, _ in columns), strict=True))
-        outputs = tuple(Output(f"col{i}", type_, f"c{i}") for i, (_, type_) in enumerate(columns))
-        names = ", ".join(c.sql for c in outputs)
-        return f"(SELECT * FROM VALUES {listed} AS v({names}))", outputs
-
-    def _relation(self, name: str, scope: Scope) -> tuple[str, tuple[Output, ...]]:
-        found = scope.ctes.get(name.casefold())
-        if found is not None:
-            return found
-        if name.casefold() not in self._tables:
-            raise UnsupportedError(
-                f"Cannot read {name} on Spark: it is none of the given tables, and views of a session are not seen"
-            )
-        bound, fields = self._tables[name.casefold()]
-        return spark_text.name(bound), of_table(fields)
 
     def _having(self, node: exp.Select, scope: Scope, expressions: Expressions) -> str:
         having, group = node.args.get("having"), node.args.get("group")
@@ -290,7 +231,7 @@ class _Queries:
 
     # UNION, INTERSECT, EXCEPT.
 
-    def _set_operation(self, node: exp.SetOperation, around: Scope) -> _Lowered:
+    def _set_operation(self, node: exp.SetOperation, around: Scope) -> Lowered:
         start, around = self._with(node, around)
         left, right = self.query(node.this, around), self.query(node.expression, around)
         if len(left.columns) != len(right.columns):
@@ -301,23 +242,9 @@ class _Queries:
             for a, b in zip(left.columns, right.columns, strict=True)
         ]
         columns = tuple(Output(c.name, t, c.sql) for c, t in zip(left.columns, types, strict=True))
-        sides = [_as_types(side, types) for side in (left, right)]
+        sides = [as_types(side, types) for side in (left, right)]
         all_ = "" if node.args.get("distinct") else " ALL"
         return self._ended(node, start, f"SELECT * FROM (({sides[0]}) {word}{all_} ({sides[1]}))", columns)
-
-
-def _check_parts(node: exp.Expr, known: set[str]) -> None:
-    for key, value in node.args.items():
-        if value and key not in known:
-            raise refused(node, f"{key.strip('_').upper().replace('_', ' ')}")
-
-
-def _renamed(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
-    """The columns of a source under the names that its alias gives them."""
-    alias = node.args.get("alias")
-    names = [c.name for c in alias.columns] if isinstance(alias, exp.TableAlias) else []
-    renamed = [Output(name, c.type, c.sql) for name, c in zip(names, columns, strict=False)]
-    return (*renamed, *columns[len(renamed) :])
 
 
 def _aliases(node: exp.Select) -> dict[str, exp.Expr]:
@@ -342,13 +269,3 @@ def _check_shadows(node: exp.Expr, scope: Scope, but: Collection[str] = ()) -> N
     for column in node.find_all(exp.Column):
         if len(column.parts) == 1 and column.name.casefold() not in but and scope.shadowed(column.name):
             raise refused(node, f"{column.name}, which is both a column and another expression of SELECT,")
-
-
-def _as_types(side: _Lowered, types: list[Type]) -> str:
-    if all(str(c.type) == str(t) for c, t in zip(side.columns, types, strict=True)):
-        return side.sql
-    parts = [
-        c.sql if str(c.type) == str(t) else f"CAST({c.sql} AS {type_name(t)}) AS {c.sql}"
-        for c, t in zip(side.columns, types, strict=True)
-    ]
-    return f"SELECT {', '.join(parts)} FROM ({side.sql})"

@@ -10,8 +10,7 @@ from sqlglot import exp
 from harness.errors import UnsupportedError
 from harness.model.schema import StructType, Type
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.expressions import Expressions, member
-from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.expressions import member
 from harness.queries.transpile.values import Typed
 
 
@@ -50,6 +49,7 @@ class Scope:
     aliases: expressions of the projection by name in lower case.
     ctes: relations that WITH defines here or around, by name in lower case.
     outer: the query around; None: there is none, or it may not be used.
+    reached: whether a query inside has named one of its columns.
     """
 
     sources: list[Source] = field(default_factory=list)
@@ -57,6 +57,7 @@ class Scope:
     aliases: dict[str, exp.Expr] = field(default_factory=dict)
     ctes: dict[str, tuple[str, tuple[Output, ...]]] = field(default_factory=dict)
     outer: Scope | None = None
+    reached: bool = False
 
     def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], Typed]) -> Typed:
         """What a path of names stands for.
@@ -72,7 +73,9 @@ class Scope:
             found = _members(lower(self.aliases[path[0].casefold()]), path[1:])
         around = self.outer
         while found is None and around is not None:
-            found, around = around._column(path), around.outer
+            found = around._column(path)
+            around.reached |= found is not None
+            around = around.outer
         if found is not None:
             return found
         raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} names no column of a bound table")
@@ -101,7 +104,8 @@ class Scope:
         if qualified is None:
             base = self.unqualified(path[0])
             return None if base is None else _members(base, path[1:])
-        if any(isinstance(c.type, StructType) for source in self.sources for c in source.named(path[0])):
+        structs = [c.type for source in self.sources for c in source.named(path[0]) if isinstance(c.type, StructType)]
+        if any(f.name.casefold() == path[1].casefold() for type_ in structs for f in type_.fields):
             raise UnsupportedError(f"Cannot run the query on Spark: {path[0]} is both a table and a struct in one")
         return qualified
 
@@ -123,48 +127,6 @@ def _members(base: Typed, names: Sequence[str]) -> Typed:
     for name in names:
         base = member(base, name, exp.column(name))
     return base
-
-
-def expanded(node: exp.Expr, scope: Scope) -> list[tuple[str | None, Typed]]:
-    """The columns that a star stands for, in DuckDB's order: a column of USING once, where it is first."""
-    star = node.this if isinstance(node, exp.Column) else node
-    if any(value for key, value in star.args.items() if key not in ("except_",)):
-        raise refused(node, "this star")
-    left_out = {e.name.casefold() for e in star.args.get("except_") or ()}
-    if isinstance(node, exp.Column):
-        found = [
-            (c.name, s.column(c))
-            for s in scope.sources
-            if s.name.casefold() == node.table.casefold()
-            for c in s.columns
-        ]
-    else:
-        found = _all(scope)
-    return [(name, value) for name, value in found if name is None or name.casefold() not in left_out]
-
-
-def _all(scope: Scope) -> list[tuple[str | None, Typed]]:
-    found: list[tuple[str | None, Typed]] = []
-    seen: set[str] = set()
-    for source in scope.sources:
-        for column in source.columns:
-            key = (column.name or "").casefold()
-            if key not in scope.merged:
-                found.append((column.name, source.column(column)))
-            elif key not in seen:
-                found.append((column.name, scope.merged[key]))
-                seen.add(key)
-    return found
-
-
-def projected(node: exp.Expr, scope: Scope, expressions: Expressions) -> list[tuple[str | None, Typed]]:
-    """The columns that an expression of the projection gives: their names, None where there is none, and values."""
-    if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-        return expanded(node, scope)
-    if isinstance(node, exp.Alias):
-        return [(node.alias, expressions.translate(node.this))]
-    name = node.name if isinstance(node, exp.Column) else None
-    return [(name, expressions.translate(node))]
 
 
 def of_table(fields: Mapping[str, Type]) -> tuple[Output, ...]:

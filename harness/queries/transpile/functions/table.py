@@ -16,6 +16,7 @@ from harness.queries.transpile.functions import (
     numbers,
     operators,
     patterns,
+    series,
     text,
     times,
 )
@@ -36,6 +37,7 @@ SCALARS: tuple[Function, ...] = (
     *times.FUNCTIONS,
     *lists.FUNCTIONS,
     *folds.FUNCTIONS,
+    *series.FUNCTIONS,
     *nested.FUNCTIONS,
 )
 """Those that this package lowers, by their names."""

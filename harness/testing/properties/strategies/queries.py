@@ -16,15 +16,16 @@ Column: TypeAlias = tuple[str, str]
 """How a column is written, and its type."""
 
 TABLES: Mapping[str, Mapping[str, str]] = {
-    "t": {"a": "int", "k": "int", "s": "string", "p": "decimal(7, 2)", "d": "date"},
+    "t": {"a": "int", "k": "int", "s": "string", "p": "decimal(7, 2)", "d": "date", "l": "list<int>"},
     "u": {"k": "int", "v": "int", "s": "string"},
 }
-"""Columns by table; `k` and `s` are in both."""
+"""Columns by table; `k` and `s` are in both, `l` is unnested only."""
 _VALUES: Mapping[str, tuple[Any, ...]] = {
     "int": (None, 0, 1, 2, 3, -1, 7),
     "string": (None, "", "a", "b", "ab"),
     "decimal(7, 2)": (None, "0.00", "1.50", "-2.25", "99999.99"),
     "date": (None, 18262, 18263, 18293, -1),
+    "list<int>": (None, [], [1], [2, 2], [0, None, 3]),
 }
 _LITERALS: Mapping[str, tuple[str, ...]] = {
     "int": ("0", "1", "2", "7", "NULL"),
@@ -34,6 +35,13 @@ _LITERALS: Mapping[str, tuple[str, ...]] = {
     "long": ("1", "3"),
 }
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM")
+_LATERAL = (
+    "JOIN LATERAL (SELECT u.v AS e FROM u WHERE u.k = t.k) AS x ON true",
+    "LEFT JOIN LATERAL (SELECT max(u.v) AS e FROM u WHERE u.k = t.k AND u.s = t.s) AS x ON true",
+    "LEFT JOIN (SELECT count(*)::INTEGER AS e FROM u WHERE u.v > t.a) AS x ON x.e > 0",
+    ", LATERAL (SELECT u.v AS e FROM u WHERE u.k = t.k ORDER BY u.v, u.s LIMIT 1) AS x",
+    ", (SELECT t.a + t.k AS e) AS x",
+)
 _JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN")
 
 
@@ -54,12 +62,14 @@ def queries(draw: Draw) -> str:
 
 def _query(draw: Draw, depth: int) -> tuple[str, int]:
     """A query with the number of its columns; `depth`: how deep queries may stand in it."""
-    kinds = ["plain", "grouped", *(["plain", "window", "set", "with"] if depth else [])]
+    kinds = ["plain", "grouped", "unnested", *(["plain", "window", "set", "with"] if depth else [])]
     match draw(st.sampled_from(kinds)):
         case "grouped":
             return _grouped(draw, depth)
         case "window":
             return _windowed(draw, depth)
+        case "unnested":
+            return _unnested(draw, depth)
         case "set":
             word = draw(st.sampled_from(["UNION", "UNION ALL", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"]))
             left, right = (f"SELECT k, s FROM {draw(st.sampled_from(['t', 'u']))}{_where(draw, None, 0)}" for _ in "ab")
@@ -78,9 +88,13 @@ def _query(draw: Draw, depth: int) -> tuple[str, int]:
 
 def _source(draw: Draw, depth: int) -> tuple[str, list[Column]]:
     """What stands in FROM, and the columns that it has."""
-    left = [(f"t.{name}", type_) for name, type_ in TABLES["t"].items()]
-    right = [(f"u.{name}", type_) for name, type_ in TABLES["u"].items()]
-    kind = draw(st.sampled_from(["table", "table", "join", "derived", "using"]))
+    left, right = _columns("t"), _columns("u")
+    kind = draw(st.sampled_from(["table", "table", "join", "derived", "using", "list", "lateral"]))
+    if kind == "list":
+        word = draw(st.sampled_from([", UNNEST(t.l) AS x(e)", "LEFT JOIN UNNEST(t.l) AS x(e) ON true"]))
+        return f"t {word}", [*left, ("x.e", "int")]
+    if kind == "lateral":
+        return f"t {draw(st.sampled_from(_LATERAL))}", [*left, ("x.e", "int")]
     if kind == "join":
         word = draw(st.sampled_from(_JOINS))
         on = f"t.k = u.k{draw(st.sampled_from(['', ' AND u.v > 0', ' AND t.s = u.s', ' AND t.a < u.v']))}"
@@ -95,6 +109,20 @@ def _source(draw: Draw, depth: int) -> tuple[str, list[Column]]:
             *((f"r.{n}", TABLES["t"][n]) for n in "kspd"),
         ]
     return "t", left
+
+
+def _columns(table: str) -> list[Column]:
+    """The columns that stand in expressions."""
+    return [(f"{table}.{name}", type_) for name, type_ in TABLES[table].items() if type_ in _LITERALS]
+
+
+def _unnested(draw: Draw, depth: int) -> tuple[str, int]:
+    """Lists in the projection, side by side or grouped by their elements."""
+    where = _where(draw, _columns("t"), depth)
+    other = draw(st.sampled_from(["unnest(t.l) + t.a", "unnest([t.a, t.k])", "unnest(range(t.k))", "t.s"]))
+    if draw(st.booleans()):
+        return f"SELECT unnest(t.l) AS x0, count(*) AS x1, sum(t.a) AS x2 FROM t{where} GROUP BY x0", 3
+    return f"SELECT t.k AS x0, unnest(t.l) AS x1, {other} AS x2 FROM t{where}", 3
 
 
 def _where(draw: Draw, columns: Sequence[Column] | None, depth: int) -> str:
