@@ -13,7 +13,7 @@ import harness
 from harness.cache import kept
 from harness.cache.memory import SHARED
 from harness.errors import RequestError
-from harness.iceberg.columns import reading
+from harness.iceberg.columns import entries
 from harness.storage import listings
 from harness.storage.stores import Storage
 from harness.writing.iceberg.builder import IcebergTable
@@ -25,7 +25,7 @@ FILTERS = [None, "id = 17", "region = 'eu'", "id > 8 AND region = 'us'", "id IS 
 def table(tmp_path, monkeypatch) -> Path:
     """Three manifests of four files each. Every version counts as settled, every manifest as worth keeping."""
     monkeypatch.setattr(listings, "_SETTLED_NS", 0)
-    monkeypatch.setattr(reading, "worth_it", lambda batch: frozenset(b.number for b in batch))
+    monkeypatch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
     SHARED.clear()
     made = IcebergTable.create(
         tmp_path / "t", {"id": "long", "region": "string"}, partition_spec=[("region", "identity")]

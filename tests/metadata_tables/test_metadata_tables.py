@@ -11,7 +11,7 @@ import pytest
 import harness
 from harness.cli import main
 from harness.errors import MissingFileError, RequestError, TableNotFoundError, UnknownColumnError
-from harness.iceberg.columns import recorded as columns
+from harness.iceberg.columns import entries as walked
 from harness.metadata_tables.naming import NAMES
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -215,7 +215,7 @@ def recorded(tmp_path_factory) -> harness.Table:
 @pytest.mark.parametrize("in_step", [True, False])
 def test_what_manifests_record_beside(recorded, monkeypatch, in_step):
     """Decoded in step with others, and entry by entry."""
-    monkeypatch.setattr(columns, "worth_it", lambda batch: frozenset(b.number for b in batch if in_step))
+    monkeypatch.setattr(walked, "worth_it", lambda batch: frozenset(b.number for b in batch if in_step))
     wanted = ["column_sizes", "split_offsets", "sort_order_id", "key_metadata"]
     assert [tuple(row.values()) for row in recorded.metadata("files", wanted).to_pylist()] == [
         ([(1, 40), (3, 7)], [4, 1 << 40], 2, None),

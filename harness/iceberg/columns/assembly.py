@@ -45,7 +45,7 @@ def assembled(raw: Raw, parts: Sequence[Part], sift: Sift | None) -> Sifted:
         "status": raw.table.column("status"),
         "sequence_number": from_numpy(_sequence_numbers(raw, owner, parts)),
         "format": raw.table.column("format"),
-        "spec_id": from_numpy(_of_parts([part.reader.spec.id for part in parts], owner).astype(np.int32)),
+        "spec_id": from_numpy(_of_parts([part.reader.spec.id for part in parts], owner, bits=32).astype(np.int32)),
         "tuple": from_numpy(codes),
         "record_count": raw.table.column("record_count"),
         "size": raw.table.column("size"),
@@ -97,8 +97,10 @@ def _some(paths: Paths, places: Places) -> pa.ChunkedArray:
     return found if len(places) == len(found) else found.take(from_numpy(places))
 
 
-def _of_parts(values: Sequence[int], owner: Places) -> Places:
-    """A value of each entry's manifest."""
+def _of_parts(values: Sequence[int], owner: Places, *, bits: int = 64) -> Places:
+    """A value of each entry's manifest. Raises Unsure: one is beyond what its column holds."""
+    if any(not -(1 << bits - 1) <= value < 1 << bits - 1 for value in values):
+        raise Unsure
     found: Places = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
     return found
 

@@ -42,15 +42,31 @@ class Slot:
     keys: tuple[int, ...] = ()
 
 
-def entry_step(schema: Any, slots: tuple[Slot, ...]) -> Step | None:
-    """The step over a record of `schema`; None: the schema has a form that is decoded entry by entry.
+PATH = Slot(100, "file_path", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySteps:
+    """The steps over an entry. around_path: those before the path of its file, and those behind it; None: it has none
+    that is always there."""
+
+    whole: Step
+    around_path: tuple[Step, Step] | None
+
+
+def entry_steps(schema: Any, slots: tuple[Slot, ...]) -> EntrySteps | None:
+    """The steps over a record of `schema`; None: the schema has a form that is decoded entry by entry.
 
     Slots that the schema has no field for are never noted.
     """
     try:
-        return _record(schema, slots, depth=0)
+        fields = _fields(schema, slots, depth=0)
     except (_Unforeseen, *DAMAGE):
         return None
+    steps = [step for _, step in fields]
+    paths = [place for place, (slot, _) in enumerate(fields) if slot is PATH]
+    around = (record(steps[: paths[0]]), record(steps[paths[0] + 1 :])) if paths else None
+    return EntrySteps(record(steps), around)
 
 
 class _Unforeseen(Exception):
@@ -61,13 +77,14 @@ _DEEPEST = 8
 _LARGEST_FIXED = 1 << 20
 
 
-def _record(schema: Any, slots: tuple[Slot, ...], *, depth: int, name: str | None = None) -> Step:
-    """name: of the slot that the bytes of the record are noted in."""
+def _fields(schema: Any, slots: tuple[Slot, ...], *, depth: int) -> list[tuple[Slot | None, Step]]:
+    """The steps over the fields of a record, with the slot of each; fields of a record within stand for it, where its
+    bytes are not noted."""
     if not isinstance(schema, dict) or schema.get("type") != "record" or depth > _DEEPEST:
         raise _Unforeseen
     by_id = {slot.id: slot for slot in slots}
     by_name = {slot.name: slot for slot in slots}
-    steps: list[Step] = []
+    steps: list[tuple[Slot | None, Step]] = []
     used: set[str] = set()
     for field in schema["fields"]:
         id_ = field.get("field-id")
@@ -76,8 +93,17 @@ def _record(schema: Any, slots: tuple[Slot, ...], *, depth: int, name: str | Non
             if slot.name in used:
                 raise _Unforeseen
             used.add(slot.name)
-        steps.append(_field(field["type"], slot, depth))
-    return record(steps, name)
+        if slot is not None and slot.fields and _plain(field["type"]) == "record":
+            steps += _fields(field["type"], slot.fields, depth=depth + 1)
+        else:
+            is_optional = isinstance(field["type"], list)
+            steps.append((None if is_optional else slot, _field(field["type"], slot, depth)))
+    return steps
+
+
+def _record(schema: Any, slots: tuple[Slot, ...], *, depth: int, name: str | None = None) -> Step:
+    """name: of the slot that the bytes of the record are noted in."""
+    return record([step for _, step in _fields(schema, slots, depth=depth)], name)
 
 
 def _field(schema: Any, slot: Slot | None, depth: int) -> Step:

@@ -14,15 +14,16 @@ from itertools import pairwise
 import numpy as np
 
 from harness.iceberg.columns.assembly import Part, assembled
-from harness.iceberg.columns.blocks import Blocks, worth_it
+from harness.iceberg.columns.blocks import Blocks
 from harness.iceberg.columns.data_files import DataFiles, from_entries, schema_of
+from harness.iceberg.columns.entries import walk_entries
 from harness.iceberg.columns.kept import KeptManifests
-from harness.iceberg.columns.layout import Slot, entry_step
+from harness.iceberg.columns.layout import PATH, Slot, entry_steps
 from harness.iceberg.columns.raw import Raw, encoded_counts, live_entries, raw_of
 from harness.iceberg.columns.raw import joined as joined_raw
 from harness.iceberg.columns.sifting import Sift, Sifted, joined
-from harness.iceberg.columns.varints import Unsure, Varints
-from harness.iceberg.columns.walk import MOST_ITEMS, Step, walk
+from harness.iceberg.columns.varints import Unsure
+from harness.iceberg.columns.walk import MOST_ITEMS, Walk
 from harness.iceberg.manifest_list import ManifestFile
 from harness.iceberg.manifests import ManifestReader, open_manifest
 from harness.iceberg.specs import PartitionSpec
@@ -152,27 +153,24 @@ def decoded(
     if not batch:
         return []
     container = batch[0].reader.container
-    in_step = worth_it(batch) if container.limits.items >= MOST_ITEMS else frozenset()
-    step = entry_step(container.header.schema, entry_slots(fields)) if in_step else None
-    together = [blocks_ for blocks_ in batch if blocks_.number in in_step]
+    has_steps = container.limits.items >= MOST_ITEMS
+    steps = entry_steps(container.header.schema, entry_slots(fields)) if has_steps else None
+    in_step: Sequence[Blocks] = ()
+    found: list[Sifted] = []
     try:
-        found = [] if step is None or not together else [_in_step(together, step, fields, sift, kept)]
+        walked = None if steps is None else walk_entries(batch, steps)
+        if walked is not None:
+            found, in_step = [_in_step(*walked, fields, sift, kept)], walked[1]
     except Unsure:
-        found = []
-    rest = (blocks_ for blocks_ in batch if not found or blocks_.number not in in_step)
+        pass
+    done = {blocks_.number for blocks_ in in_step}
+    rest = (blocks_ for blocks_ in batch if blocks_.number not in done)
     return [*found, *(_by_entry(blocks_.reader, fields, blocks_.number, sift) for blocks_ in rest)]
 
 
 def _in_step(
-    batch: Sequence[Blocks], step: Step, fields: tuple[int, ...], sift: Sift | None, kept: KeptManifests | None
+    found: Walk, batch: Sequence[Blocks], fields: tuple[int, ...], sift: Sift | None, kept: KeptManifests | None
 ) -> Sifted:
-    data = [block for blocks_ in batch for block in blocks_.data]
-    sizes = np.array([len(block) for block in data], dtype=np.int64)
-    counts = np.array([count for blocks_ in batch for count in blocks_.counts], dtype=np.int64)
-    ends = np.cumsum(sizes)
-    if (counts < 0).any() or (counts > sizes).any() or (len(ends) and int(ends[-1]) >= 1 << 31):
-        raise Unsure
-    found = walk(Varints.of(data), step, ends - sizes, counts, ends)
     live = live_entries(found)
     raw = raw_of(found, live, fields)
     entries = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in batch)])
@@ -199,7 +197,7 @@ def entry_slots(fields: tuple[int, ...]) -> tuple[Slot, ...]:
     """What to note of an entry, with the statistics of some fields."""
     file = (
         Slot(134, "content", "number"),
-        Slot(100, "file_path", "text"),
+        PATH,
         Slot(101, "file_format", "text"),
         Slot(102, "partition", "record"),
         Slot(103, "record_count", "number"),

@@ -11,12 +11,13 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from harness.iceberg.columns.blocks import Blocks, worth_it
-from harness.iceberg.columns.layout import Slot, entry_step
+from harness.iceberg.columns.blocks import Blocks
+from harness.iceberg.columns.entries import walk_entries
+from harness.iceberg.columns.layout import PATH, Slot, entry_steps
 from harness.iceberg.columns.raw import live_entries
 from harness.iceberg.columns.values import Mask, counts, lists, numbers
-from harness.iceberg.columns.varints import Places, Unsure, Varints
-from harness.iceberg.columns.walk import MOST_ITEMS, Walk, walk
+from harness.iceberg.columns.varints import Places, Unsure
+from harness.iceberg.columns.walk import MOST_ITEMS, Walk
 from harness.iceberg.manifest_entries import ManifestEntry, Status
 from harness.iceberg.manifests import ALL, ManifestReader
 from harness.limits import contained
@@ -74,25 +75,18 @@ def _decoded(batch: Sequence[Blocks], keys: Sequence[int]) -> dict[int, pa.Table
     if not batch:
         return {}
     container = batch[0].reader.container
-    step = entry_step(container.header.schema, _slots()) if container.limits.items >= MOST_ITEMS else None
-    in_step = worth_it(batch) if step is not None else frozenset()
-    together = [blocks_ for blocks_ in batch if blocks_.number in in_step]
+    steps = entry_steps(container.header.schema, _slots()) if container.limits.items >= MOST_ITEMS else None
     found: dict[int, pa.Table] = {}
-    if step is not None and together:
-        data = [block for blocks_ in together for block in blocks_.data]
-        sizes = np.array([len(block) for block in data], dtype=np.int64)
-        entries = np.array([count for blocks_ in together for count in blocks_.counts], dtype=np.int64)
-        ends = np.cumsum(sizes)
-        try:
-            if (entries < 0).any() or (entries > sizes).any() or int(sizes.sum()) >= 1 << 31:
-                raise Unsure
-            walked = walk(Varints.of(data), step, ends - sizes, entries, ends)
-            live_entries(walked)  # statuses are those that there are
+    try:
+        walked = None if steps is None else walk_entries(batch, steps)
+        if walked is not None:
+            walk, together = walked
+            live_entries(walk)  # statuses are those that there are
             bounds = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in together)]).tolist()
             for blocks_, (start, end) in zip(together, pairwise(bounds), strict=True):
-                found[blocks_.number] = _of_walk(walked, np.arange(start, end), blocks_.reader, keys)
-        except (Unsure, pa.ArrowInvalid):
-            found = {}
+                found[blocks_.number] = _of_walk(walk, np.arange(start, end), blocks_.reader, keys)
+    except (Unsure, pa.ArrowInvalid, OverflowError):  # of ids in the list, too
+        found = {}
     return found | {b.number: _by_entry(b.reader, keys) for b in batch if b.number not in found}
 
 
@@ -156,6 +150,7 @@ def _within(number: object, bits: int) -> int | None:
 
 def _slots() -> tuple[Slot, ...]:
     file = (
+        PATH,
         Slot(140, "sort_order_id", "number"),
         Slot(132, "split_offsets", "numbers"),
         Slot(108, SIZES, "counts", pair=(117, 118)),

@@ -71,6 +71,14 @@ def walk(varints: Varints, step: Step, starts: Places, counts: Places, ends: Pla
     Raises:
         Unsure: a lane does not end where it should, or a step met something odd.
     """
+    found, at = advance(varints, step, starts, counts)
+    if not np.array_equal(at, ends):
+        raise Unsure
+    return found
+
+
+def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tuple[Walk, Places]:
+    """Takes every lane over its next `counts` entries, and gives the places where these end; else as `walk`."""
     firsts = np.cumsum(counts) - counts
     order = np.argsort(-counts, kind="stable")
     at, numbers, remaining = starts[order].copy(), firsts[order], counts[order]
@@ -82,9 +90,9 @@ def walk(varints: Varints, step: Step, starts: Places, counts: Places, ends: Pla
             at[:active] = step(found, at[:active], numbers[:active] + round_)
     except IndexError as error:
         raise Unsure from error
-    if not np.array_equal(at, ends[order]):
-        raise Unsure
-    return found
+    after = np.empty_like(at)
+    after[order] = at
+    return found, after
 
 
 def number(slot: str | None = None) -> Step:

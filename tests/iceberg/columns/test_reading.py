@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from harness.cache.kept import Cache
 from harness.cache.memory import SHARED
-from harness.errors import HarnessError
+from harness.errors import CorruptFileError, HarnessError
 from harness.filters.predicate import Comparison, Filter, IsNull, Op
 from harness.iceberg.columns import blocks as batches
-from harness.iceberg.columns import reading
+from harness.iceberg.columns import entries, reading
 from harness.iceberg.columns.data_files import from_entries
 from harness.iceberg.columns.kept import KeptManifests
 from harness.iceberg.columns.reading import read_data_files
@@ -204,13 +204,13 @@ def in_step(monkeypatch):
     decoded = []
     real = reading._in_step
 
-    def counted(batch, step, fields, sift, kept):
-        parts = real(batch, step, fields, sift, kept)
+    def counted(walk, batch, *more):
+        parts = real(walk, batch, *more)
         numbers = parts.files.table.column("manifest").to_pylist()
         decoded.extend(numbers.count(part.number) for part in batch)
         return parts
 
-    monkeypatch.setattr(reading, "worth_it", lambda batch: frozenset(b.number for b in batch))
+    monkeypatch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
     monkeypatch.setattr(reading, "_in_step", counted)
     return decoded
 
@@ -244,20 +244,29 @@ SIFTS = st.sampled_from(
 )
 
 
-@given(DRAWN, st.integers(0, 5), SIFTS)
-def test_files_are_those_of_the_entries(drawn, order, sift):
+@given(DRAWN, st.integers(0, 5), SIFTS, st.sampled_from(["", "s3://t/data/"]))
+def test_files_are_those_of_the_entries(drawn, order, sift, folder):
+    """folder: where all files are, so that it can be guessed where entries begin."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "worth_it", lambda batch: frozenset(b.number for b in batch))
+        patch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
+        patch.setattr(entries, "_FEWEST", 0)
         manifests = [listed(i, **more) for i, (*_, more) in enumerate(drawn)]
         contents = {
-            m.path: write(schema_of(order), entries, codec=codec, interval=interval, version=version)
-            for m, (entries, codec, interval, version, _) in zip(manifests, drawn, strict=True)
+            m.path: write(
+                schema_of(order), [moved(e, folder) for e in files], codec=codec, interval=interval, version=v
+            )
+            for m, (files, codec, interval, v, _) in zip(manifests, drawn, strict=True)
         }
         expected = columns_or_error(one_by_one, manifests, contents, sift)
         assert columns_or_error(read, manifests, contents, sift) == expected
         for _ in range(2):  # into the cache, and out of it
             assert columns_or_error(partial(read, kept=KEPT), manifests, contents, sift) == expected
         SHARED.clear()
+
+
+def moved(entry, folder):
+    file = entry["data_file"]
+    return entry | {"data_file": file | {"file_path": folder + file["file_path"]}}
 
 
 ENTRY = {
@@ -296,8 +305,8 @@ def with_file(**changes):
 
 def test_values_of_one_file(in_step):
     manifest = listed(0, first_row_id=100)
-    entries = [ENTRY, ENTRY | {"status": 2}, with_file(file_path="b", record_count=5), with_file(file_path="c")]
-    files = read([manifest], {manifest.path: write(schema_of(0), entries)}).files
+    rows = [ENTRY, ENTRY | {"status": 2}, with_file(file_path="b", record_count=5), with_file(file_path="c")]
+    files = read([manifest], {manifest.path: write(schema_of(0), rows)}).files
     assert in_step == [3]
     rows = files.table.to_pylist()
     assert [row["path"] for row in rows] == ["s3://bucket/data/00001.parquet", "b", "c"]
@@ -339,7 +348,18 @@ def test_what_is_wrong_gives_the_error_of_the_entry(in_step, entry, message):
     assert in_step == []
 
 
-def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_step):
+@pytest.mark.parametrize("number", [2**63, -(2**64)])
+def test_a_list_with_a_sequence_number_beyond_a_long(in_step, number):
+    manifest = listed(0, sequence_number=number)
+    contents = {manifest.path: write(schema_of(0), [ENTRY, ENTRY])}
+    expected = columns_or_error(one_by_one, [manifest], contents)
+    assert columns_or_error(read, [manifest], contents) == expected
+    assert expected[0] is CorruptFileError
+
+
+def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_step, monkeypatch):
+    """Where entries begin is guessed first; a guess that fails is followed by a walk in step."""
+    monkeypatch.setattr(entries, "_FEWEST", 0)
     manifest = listed(0)
     whole = write(schema_of(2), [with_file(file_path=f"s3://bucket/{i}") for i in range(4)], codec="null", interval=400)
     for place in range(whole.index(b"s3://bucket/0") - 60, len(whole)):
@@ -348,6 +368,55 @@ def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_step):
             contents = {manifest.path: damaged}
             expected = columns_or_error(one_by_one, [manifest], contents)
             assert columns_or_error(read, [manifest], contents) == expected, (place, change)
+
+
+@pytest.fixture
+def proved(monkeypatch):
+    """Beginnings of entries are guessed; gives the numbers of entries of guesses that were right."""
+    sizes = []
+    real = entries._proved
+
+    def noted(*given):
+        found = real(*given)
+        sizes.append(found.size)
+        return found
+
+    monkeypatch.setattr(entries, "_FEWEST", 0)
+    monkeypatch.setattr(entries, "_proved", noted)
+    return sizes
+
+
+@pytest.mark.parametrize("order", range(3))
+@pytest.mark.parametrize("chunk", [1, 2, 100])
+def test_entries_of_other_lengths_are_found_by_their_paths(proved, monkeypatch, order, chunk):
+    monkeypatch.setattr(entries, "_CHUNK", chunk)
+    rows = [
+        with_file(file_path="s3://b/data/0", column_sizes=None) | {"sequence_number": 7},
+        with_file(file_path=f"s3://b/data/{'x' * 9000}") | {"status": 0, "sequence_number": 2**40},
+        with_file(file_path="s3://b/data/", partition={"p": None, "q": "b/data"}) | {"status": 2},
+        with_file(file_path="s3://b/data/y=1/", upper_bounds=[{"key": 1, "value": b"z" * 70}]) | {"snapshot_id": None},
+    ]
+    manifest = listed(0)
+    contents = {manifest.path: write(schema_of(order), rows * 2, interval=600)}
+    assert columns_or_error(read, [manifest], contents) == columns_or_error(one_by_one, [manifest], contents)
+    assert proved == [8]
+
+
+@pytest.mark.parametrize(
+    ("paths", "bound", "right"),
+    [
+        pytest.param(["s3://b/t/1/x", "s3://b/t/1/y", "s3://b/t/2/z"], b"", True, id="a-shorter-text"),
+        pytest.param(["s3://b/t/1", "s3://b/t/2", "s3://c/t/3"], b"", True, id="the-scheme"),
+        pytest.param(["s3://b/t/1", "s3://b/t/2", "s3://b/t/3"], b"s3://b/t/1", False, id="a-bound-like-a-path"),
+        pytest.param(["s3://b/1", "gs://b/2", "s3://b/3"], b"", False, id="nothing-in-common"),
+    ],
+)
+def test_guesses_that_fail_are_walked_in_step(proved, in_step, monkeypatch, paths, bound, right):
+    rows = [with_file(file_path=path, lower_bounds=[{"key": 2, "value": bound}]) for path in paths]
+    manifest = listed(0)
+    contents = {manifest.path: write(schema_of(0), rows, interval=64000)}
+    assert columns_or_error(read, [manifest], contents) == columns_or_error(one_by_one, [manifest], contents)
+    assert (proved, in_step) == ([3] if right else [], [3])
 
 
 def test_manifests_of_other_schemas_keep_their_order(in_step):
