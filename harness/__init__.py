@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from harness.contained.bounds import Bounds
     from harness.contained.reading import read_untrusted
     from harness.differ.compare import compare
+    from harness.differ.query_side import Query
     from harness.differ.relaxations import Relaxations, Tolerance
     from harness.differ.result import ComparisonResult
     from harness.jobs.session import register, spark_session
@@ -115,6 +116,7 @@ __all__ = [
     "MissingFileError",
     "OutsideTableError",
     "Pulled",
+    "Query",
     "Relaxations",
     "RequestError",
     "SchemaMismatchError",
@@ -153,6 +155,7 @@ _LAZY = {
     "Connection": "connections.connection",
     "Located": "catalogs.catalog",
     "Pulled": "slices.pulling",
+    "Query": "differ.query_side",
     "Relaxations": "differ.relaxations",
     "SliceRequest": "slices.request",
     "Snapshot": "snapshot",

@@ -10,10 +10,9 @@ import typer
 import harness
 from harness.cli import options
 from harness.differ.relaxations import Relaxations
-from harness.differ.result import ComparisonResult, SideInfo
+from harness.differ.result import ComparisonResult
 from harness.differ.sources import Source
 from harness.engines.registry import find_engine
-from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 
 if TYPE_CHECKING:
     from harness.snapshot import Snapshot
@@ -65,41 +64,14 @@ class Request:
             RequestError: the query cannot be parsed, or writes.
             UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
         """
-        names = tuple(f"query on {_name(side)}" for side in (left, right))
-        asked = zip(queries, self.engines, (left, right), strict=True)
-        results = [_result(query, engine, side) for query, engine, side in asked]
-        if not any(isinstance(result, HarnessError) for result in results):
-            return harness.compare(*results, names=names, **self._how())
-        infos = [_outcome(*side) for side in zip(results, self.engines, names, strict=True)]
-        return ComparisonResult(left=infos[0], right=infos[1], keys=tuple(self.keys or ()))
+        asked = zip(queries, (left, right), strict=True)
+        sides = [s.asking(text) if isinstance(s, Source) else harness.Query(text, {"t": s}) for text, s in asked]
+        names = [f"query on {_name(side)}" for side in (left, right)]
+        return harness.compare(*sides, engines=self.engines, names=names, **self._how())
 
 
 def _name(side: Side) -> str:
     return side.name if isinstance(side, Source) else side.source.location.rstrip("/").rpartition("/")[2]
-
-
-def _result(query: str, engine: str, table: Side) -> object:
-    """The result, not yet read; or why the engine refuses the query, which is that side's outcome."""
-    import duckdb
-
-    if isinstance(table, Source):
-        return table.asking(query)
-
-    try:
-        return harness.sql(query, engine=engine, t=table)
-    except (RequestError, UnsupportedError):
-        raise
-    except HarnessError as error:
-        return error
-    except duckdb.Error as error:
-        return EngineError(f"DuckDB cannot run the query: {error}")
-
-
-def _outcome(result: object, engine: str, name: str) -> SideInfo:
-    """A side of which the other one failed; it is read to its end, to say whether it fails as well."""
-    if isinstance(result, HarnessError):
-        return SideInfo(name=name, engine=f"{engine} {find_engine(engine).version()}", error=result)
-    return harness.compare(result, result, names=(name, name)).left
 
 
 def pair_of_engines(text: str) -> tuple[str, str]:

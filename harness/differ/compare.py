@@ -9,13 +9,14 @@ differ are found by these (`harness.differ.buckets`), and only rows to show are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from harness.differ.allowed import MOST_ROWS, paired
 from harness.differ.buckets import total
 from harness.differ.by_hashes import Found, by_hashes, cheaper_first
 from harness.differ.canonical import SignedZeros
@@ -23,7 +24,8 @@ from harness.differ.failing import LABELS, SideFailedError, failing
 from harness.differ.forms import form
 from harness.differ.opening import Opening, opened
 from harness.differ.origins import columns_of, with_origins
-from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, TypeRule
+from harness.differ.query_side import Query
+from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
 from harness.differ.relaxed import relaxed
 from harness.differ.result import ComparisonResult, RowDifference, SideInfo
 from harness.differ.rules import Rules
@@ -56,13 +58,14 @@ def compare(
     relaxations: Relaxations = NOTHING,
     group_by: Sequence[str] = (),
     sample_keys: int | None = None,
+    allowances: Mapping[str, Tolerance] | None = None,
 ) -> ComparisonResult:
     """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
 
-    A side is a `Table`, `Snapshot` or `Changes`, read by the engine named in `engines`, or a table of PyIceberg or of
-    deltalake; one of these with an engine's name, `(table, "spark")`; a DuckDB relation; a Spark DataFrame; or what has
-    an Arrow stream, read once; or a text that names a file or a table of another database, as
-    `harness.differ.sources` says. No setting of a user's connection or session is changed, none has a say in the
+    A side is a `Table`, `Snapshot` or `Changes`, read by the engine named in `engines`, a table of PyIceberg or of
+    deltalake, or a `Query` over some; one of these with an engine's name, `(table, "spark")`; a DuckDB relation; a
+    Spark DataFrame; or what has an Arrow stream, read once; or a text that names a file or a table of another database,
+    as `harness.differ.sources` says. No setting of a user's connection or session is changed, none has a say in the
     result.
 
     Rows are equal where all values are: null equals null and NaN equals NaN, instants are compared in UTC and to the
@@ -85,6 +88,9 @@ def compare(
         relaxations: what is let pass; the result names all of it.
         group_by: columns to count differing rows by.
         sample_keys: compare the rows of so many keys alone, which are chosen by their hashes: the same in every run.
+        allowances: as tolerances, and without keys too: rows are then paired by all other columns, and among rows that
+            agree in these in the order of their values. A `Query` brings those that follow from its text. Of sides of
+            more than 2 million rows without keys none holds.
 
     Raises:
         RequestError: a side is nothing that can be compared, a column is missing, several rows have one key, or an
@@ -105,7 +111,7 @@ def compare(
     for opening in openings:
         opening.check()
     with ExitStack() as resources:
-        return _Run(openings, rules, resources).comparison()
+        return _Run(openings, rules, resources, allowances or {}).comparison()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +121,14 @@ class _Run:
     openings: tuple[Opening, Opening]
     rules: Rules
     resources: ExitStack
+    allowances: Mapping[str, Tolerance] = field(default_factory=dict)
 
     def comparison(self) -> ComparisonResult:
         try:
-            return self._compared(*self._opened())
+            sides = self._opened()
+            found = self._compared(*sides, self.rules)
+            allowed = {} if found.equal else self._allowed(sides, found.columns)
+            return self._within(allowed, sides, found) if allowed else found
         except SideFailedError as failed:
             return self._outcome(failed)
 
@@ -137,12 +147,11 @@ class _Run:
             side = self.openings[number].open(self.rules.few, self.resources, like)
             return relaxed(side, self.rules.relaxations, is_right=number == 1)
 
-    def _compared(self, left: Side, right: Side) -> ComparisonResult:
-        relaxations = self.rules.relaxations
+    def _compared(self, left: Side, right: Side, rules: Rules) -> ComparisonResult:
+        relaxations = rules.relaxations
         schema, columns = compare_schemas(left.schema, right.schema, self._type_rules())
-        _check_keys(self.rules.keys, columns, (left, right))
+        _check_keys(rules.keys, columns, (left, right))
         sides = (left, right)
-        rules = self.rules
         rules.check_columns(columns, left.schema, right.schema)
         if rules.sample_keys is not None:
             sides = sampled(sides, columns, rules, rules.sample_keys, self.resources)
@@ -156,7 +165,7 @@ class _Run:
             left=infos[0],
             right=infos[1],
             columns=columns,
-            keys=self.rules.keys,
+            keys=rules.keys,
             schema=schema,
             rows=self._placed(found, sides, columns),
             only_left=found.difference.only_left,
@@ -170,6 +179,54 @@ class _Run:
             groups=found.groups,
             relaxations=relaxations.described(),
             sampled=rules.sample_keys,
+        )
+
+    def _allowed(self, sides: tuple[Side, Side], columns: Sequence[str]) -> dict[str, Tolerance]:
+        """The allowances by column, as the left side calls it, of those that have no tolerance and are no keys."""
+        names = {right: left for left, right in self.rules.relaxations.rename.items()}
+        queries = {names.get(name, name): each for name, each in self.openings[1].allowances().items()}
+        queries |= self.openings[0].allowances()
+        floats = {name for name in columns if all(pa.types.is_floating(s.schema.field(name).type) for s in sides)}
+        found = {name: each for name, each in queries.items() if name in floats} | dict(self.allowances)
+        taken = (*self.rules.keys, *self.rules.relaxations.tolerances)
+        return {name: each for name, each in found.items() if name not in taken}
+
+    def _within(
+        self, allowed: Mapping[str, Tolerance], sides: tuple[Side, Side], found: ComparisonResult
+    ) -> ComparisonResult:
+        """The comparison within allowances; the one that was found where rows cannot be paired."""
+        rules = self.rules
+        relaxations = replace(rules.relaxations, tolerances={**rules.relaxations.tolerances, **allowed})
+        widened = replace(rules, relaxations=relaxations)
+        if rules.keys:
+            return self._compared(*sides, widened)
+        widened.check_columns(found.columns, sides[0].schema, sides[1].schema)
+        if found.left.rows != found.right.rows or (found.left.rows or 0) > MOST_ROWS:
+            return found
+        heads = []
+        for number, side in enumerate(sides):
+            with failing(number):
+                heads.append(side.head(found.columns, MOST_ROWS))
+        pairs = paired(heads[0], heads[1], allowed)
+        if pairs is None:
+            return found
+        (left, right), keys = pairs
+        second = compare(
+            left,
+            right,
+            keys=keys,
+            max_rows=rules.max_rows,
+            signed_zeros=rules.signed_zeros,
+            few=rules.few,
+            relaxations=Relaxations(tolerances=allowed, types=self._type_rules()),
+            group_by=rules.group_by,
+        )
+        return replace(
+            second,
+            left=found.left,
+            right=found.right,
+            schema=found.schema,
+            relaxations=relaxations.described(),
         )
 
     def _type_rules(self) -> frozenset[TypeRule]:
@@ -236,29 +293,35 @@ def _openings(
     for what, pair in (("engines", engines), ("names", names)):
         if pair is not None and (isinstance(pair, str) or len(pair) != 2):
             raise RequestError(f"Invalid {what} {pair!r}: expected two, for the left and the right side")
-    pairs = (_with_engine(left, engines[0]), _with_engine(right, engines[1]))
+    pairs = (_with_engine(left, engines[0], spark), _with_engine(right, engines[1], spark))
     first, second = (
         Opening(
             data=data,
             label=LABELS[i],
-            name=None if names is None else names[i],
+            name=names[i] if names is not None else None if query is None else query.name,
             engine=engine,
             columns=None if chosen is None else tuple(relaxations.own_name(name, i) for name in chosen),
             where=where,
             spark=spark,
             exclude=frozenset(relaxations.exclude),
+            query=query,
         )
-        for i, (data, engine) in enumerate(pairs)
+        for i, (data, engine, query) in enumerate(pairs)
     )
     return first, second
 
 
-def _with_engine(side: object, engine: str) -> tuple[object, str]:
+def _with_engine(side: object, engine: str, spark: SparkSession | None) -> tuple[object, str, Query | None]:
+    """What is read, by which engine, and the query whose result it is, if any."""
     match side:
+        case (Query() as query, str(own)):
+            return _with_engine(query, own, spark)
+        case Query():
+            return side.run(engine, spark), engine, side
         case (data, str(own)):
-            return opened(data), own
+            return opened(data), own, None
         case _:
-            return opened(side), engine
+            return opened(side), engine, None
 
 
 def _strings(values: Sequence[str], what: str) -> Sequence[str]:

@@ -1,14 +1,14 @@
 """From what a user hands in to a side of a comparison.
 
-Accepted are planned tables (`Table`, `Snapshot`, `Changes`), a DuckDB relation, a Spark DataFrame, and whatever exports
-an Arrow stream: pyarrow, polars, pandas. A user's connection or session is asked, never set up: no setting of it
-changes, and none has a say in what is compared.
+Accepted are planned tables (`Table`, `Snapshot`, `Changes`), a `Query` over some, a DuckDB relation, a Spark DataFrame,
+and whatever exports an Arrow stream: pyarrow, polars, pandas. A user's connection or session is asked, never set up: no
+setting of it changes, and none has a say in what is compared.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -21,6 +21,8 @@ from harness.differ.arrow_side import open_arrow
 from harness.differ.duckdb_side import DuckDBSide
 from harness.differ.duckdb_side import failing as failing_duckdb
 from harness.differ.duckdb_types import logical
+from harness.differ.query_side import Query
+from harness.differ.relaxations import Tolerance
 from harness.differ.result import SideInfo
 from harness.differ.sides import Side
 from harness.differ.source_reading import check_there, rows_of
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _ACCEPTED = (
-    "a Table, a Snapshot, a DuckDB relation, a Spark DataFrame, an object with an Arrow stream, or the name of a file "
-    "such as rows.csv or of a table such as duckdb:old.duckdb#orders"
+    "a Table, a Snapshot, a Query, a DuckDB relation, a Spark DataFrame, an object with an Arrow stream, or the name "
+    "of a file such as rows.csv or of a table such as duckdb:old.duckdb#orders"
 )
 
 
@@ -50,7 +52,7 @@ class Opening:
 
     data: what the user handed in. label: `left` or `right`, for messages. name: what the user calls it; None: what it
     is. engine: reads a planned table. where: filters a planned table. spark: the session for a planned table on Spark.
-    exclude: columns to leave out, where the side has them.
+    exclude: columns to leave out, where the side has them. query: whose result `data` is, or the error that it met.
     """
 
     data: object
@@ -61,6 +63,7 @@ class Opening:
     where: str | None
     spark: SparkSession | None
     exclude: frozenset[str] = frozenset()
+    query: Query | None = None
 
     def check(self) -> None:
         """Refuses what no side can be made of.
@@ -80,6 +83,8 @@ class Opening:
         if isinstance(self.data, Source):
             check_there(self.data)
             return
+        if self.query is not None:
+            return
         if not (is_relation(self.data) or is_frame(self.data) or hasattr(self.data, "__arrow_c_stream__")):
             raise RequestError(
                 f"Cannot compare the {self.label} side, of type {type(self.data).__name__}: expected {_ACCEPTED}"
@@ -98,6 +103,8 @@ class Opening:
     def info(self) -> SideInfo:
         """The side, before anything was read."""
         data = self.data
+        if isinstance(data, HarnessError):
+            return SideInfo(name=self.name or "query", engine=f"{self.engine} {find_engine(self.engine).version()}")
         if isinstance(data, Table | Snapshot | Changes):
             plan, snapshot = _place(data)
             engine = f"{self.engine} {find_engine(self.engine).version()}"
@@ -127,6 +134,8 @@ class Opening:
             HarnessError: the side fails.
         """
         data, info = self.data, self.info
+        if isinstance(data, HarnessError):
+            raise data
         if isinstance(data, Source):
             data = rows_of(data, like, resources)
         if isinstance(data, Table | Snapshot | Changes):
@@ -145,6 +154,12 @@ class Opening:
         if is_frame(data):
             return self._frame(data, info)
         return open_arrow(data, info, self.places, limit, resources)
+
+    def allowances(self) -> Mapping[str, Tolerance]:
+        """Of a query's columns: how far their last bits may differ."""
+        if self.query is None or not (is_relation(self.data) or is_frame(self.data)):
+            return {}
+        return self.query.allowances(list(self.data.columns))
 
     def places(self, names: Sequence[str]) -> list[int]:
         """Where the wanted columns are among `names`.

@@ -1,39 +1,33 @@
 """Many queries, each run on two sides and compared: the check of a migration.
 
 A column whose last bits depend on the engine (`harness.queries.allowances`) is compared within its allowance, which the
-entry says. Rows are then paired by the other columns, and among equal ones in the order of their values.
+entry says.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 import harness.query
+from harness.differ.allowed import MOST_ROWS
 from harness.differ.batch import BatchEntry, BatchOutcome, entry_of
 from harness.differ.compare import compare
 from harness.differ.opening import Opening
 from harness.differ.query_file import QueryFile
-from harness.differ.relaxations import ALL_TYPE_RULES, Measure, Relaxations, Tolerance
+from harness.differ.query_side import named_allowances
+from harness.differ.relaxations import ALL_TYPE_RULES, Tolerance
 from harness.differ.result import ComparisonResult, SideInfo
-from harness.differ.storage_types import carried
 from harness.engines.registry import find_engine
-from harness.engines.shared.running_queries import tracked
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
-from harness.queries.allowances import allowances
 from harness.queries.transpile.from_spark import to_duckdb
 from harness.snapshot import Snapshot
-
-MOST_ROWS = 2_000_000
-"""Rows of a result that is held in memory; a query of more is no check of a query, but of a table."""
-_PLACE = "place among equal rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +89,7 @@ class QueryRun:
         with ExitStack() as resources:
             opened = opening.open(MOST_ROWS, resources)
             rows = opened.head(opened.schema.names, MOST_ROWS + 1)
-        if rows.num_rows > MOST_ROWS:
+        if rows.num_rows > MOST_ROWS:  # a query of more is no check of a query, but of a table
             raise RequestError(f"A result of more than {MOST_ROWS:,} rows: compare the tables, or aggregate")
         return rows
 
@@ -114,73 +108,28 @@ class QueryRun:
         self, query: QueryFile, text: str, left: pa.Table, right: pa.Table
     ) -> tuple[ComparisonResult, str | None]:
         """The comparison; and where it is equal because of allowances alone, what these are."""
-        names = (f"{query.name} on {self._engine(self.engines[0])}", f"{query.name} on {self._engine(self.engines[1])}")
-
-        def compared(a: pa.Table, b: pa.Table, keys: Sequence[str], relaxations: Relaxations) -> ComparisonResult:
-            return compare(a, b, keys=keys, relaxations=relaxations, max_rows=self.max_rows, names=names)
-
         own = query.relaxations
         if self.dialect == "spark" and self.engines[0] != self.engines[1] and own.types is None:
             own = replace(own, types=ALL_TYPE_RULES)  # each engine gives its own types, as the text is its own
         exact = own if query.keys else replace(own, tolerances={})
-        first = compared(left, right, query.keys, exact)
-        given = {name: tolerance for name, tolerance in own.tolerances.items() if not query.keys}
-        within = {**self._allowed(text, left), **given}
-        within = {n: t for n, t in within.items() if n not in (*query.keys, *exact.tolerances, *own.exclude)}
-        if first.equal or not within or left.num_rows != right.num_rows:
-            return first, None
-        relaxed = replace(own, tolerances={**exact.tolerances, **within})
-        second = compared(left, right, query.keys, relaxed) if query.keys else _paired(left, right, relaxed, compared)
-        if second is None or not second.equal:
-            return second or first, None
-        used = [f"{name} within {within[name]}" for name in sorted(within) if _differs(second, name)]
-        return second, "; ".join(used) or None
+        allowances = {**self._allowed(text, left), **({} if query.keys else own.tolerances)}
+        found = compare(
+            left,
+            right,
+            keys=query.keys,
+            relaxations=exact,
+            max_rows=self.max_rows,
+            names=[f"{query.name} on {self._engine(engine)}" for engine in self.engines],
+            allowances=allowances,
+        )
+        used = sorted(each.column for each in found.by_column if each.column in allowances and each.allowed)
+        return found, "; ".join(f"{name} within {allowances[name]}" for name in used) if found.equal and used else None
 
     def _allowed(self, text: str, rows: pa.Table) -> dict[str, Tolerance]:
         """By name of a column of the result, how far its last bits may differ."""
         schemas = {name: snapshot.schema for name, snapshot in self.tables[1].items()}
-        found = allowances(text, schemas)
-        return {
-            rows.column_names[place]: Tolerance(Decimal(each.ulps), Measure.ULPS, each.reason)
-            for place, each in found.items()
-            if place < rows.num_columns and pa.types.is_floating(rows.schema.types[place])
-        }
-
-
-_Compared = Callable[[pa.Table, pa.Table, Sequence[str], Relaxations], ComparisonResult]
-
-
-def _paired(left: pa.Table, right: pa.Table, relaxed: Relaxations, compared: _Compared) -> ComparisonResult | None:
-    """The comparison of rows paired by all columns without a tolerance; None: these cannot pair them."""
-    if left.column_names != right.column_names or relaxed.rename or relaxed.changes_text:
-        return None
-    exact = [name for name in left.column_names if name not in relaxed.tolerances and name not in relaxed.exclude]
-    try:
-        sides = [_placed(rows, exact, list(relaxed.tolerances)) for rows in (left, right)]
-    except duckdb.Error:
-        return None
-    return compared(sides[0], sides[1], [*exact, _PLACE], relaxed)
-
-
-def _placed(rows: pa.Table, exact: Sequence[str], close: Sequence[str]) -> pa.Table:
-    """The rows with their places among those that agree in all exact columns, by the values of the close ones."""
-    texts = {name: f"c{i}" for i, name in enumerate(rows.column_names)}
-    partition = f"PARTITION BY {', '.join(texts[name] for name in exact)} " if exact else ""
-    connection = tracked(duckdb.connect())
-    try:
-        held = carried(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
-        connection.register("rows", held)
-        order = ", ".join(texts[name] for name in close)
-        places = connection.sql(
-            f'SELECT row_number() OVER ({partition}ORDER BY {order}) AS p FROM rows ORDER BY "row_number"'
-        )
-        return rows.append_column(_PLACE, pa.table(places).column(0))
-    finally:
-        connection.close()
-
-
-def _differs(comparison: ComparisonResult, column: str) -> bool:
-    return any(each.column == column for each in comparison.by_column)
+        found = named_allowances(text, schemas, rows.column_names)
+        return {name: each for name, each in found.items() if pa.types.is_floating(rows.schema.field(name).type)}
 
 
 def _refused(query: QueryFile, error: HarnessError) -> BatchEntry:

@@ -308,7 +308,7 @@ def test_a_query_that_fails_on_one_side_is_a_different_outcome(orders, capfd, mo
             raise EngineError("executor lost")
         return run(query, **given)
 
-    monkeypatch.setitem(vars(harness), "sql", fail_once)
+    monkeypatch.setattr("harness.query.sql", fail_once)
     assert main([*between(orders, 0, 1), "--sql", "SELECT id FROM t", "--format", "json"]) == 1
     found = report(capfd)
     assert (found["verdict"], found["left"]["rows"], found["right"]["rows"]) == ("different outcome", 3, None)
@@ -320,7 +320,7 @@ def test_a_query_that_is_refused_is_no_difference(orders, capfd, monkeypatch, re
     def refuse(query, **given):
         raise refusal("not this query")
 
-    monkeypatch.setitem(vars(harness), "sql", refuse)
+    monkeypatch.setattr("harness.query.sql", refuse)
     assert main([*between(orders, 0, 1), "--sql", "SELECT id FROM t"]) == 2
     out, err = capfd.readouterr()
     assert out == ""

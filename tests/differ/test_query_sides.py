@@ -1,0 +1,120 @@
+"""Queries as sides: last bits that depend on the engine pass within the text's allowance, and nothing else does."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.differ.relaxations import Measure
+from harness.writing.iceberg.builder import IcebergTable
+
+ROWS = [
+    {"g": "a", "x": Decimal("1.00"), "y": 0.5},
+    {"g": "a", "x": Decimal("2.00"), "y": 0.25},
+    {"g": "b", "x": Decimal("5.00"), "y": 1.0},
+]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> harness.Table:
+    t = IcebergTable.create(
+        tmp_path_factory.mktemp("queries") / "t", {"g": "string", "x": "decimal(9,2)", "y": "double"}
+    )
+    t.append(t.write_data(ROWS))
+    return harness.open_table(t.location)
+
+
+def moved(value: float, ulps: int) -> float:
+    for _ in range(ulps):
+        value = math.nextafter(value, math.inf)
+    return value
+
+
+def groups(first: float, second: float) -> pa.Table:
+    return pa.table({"g": ["a", "b"], "v": [first, second]})
+
+
+AVERAGES = "SELECT g, avg(x) AS v FROM t GROUP BY g"
+
+
+@pytest.mark.parametrize("keys", [(), ("g",)], ids=["counted", "keyed"])
+@pytest.mark.parametrize(
+    ("query", "first", "equal"),
+    [
+        (AVERAGES, 1.5, True),
+        (AVERAGES, moved(1.5, 16), True),
+        (AVERAGES, moved(1.5, 17), False),
+        ("SELECT g, max(y) AS v FROM t GROUP BY g", moved(0.5, 1), False),
+        ("SELECT g, round(avg(x), 1) AS v FROM t GROUP BY g", moved(1.5, 1), False),
+    ],
+    ids=["the-same", "16-ulps", "17-ulps", "a-value", "rounded"],
+)
+@pytest.mark.parametrize("first_is_query", [True, False])
+def test_allowances(table, query: str, first: float, equal: bool, keys: tuple[str, ...], first_is_query: bool) -> None:
+    other = groups(first, 1.0 if "max" in query else 5.0)
+    sides = (
+        (harness.Query(query, {"t": table}), other) if first_is_query else (other, harness.Query(query, {"t": table}))
+    )
+    found = harness.compare(*sides, keys=keys)
+    assert found.equal is equal
+    assert (found.left.rows, found.right.rows) == (2, 2)
+    names = (found.left.name, found.right.name)
+    assert names[0 if first_is_query else 1] == "query on t"
+    if equal and first != 1.5:
+        assert found.allowed == 1
+        assert "tolerance of v: 16 ulps, because an average" in found.to_text()
+
+
+def test_rows_are_paired_by_the_other_columns_and_the_order_of_values(table) -> None:
+    query = harness.Query("SELECT x > 1 AS k, avg(y) OVER (PARTITION BY x) AS v FROM t", {"t": table})
+    rows = [(True, moved(1.0, 1)), (False, 0.5), (True, 0.25)]
+    other = pa.table({"k": [k for k, _ in rows], "v": [v for _, v in rows]})
+    assert harness.compare(query, other).allowed == 1
+    crossed = pa.table({"k": [True, True, True], "v": [0.25, 0.5, moved(1.0, 1)]})
+    assert not harness.compare(query, crossed).equal
+
+
+def test_a_renamed_column_has_its_allowance(table) -> None:
+    other = groups(moved(1.5, 1), 5.0).rename_columns(["g", "w"])
+    for sides, rename in (
+        ((harness.Query(AVERAGES, {"t": table}), other), {"v": "w"}),
+        ((other, harness.Query(AVERAGES, {"t": table})), {"w": "v"}),
+    ):
+        found = harness.compare(*sides, relaxations=harness.Relaxations(rename=rename))
+        assert (found.equal, found.allowed) == (True, 1)
+
+
+def test_a_location_and_an_engine_of_its_own(table) -> None:
+    query = harness.Query("SELECT count(*) AS n FROM t", {"t": table.location})
+    assert harness.compare((query, "duckdb"), query).equal
+
+
+def test_given_allowances_need_no_keys(table) -> None:
+    tolerance = harness.Tolerance(Decimal("0.1"), Measure.ABSOLUTE)
+    rows = pa.table({"v": [1.0, 2.0, 3.0]})
+    near = pa.table({"v": [3.05, 1.0, 2.0]})
+    assert harness.compare(rows, near, allowances={"v": tolerance}).equal
+    assert not harness.compare(rows, near).equal
+    with pytest.raises(harness.RequestError, match="'w'"):
+        harness.compare(rows, near, allowances={"w": tolerance})
+
+
+def test_a_query_that_cannot_run_is_a_sides_outcome(table) -> None:
+    good, bad = (harness.Query(text, {"t": table}) for text in ("SELECT g FROM t", "SELECT nothing FROM t"))
+    found = harness.compare(good, bad)
+    assert (found.outcomes_differ, found.left.rows, found.right.rows) == (True, 3, None)
+    with pytest.raises(harness.RequestError):
+        harness.compare(good, harness.Query("DROP TABLE t", {"t": table}))
+
+
+@pytest.mark.harness_spark
+def test_both_engines(tmp_path: Path, spark) -> None:
+    t = IcebergTable.create(tmp_path / "t", {"x": "decimal(9,2)"})
+    t.append(t.write_data([{"x": Decimal("0.05")}] * 3))
+    query = harness.Query("SELECT avg(x) AS v FROM t", {"t": t.location})
+    assert harness.compare(query, query, engines=("duckdb", "spark"), spark=spark).equal
