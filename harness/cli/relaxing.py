@@ -20,6 +20,7 @@ class Strict(enum.Enum):
     INTEGERS = "integers"
     DECIMALS = "decimals"
     FLOATS = "floats"
+    ROUNDING = "rounding"
     ZONES = "zones"
     UNITS = "units"
 

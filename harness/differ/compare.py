@@ -25,6 +25,7 @@ from harness.differ.forms import form
 from harness.differ.opening import Opening, opened
 from harness.differ.origins import columns_of, with_origins
 from harness.differ.query_side import Query
+from harness.differ.reconciled import reconciled
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
 from harness.differ.relaxed import relaxed
 from harness.differ.result import ComparisonResult, RowDifference, SideInfo
@@ -151,8 +152,8 @@ class _Run:
         relaxations = rules.relaxations
         schema, columns = compare_schemas(left.schema, right.schema, self._type_rules())
         _check_keys(rules.keys, columns, (left, right))
-        sides = (left, right)
-        rules.check_columns(columns, left.schema, right.schema)
+        sides = reconciled((left, right), columns)
+        rules.check_columns(columns, sides[0].schema, sides[1].schema)
         if rules.sample_keys is not None:
             sides = sampled(sides, columns, rules, rules.sample_keys, self.resources)
         small = None if rules.group_by else self._small(sides, columns)

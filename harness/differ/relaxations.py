@@ -95,6 +95,9 @@ class TypeRule(enum.Enum):
     INTEGERS = "integer widths"
     DECIMALS = "decimal scale"
     FLOATS = "float widths"
+    ROUNDING = (
+        "nearest float"  # a number beside a float is the float that is nearest to it; not within structs or lists
+    )
     ZONES = "timestamp zone"  # a time without a zone is one in UTC
     UNITS = "timestamp unit"
 

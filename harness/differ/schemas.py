@@ -18,12 +18,14 @@ from harness.errors import RequestError, UnsupportedError
 
 _SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoarrow.wkt")
 """Extension types that other writers leave off; their values are those of the storage."""
-Rules: TypeAlias = Collection[TypeRule]
+Rules: TypeAlias = frozenset[TypeRule]
+_MOST_DIGITS = 38
+"""Of decimals that every engine holds."""
 _EXACT = (SchemaKind.TYPE, SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
 
 
 def compare_schemas(
-    left: pa.Schema, right: pa.Schema, rules: Rules = ()
+    left: pa.Schema, right: pa.Schema, rules: Collection[TypeRule] = ()
 ) -> tuple[tuple[SchemaDifference, ...], tuple[str, ...]]:
     """The differences, and the columns in which rows can be compared, both in the left side's order.
 
@@ -43,7 +45,7 @@ def compare_schemas(
     common = []
     for field in left:
         if field.name in right.names:
-            found = list(_column(field.name, field, right.field(field.name), rules))
+            found = list(_column(field.name, field, right.field(field.name), frozenset(rules)))
             differences += found
             if all(difference.kind in _EXACT for difference in found):
                 common.append(field.name)
@@ -84,6 +86,14 @@ def is_hugeint(type_: pa.DataType) -> bool:
         and type_.vendor_name == "DuckDB"
         and type_.type_name in ("hugeint", "uhugeint")
     )
+
+
+def rounds_to_float(type_: pa.DataType, other: pa.DataType) -> bool:
+    """Whether values of the first type are numbers that every engine can round to the second one, which is a float."""
+    kind = pa.types
+    number, float_ = normal_type(type_), normal_type(other)
+    exact = kind.is_integer(number) or (kind.is_decimal(number) and number.precision <= _MOST_DIGITS)
+    return bool(exact and not is_hugeint(type_) and (kind.is_float32(float_) or kind.is_float64(float_)))
 
 
 def is_list(type_: pa.DataType) -> bool:
@@ -157,13 +167,14 @@ def _column(path: str, left: pa.Field, right: pa.Field, rules: Rules) -> Iterato
 def _types(path: str, left: pa.Field, right: pa.Field, rules: Rules) -> Iterator[SchemaDifference]:
     a, b = normal_type(left.type), normal_type(right.type)
     kind = pa.types
+    inner = rules - {TypeRule.ROUNDING}
     if kind.is_struct(a) and kind.is_struct(b):
-        yield from _parts(path, a, b, rules)
+        yield from _parts(path, a, b, inner)
     elif kind.is_map(a) and kind.is_map(b):
-        yield from _types(f"{path}.key", a.key_field, b.key_field, rules)
-        yield from _column(f"{path}.value", a.item_field, b.item_field, rules)
+        yield from _types(f"{path}.key", a.key_field, b.key_field, inner)
+        yield from _column(f"{path}.value", a.item_field, b.item_field, inner)
     elif kind.is_list(a) and kind.is_list(b):
-        yield from _column(f"{path}.element", a.value_field, b.value_field, rules)
+        yield from _column(f"{path}.element", a.value_field, b.value_field, inner)
     elif not a.equals(b):
         rule = _rule(a, b)
         if rule is not None and rule in rules:
@@ -182,6 +193,8 @@ def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
         return TypeRule.DECIMALS
     if kind.is_floating(left) and kind.is_floating(right):
         return TypeRule.FLOATS
+    if rounds_to_float(left, right) or rounds_to_float(right, left):
+        return TypeRule.ROUNDING
     if kind.is_timestamp(left) and kind.is_timestamp(right):
         return TypeRule.UNITS if (left.tz is None) == (right.tz is None) else TypeRule.ZONES
     same = (kind.is_time, kind.is_date, kind.is_duration)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -181,6 +181,17 @@ def with_text(side: SparkSide, texts: Sequence[int], relaxations: Relaxations, f
     names = side.frame.columns
     chosen = [
         form(functions.col(name)).alias(name) if i in texts else functions.col(name) for i, name in enumerate(names)
+    ]
+    return replace(side, frame=side.frame.select(*chosen), plan=None)
+
+
+def with_types(side: SparkSide, types: Mapping[int, str]) -> SparkSide:
+    """The side with columns of numbers, by place, as the floats that are nearest to them."""
+    names = side.frame.columns
+    columns = [functions.col(name) for name in names]
+    chosen = [
+        column.cast("string").cast(types[i]).alias(names[i]) if i in types else column
+        for i, column in enumerate(columns)
     ]
     return replace(side, frame=side.frame.select(*chosen), plan=None)
 

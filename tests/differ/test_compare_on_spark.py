@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 from contextlib import ExitStack
+from decimal import Decimal
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 from nasty import CARRIED, SHARED
@@ -19,6 +21,7 @@ from harness.differ import spark_side
 from harness.differ.compare import compare
 from harness.differ.forms import form
 from harness.differ.opening import Opening
+from harness.differ.relaxations import ALL_TYPE_RULES
 from harness.differ.sides import Hashing
 from harness.differ.spark_side import SparkSide
 from harness.differ.spark_workers import hashed_by_duckdb
@@ -220,3 +223,15 @@ def test_relaxations_mean_the_same_on_spark(spark, few) -> None:
         assert [(group.values, group.changed) for group in found.by_group] == [(("'wed'",), 300)]
     sample = compare(frame_of(spark, pa.table(left)), frame_of(spark, rows), **{**how, "max_rows": 100}, sample_keys=30)
     assert (sample.left.rows, sample.right.rows, sample.only_left, sample.only_right) == (30, 30, 0, 0)
+
+
+@pytest.mark.parametrize("few", [AS_THEY_ARE, BY_HASHES])
+def test_numbers_beside_floats_are_rounded_alike_on_spark(spark, few) -> None:
+    digits = ["0.10", "-12345678901234567.89", "1.00000000000000011102", "1.00000000000000011103", "0", None]
+    numbers = pa.array([None if text is None else Decimal(text) for text in digits], pa.decimal128(38, 20))
+    exact = pa.table({"v": numbers, "f": numbers})
+    floats = [None if text is None else float(text) for text in digits]
+    rounded = pa.table({"v": pa.array(floats, pa.float64()), "f": pa.array(np.array(floats, "f4"), from_pandas=True)})
+    relaxed = harness.Relaxations(types=ALL_TYPE_RULES)
+    for left, right in ((exact, frame_of(spark, rounded)), (frame_of(spark, exact), rounded)):
+        assert compare(left, right, relaxations=relaxed, few=few).equal

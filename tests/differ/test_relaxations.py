@@ -141,6 +141,39 @@ def test_differences_of_types_pass_by_rules_that_are_named() -> None:
     ]
 
 
+TENTH_AS_FLOAT = 0.100000001490116119384765625
+"""The 32-bit float that is nearest to a tenth."""
+ROUNDED = {
+    "decimal-and-double": (pa.decimal128(9, 2), Decimal("0.10"), pa.float64(), 0.1, True),
+    "decimal-and-float": (pa.decimal128(9, 2), Decimal("0.10"), pa.float32(), TENTH_AS_FLOAT, True),
+    "not-the-double": (pa.decimal128(9, 2), Decimal("0.10"), pa.float64(), TENTH_AS_FLOAT, False),
+    "decimal-of-many-digits": (pa.decimal128(38, 20), Decimal("0.1" + "0" * 18 + "1"), pa.float64(), 0.1, True),
+    "a-cast-would-be-off": (pa.decimal128(38, 20), Decimal("1.00000000000000011102"), pa.float64(), 1.0, True),
+    "the-next": (pa.decimal128(38, 20), Decimal("1.00000000000000011103"), pa.float64(), 1.0 + 2**-52, True),
+    "integer": (pa.int64(), 2**53 + 1, pa.float64(), 2.0**53, True),
+    "unsigned": (pa.uint64(), 2**64 - 1, pa.float64(), 2.0**64, True),
+    "nan": (pa.int32(), 0, pa.float64(), NAN, False),
+    "null": (pa.int32(), None, pa.float64(), None, True),
+    "negative-zero": (pa.int32(), 0, pa.float64(), -0.0, False),
+}
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+@pytest.mark.parametrize("case", ROUNDED.values(), ids=list(ROUNDED))
+def test_a_number_beside_a_float_is_the_nearest_one(case: tuple, is_turned: bool) -> None:
+    type_, number, other, float_, equal = case
+    sides = (pa.table({"v": pa.array([number], type_)}), pa.table({"v": pa.array([float_], other)}))
+    found = both_ways(*(sides[::-1] if is_turned else sides), relaxations=Relaxations(types=ALL_TYPE_RULES))
+    assert found.equal is equal
+    assert [each.rule for each in found.schema] == ["nearest float"]
+    assert not both_ways(*sides).equal
+
+
+def test_numbers_within_lists_are_not_rounded() -> None:
+    found = compare(pa.table({"l": [[1]]}), pa.table({"l": [[1.0]]}), relaxations=Relaxations(types=ALL_TYPE_RULES))
+    assert [each.kind for each in found.schema] == [SchemaKind.INCOMPARABLE]
+
+
 def test_differing_rows_are_counted_by_group() -> None:
     left = pa.table({"k": [1, 2, 3, 4], "day": ["mon", "mon", "tue", None], "v": [1, 2, 3, 4]})
     right = pa.table({"k": [1, 2, 3, 5], "day": ["mon", "mon", "tue", "tue"], "v": [1, 0, 0, 5]})
