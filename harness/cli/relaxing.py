@@ -60,7 +60,12 @@ class Relaxing:
         ),
     ] = None
     group_by: Annotated[
-        str | None, typer.Option("--group-by", metavar="A,B", help="Count differing rows by these columns.")
+        str | None,
+        typer.Option(
+            "--group-by",
+            metavar="A,B",
+            help="Count differing rows by these columns. [default: a table's partition columns]",
+        ),
     ] = None
     sample_keys: Annotated[
         int | None,

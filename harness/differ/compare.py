@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from harness.differ.allowed import MOST_ROWS, paired
+from harness.differ.arrow_side import ArrowSide
 from harness.differ.buckets import total
 from harness.differ.by_hashes import Found, by_hashes, cheaper_first
 from harness.differ.canonical import SignedZeros
 from harness.differ.failing import LABELS, SideFailedError, failing
 from harness.differ.forms import form
+from harness.differ.groups import partition_columns
 from harness.differ.opening import Opening, opened
 from harness.differ.origins import columns_of, with_origins
 from harness.differ.query_side import Query
@@ -87,7 +89,7 @@ def compare(
         few: sides of at most so many rows are fetched and compared as they are; of larger ones, only rows that differ
             are, found by hashes of 128 bits that the engines compute.
         relaxations: what is let pass; the result names all of it.
-        group_by: columns to count differing rows by.
+        group_by: columns to count differing rows by; none: the partition columns of a table that is compared.
         sample_keys: compare the rows of so many keys alone, which are chosen by their hashes: the same in every run.
         allowances: as tolerances, and without keys too: rows are then paired by all other columns, and among rows that
             agree in these in the order of their values. A `Query` brings those that follow from its text. Of sides of
@@ -123,6 +125,8 @@ class _Run:
     rules: Rules
     resources: ExitStack
     allowances: Mapping[str, Tolerance] = field(default_factory=dict)
+    _partitions: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """Of each side that is a planned table: its partition columns, as the left side calls them."""
 
     def comparison(self) -> ComparisonResult:
         try:
@@ -146,6 +150,9 @@ class _Run:
     def _open(self, number: int, like: pa.Schema | None = None) -> Side:
         with failing(number):
             side = self.openings[number].open(self.rules.few, self.resources, like)
+            if side.plan is not None:
+                names = {right: left for left, right in self.rules.relaxations.rename.items()} if number else {}
+                self._partitions[number] = tuple(names.get(name, name) for name in partition_columns(side.plan))
             return relaxed(side, self.rules.relaxations, is_right=number == 1)
 
     def _compared(self, left: Side, right: Side, rules: Rules) -> ComparisonResult:
@@ -156,11 +163,15 @@ class _Run:
         rules.check_columns(columns, sides[0].schema, sides[1].schema)
         if rules.sample_keys is not None:
             sides = sampled(sides, columns, rules, rules.sample_keys, self.resources)
-        small = None if rules.group_by else self._small(sides, columns)
+        grouped = rules if rules.group_by else replace(rules, group_by=self._partitioned_by(columns))
+        small = self._small(sides, columns)
         if small is None:
-            found = by_hashes(sides, columns, rules)
+            found = by_hashes(sides, columns, grouped)
         else:
             found = Found((small[0].num_rows, small[1].num_rows), rules.difference(*small, columns), small)
+            differing = found.difference
+            if grouped.group_by and (differing.only_left or differing.only_right or differing.changed):
+                found = self._grouped(found, sides, columns, grouped)
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
         return ComparisonResult(
             left=infos[0],
@@ -175,12 +186,31 @@ class _Run:
             truncated=found.difference.truncated,
             allowed=found.difference.allowed,
             by_column=found.difference.by_column,
-            grouped_by=rules.group_by,
+            grouped_by=grouped.group_by if found.by_group else rules.group_by,
             by_group=found.by_group,
             groups=found.groups,
             relaxations=relaxations.described(),
             sampled=rules.sample_keys,
         )
+
+    def _partitioned_by(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The partition columns of the left side, else of the right one, that are compared."""
+        names = self._partitions.get(0) or self._partitions.get(1, ())
+        return tuple(name for name in names if name in columns)
+
+    def _grouped(self, found: Found, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Found:
+        """What was found of rows in memory, and how many of them differ in each group."""
+        first, second = (
+            ArrowSide(info=side.info, schema=rows.schema, whole=rows, resources=self.resources)
+            for side, rows in zip(sides, found.shown, strict=True)
+        )
+        try:
+            counted = by_hashes((first, second), columns, rules)
+        except UnsupportedError:
+            if self.rules.group_by:
+                raise
+            return found
+        return replace(found, by_group=counted.by_group, groups=counted.groups)
 
     def _allowed(self, sides: tuple[Side, Side], columns: Sequence[str]) -> dict[str, Tolerance]:
         """The allowances by column, as the left side calls it, of those that have no tolerance and are no keys."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from harness.differ.printing import show
 from harness.differ.result import GroupDifference, RowKind
 from harness.differ.storage_types import plain
+from harness.plan.scan_plan import ScanPlan
 
 MOST_GROUPS = 20
 """Groups that a report shows."""
@@ -20,6 +21,12 @@ _MOST_COUNTED = 100_000
 _KINDS = {"both": RowKind.CHANGED, "left": RowKind.ONLY_LEFT, "right": RowKind.ONLY_RIGHT}
 
 Load: TypeAlias = Callable[[duckdb.DuckDBPyConnection, str, int, pa.Table, Sequence[str]], None]
+
+
+def partition_columns(plan: ScanPlan) -> tuple[str, ...]:
+    """The columns of a planned table that are partition values themselves, not those of a bucket or a day."""
+    sources = {source for partition in plan.partitions for source in partition.constants}
+    return tuple(field.name for field in plan.columns if field.id in sources)
 
 
 @dataclass(slots=True)
