@@ -34,6 +34,8 @@ _BOUNDS: tuple[Bound, Bound] = ("minValues", "maxValues")
 # Spark writes the row count first; anything else goes the long way.
 _LEADING_ROWS = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>[1-9][0-9]{0,17})\s*[,}]'
 _BLOCK_BYTES = 1 << 22
+_FEW_TEXTS = 16
+"""So many texts are parsed one by one in less time than pyarrow takes to begin."""
 _SLICE_ROWS = 1 << 15
 """Texts are parsed so many at a time: a copy of all of them would be the largest thing in memory."""
 
@@ -218,7 +220,7 @@ def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
     if not places.size:
         return _nothing(size, len(wanted))
     compact = lines if places.size == size else lines.filter(present)
-    parsed = _parse_all(compact, wanted)
+    parsed = _parse_all(compact, wanted) if places.size > _FEW_TEXTS else None
     found = _parse_each(compact.to_pylist(), wanted) if parsed is None else parsed
     return found if places.size == size else _spread(found, places, size)
 

@@ -60,6 +60,7 @@ class Pushdown:
         """`schemas`: by the `id` of each reference to a bound table in `statement`."""
         self._schemas = schemas
         self._outputs = Outputs(statement, schemas)
+        self._columns: dict[int, frozenset[str] | None] = {}
         self._aliases = {
             str(t.alias_or_name).casefold() for t in statement.find_all(exp.Table, exp.Subquery, exp.Lateral)
         }
@@ -148,9 +149,11 @@ class Pushdown:
         others = [self._columns_of(s) for i, s in enumerate(place.sources) if i != place.position]
         return None if any(other is None or first in other for other in others) else names
 
-    def _columns_of(self, source: _Source) -> set[str] | None:
-        names = self._outputs.of_source(source.node)
-        return None if names is None else {name.casefold() for name in names}
+    def _columns_of(self, source: _Source) -> frozenset[str] | None:
+        if id(source.node) not in self._columns:
+            names = self._outputs.of_source(source.node)
+            self._columns[id(source.node)] = None if names is None else frozenset(name.casefold() for name in names)
+        return self._columns[id(source.node)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +198,15 @@ def _implied(condition: exp.Expr, renamed: Callable[[exp.Column], exp.Expr | Non
 
 
 def _whole(condition: exp.Expr, renamed: Callable[[exp.Column], exp.Expr | None]) -> exp.Expr | None:
-    if not all(_is_plain(node) for node in condition.walk(prune=_is_literal)):
-        return None
-    holder = exp.Paren(this=condition.copy())
-    for column in list(holder.find_all(exp.Column)):
-        name = renamed(column)
-        if name is None:
+    names = []
+    for node in condition.walk(prune=_is_literal):
+        name = renamed(node) if isinstance(node, exp.Column) else node
+        if name is None or not _is_plain(node):
             return None
+        if name is not node:
+            names.append(name)
+    holder = exp.Paren(this=condition.copy())
+    for column, name in zip(list(holder.find_all(exp.Column)), names, strict=True):
         column.replace(name)
     result: exp.Expr = holder.this
     return result

@@ -111,6 +111,7 @@ def rewrite_statement(
     views = _view_names(keys, tree, prefix)
     # Of metadata tables nothing is skipped; conditions on others must not be taken for theirs, nor the other way round.
     pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound})
+    mentions = _Mentions.of(tree, text)
     made = []
     for reference, view in zip(found, views, strict=True):
         other = about.get(reference.name)
@@ -120,7 +121,7 @@ def rewrite_statement(
                 view=view,
                 table=bound[reference.name] if other is None else other.table,
                 where=pushdown.where(reference.node) if other is None else None,
-                columns=_columns(tree, reference.node, schema, text, () if other is not None else METADATA),
+                columns=mentions.columns(reference.node, schema, () if other is not None else METADATA),
                 aliased=not _is_bare(reference, text),
                 metadata=None if other is None else other.name,
                 enough=rows_needed(tree, reference.node),
@@ -197,26 +198,47 @@ def _view_names(tables: list[str], statement: exp.Expr, prefix: str) -> list[str
     return names
 
 
-def _columns(
-    statement: exp.Expr, table: exp.Table, schema: Schema, text: str, more: Iterable[str]
-) -> tuple[str, ...] | None:
-    """Columns whose name occurs anywhere in the statement, unless something may mean columns without naming them."""
-    alias = table.alias_or_name.casefold()
-    if table.find_ancestor(exp.Select) is None or table.alias_column_names or "#" in text:
-        return None
-    for node in statement.find_all(exp.Star, exp.Columns, exp.Pivot, exp.Column, exp.Join):
-        match node:
-            case exp.Star() if isinstance(node.parent, exp.Count):
-                continue
-            case exp.Column() if len(node.parts) > 1 or node.name.casefold() != alias:
-                continue
-            case exp.Join() if node.method != "NATURAL":
-                continue
-            case _:
-                return None
-    used = {i.name.casefold() for i in statement.find_all(exp.Identifier)}
-    known = dict.fromkeys((*schema.names(), *more))
-    return tuple(name for name in known if name.casefold() in used)
+@dataclass(frozen=True, slots=True)
+class _Mentions:
+    """What a statement names, anywhere in it; gathered once for all of its tables.
+
+    identifiers: all names. bare: columns without a table before them. unnamed: whether something may mean columns
+    without naming them.
+    """
+
+    identifiers: frozenset[str]
+    bare: frozenset[str]
+    unnamed: bool
+
+    @staticmethod
+    def of(tree: exp.Expr, text: str) -> _Mentions:
+        identifiers: set[str] = set()
+        bare: set[str] = set()
+        unnamed = "#" in text
+        for node in tree.walk():
+            match node:
+                case exp.Identifier():
+                    identifiers.add(node.name.casefold())
+                case exp.Column() if len(node.parts) == 1:
+                    bare.add(node.name.casefold())
+                case exp.Star():
+                    unnamed = unnamed or not isinstance(node.parent, exp.Count)
+                case exp.Columns() | exp.Pivot():
+                    unnamed = True
+                case exp.Join():
+                    unnamed = unnamed or node.method == "NATURAL"
+                case _:
+                    pass
+        return _Mentions(frozenset(identifiers), frozenset(bare), unnamed)
+
+    def columns(self, table: exp.Table, schema: Schema, more: Iterable[str]) -> tuple[str, ...] | None:
+        """Columns of a table whose name occurs, unless something may mean columns without naming them."""
+        if self.unnamed or table.find_ancestor(exp.Select) is None or table.alias_column_names:
+            return None
+        if table.alias_or_name.casefold() in self.bare:  # the row as a struct
+            return None
+        known = dict.fromkeys((*schema.names(), *more))
+        return tuple(name for name in known if name.casefold() in self.identifiers)
 
 
 # Putting views in their place.

@@ -82,7 +82,7 @@ def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
         while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
             tokens.pop()
         text = text[: tokens[-1].end + 1] if tokens else ""
-        parsed = language.parse(text)
+        parsed = language.parser().parse(tokens, text)
     except (SqlglotError, ValueError) as error:
         raise RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.") from error
     except RecursionError:

@@ -68,11 +68,13 @@ def test_a_filter_for_another_schema_is_refused(table):
 def test_a_query_is_parsed_once(table, monkeypatch, dialect):
     harness.sql("SELECT 1 AS n", dialect=dialect)  # sqlglot parses some of its own on the first use of a dialect
     parsed = []
-    for name in ("parse", "parse_into"):
+    for name in ("tokenize", "parser"):
         method = getattr(Dialect, name)
-        monkeypatch.setattr(Dialect, name, lambda *given, _method=method: parsed.append(given) or _method(*given))
+        monkeypatch.setattr(
+            Dialect, name, lambda *given, _name=name, _method=method: parsed.append(_name) or _method(*given)
+        )
     assert harness.sql("SELECT s FROM t WHERE id > 2 AND s = 'c'", dialect=dialect, t=table).fetchall() == [("c",)]
-    assert len(parsed) == 1
+    assert sorted(parsed) == ["parser", "tokenize"]
 
 
 def test_a_query_skips_files_by_fields_of_structs(tmp_path, monkeypatch):
