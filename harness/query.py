@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from harness.catalogs.objects import is_table
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
@@ -120,7 +120,8 @@ def sql(
             `harness.release`.
         spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
         storage_options, cache_dir: as for `open_table`, for those of `tables` that are locations.
-        tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a location.
+        tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a location,
+            which is opened if the query names it.
 
     Raises:
         RequestError: the query cannot be parsed, or writes; there is no such engine, or none
@@ -133,10 +134,12 @@ def sql(
     """
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
-    snapshots = {name: _snapshot(name, value, storage_options, cache_dir) for name, value in tables.items()}
+    _check_tables(tables)
+    snapshots = _OnDemand(tables, lambda name: _snapshot(tables[name], storage_options, cache_dir))
     fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
-    query = _at_moments(query, dialect, snapshots, fixed)
-    schemas = {name: snapshot.schema for name, snapshot in snapshots.items()}
+    query, moments = _at_moments(query, dialect, snapshots, fixed)
+    snapshots = snapshots.also(moments)
+    schemas = _OnDemand(snapshots, lambda name: snapshots[name].schema)
     prefix = f"_harness_{_token}_{next(_calls)}"
     metadata = MetadataTables(snapshots)
     if name == "duckdb":
@@ -166,8 +169,8 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
 
     error: DuckDB's, from a relation that `sql` gave, or pyarrow's from a stream of one.
     """
-    for name, value in tables.items():
-        snapshot = _snapshot(name, value)
+    for value in tables.values():
+        snapshot = _snapshot(value)
         try:
             with reading(snapshot.source, snapshot.selection.snapshot):
                 found = duckdb_engine().engine_error(error, snapshot.plan())
@@ -197,8 +200,14 @@ def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, 
         )
 
 
+def _check_tables(tables: Mapping[str, object]) -> None:
+    for name, value in tables.items():
+        if not isinstance(value, Snapshot | Table | str) and not is_table(value):
+            raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
+
+
 def _snapshot(
-    name: str, value: Table | Snapshot | str, options: Mapping[str, Any] | None = None, cache_dir: str | None = None
+    value: Table | Snapshot | str, options: Mapping[str, Any] | None = None, cache_dir: str | None = None
 ) -> Snapshot:
     match value:
         case Snapshot():
@@ -207,21 +216,52 @@ def _snapshot(
             return value.snapshot()
         case str():
             return open_table(value, storage_options=options, cache_dir=cache_dir).snapshot()
-        case _ if is_table(value):
-            return open_table(value, cache_dir=cache_dir).snapshot()
-        case _:
-            raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
+        case of_catalog:
+            return open_table(of_catalog, cache_dir=cache_dir).snapshot()
 
 
-def _at_moments(query: str, dialect: str, snapshots: dict[str, Snapshot], fixed: Collection[str]) -> str:
-    """The query without the moments of tables that it names; `snapshots` gets the tables at these moments.
+_T = TypeVar("_T")
+
+
+class _OnDemand(Mapping[str, _T]):
+    """What is made when it is first asked for: a query names some of the tables that it is given."""
+
+    def __init__(self, names: Iterable[str], make: Callable[[str], _T], made: Mapping[str, _T] | None = None) -> None:
+        self._make, self._made = make, dict(made or {})
+        self._names = dict.fromkeys((*names, *self._made))
+
+    def also(self, values: Mapping[str, _T]) -> _OnDemand[_T]:
+        """The same and other values."""
+        return _OnDemand(self._names, self._make, {**self._made, **values})
+
+    def __getitem__(self, name: str) -> _T:
+        if name not in self._made:
+            if name not in self._names:
+                raise KeyError(name)
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _at_moments(
+    query: str, dialect: str, snapshots: Mapping[str, Snapshot], fixed: Collection[str]
+) -> tuple[str, dict[str, Snapshot]]:
+    """The query without the moments of tables that it names, and the tables at these moments by their new names.
 
     fixed: names of what is a snapshot already.
     """
     from harness.queries.plain import may_name_moments
 
     if not may_name_moments(query):
-        return query
+        return query, {}
     from harness.queries.rewrite import bound_name
     from harness.queries.statements import parse_statement
     from harness.queries.time_travel import pin
@@ -232,11 +272,12 @@ def _at_moments(query: str, dialect: str, snapshots: dict[str, Snapshot], fixed:
 
     pinned = pin(parse_statement(query, dialect), lambda name: key(name) is not None)
     if pinned is None:
-        return query
+        return query, {}
+    moments: dict[str, Snapshot] = {}
     for alias, (name, moment) in pinned.moments.items():
         source = snapshots[str(key(name))].source
-        snapshots[alias] = Table(source).snapshot(**moment.selector(source.format))
-    return pinned.query
+        moments[alias] = Table(source).snapshot(**moment.selector(source.format))
+    return pinned.query, moments
 
 
 def planned(reference: TableReference, snapshot: Snapshot) -> ScanPlan:

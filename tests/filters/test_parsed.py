@@ -8,7 +8,7 @@ import pytest
 from sqlglot.dialects.dialect import Dialect
 
 import harness
-from harness.errors import RequestError
+from harness.errors import RequestError, TableNotFoundError
 from harness.filters.parse import parse_filter
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -75,6 +75,14 @@ def test_a_query_is_parsed_once(table, monkeypatch, dialect):
         )
     assert harness.sql("SELECT s FROM t WHERE id > 2 AND s = 'c'", dialect=dialect, t=table).fetchall() == [("c",)]
     assert sorted(parsed) == ["parser", "tokenize"]
+
+
+def test_a_query_opens_the_tables_that_it_names(table, tmp_path):
+    given = {"t": table.location, "u": str(tmp_path / "nowhere")}
+    for query in ("SELECT count(*) FROM t", "SELECT count(*) FROM t WHERE id > 0"):
+        assert harness.sql(query, **given).fetchall()[0][0] > 2
+    with pytest.raises(TableNotFoundError):
+        harness.sql("SELECT count(*) FROM u", **given)
 
 
 def test_a_query_skips_files_by_fields_of_structs(tmp_path, monkeypatch):
