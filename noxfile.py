@@ -316,6 +316,10 @@ def _scale(arguments: list[str]) -> tuple[str, list[str]]:
 _TOOLS = {
     "terminal": (),
     "ibis": ("ibis-framework[duckdb]>=12", "duckdb==1.5.*"),  # Ibis 12 fails on DuckDB 2.0
+    "databases": (
+        *("duckdb==1.5.5", "duckdb-extension-sqlite-scanner==1.5.5", "duckdb-extension-postgres-scanner==1.5.5"),
+        "pgserver",
+    ),
     "dbt": ("dbt-duckdb>=1.11", "dbt-core>=1.10,<1.11", "duckdb==1.5.*"),  # later ones fetch a parser when installed
 }
 
@@ -323,7 +327,7 @@ _TOOLS = {
 @nox.session(name="tests-tools")
 @nox.parametrize("tool", list(_TOOLS))
 def tests_tools(session: nox.Session, tool: str) -> None:
-    """The shell on a terminal, and the pages about Ibis and dbt with the packages themselves."""
+    """The shell on a terminal, SQLite and Postgres compared, and the pages about Ibis and dbt, with these packages."""
     session.install("-e", ".[dev]")
     path = _beside(session, *_TOOLS[tool]) if _TOOLS[tool] else os.environ.get("PYTHONPATH", "")
     _pytest(session, *_ONE, "-m", "tools", "tests/tools", "-k", tool, PYTHONPATH=path)

@@ -21,6 +21,7 @@ class Strict(enum.Enum):
     DECIMALS = "decimals"
     FLOATS = "floats"
     ROUNDING = "rounding"
+    TRUTH = "truth"
     ZONES = "zones"
     UNITS = "units"
 

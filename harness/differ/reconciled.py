@@ -1,7 +1,8 @@
-"""Numbers beside floats as floats: what the rule `TypeRule.ROUNDING` makes of columns before they are compared.
+"""Columns whose types a rule reconciles only once one of them is converted, before they are compared.
 
-Each engine does it from the number's text, which all of them read as the float that is nearest to it; a direct cast of
-DuckDB's divides, and may be a float off.
+A number beside a float becomes the float that is nearest to it (`TypeRule.ROUNDING`). Each engine reads it from the
+number's text, which all do alike; a direct cast of DuckDB's divides, and may be a float off. True and false beside an
+integer become 1 and 0 (`TypeRule.TRUTH`).
 """
 
 from __future__ import annotations
@@ -12,46 +13,47 @@ import pyarrow as pa
 
 from harness.differ.arrow_side import ArrowSide
 from harness.differ.duckdb_side import DuckDBSide
-from harness.differ.schemas import rounds_to_float
+from harness.differ.schemas import converted
 from harness.differ.sides import Side
 
 
 def reconciled(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side, Side]:
-    """Both sides; of the columns, numbers that stand beside a float are floats of its width.
+    """Both sides, with those of the columns converted that need it.
 
     A side that this changes is no planned table any more: its values are not those of the files.
     """
     left, right = sides
-    return _as_floats(left, right.schema, columns), _as_floats(right, left.schema, columns)
+    return _converted(left, right.schema, columns), _converted(right, left.schema, columns)
 
 
-def _as_floats(side: Side, other: pa.Schema, columns: tuple[str, ...]) -> Side:
-    types = {
-        side.schema.get_field_index(name): other.field(name).type
+def _converted(side: Side, other: pa.Schema, columns: tuple[str, ...]) -> Side:
+    found = {
+        side.schema.get_field_index(name): converted(side.schema.field(name).type, other.field(name).type)
         for name in columns
-        if rounds_to_float(side.schema.field(name).type, other.field(name).type)
     }
+    types = {place: type_ for place, type_ in found.items() if type_ is not None}
     if not types:
         return side
     if isinstance(side, ArrowSide):
         side = side.in_duckdb()
     schema = _with_types(side.schema, types)
+    casts = {place: _CASTS[type_] for place, type_ in types.items()}
     if isinstance(side, DuckDBSide):
-        texts = [
-            f"CAST(CAST(#{i + 1} AS VARCHAR) AS {_name(types[i])}) AS c{i}" if i in types else f"#{i + 1} AS c{i}"
-            for i in range(len(schema))
-        ]
+        texts = [casts.get(i, "{}").format(f"#{i + 1}") + f" AS c{i}" for i in range(len(schema))]
         relation = side.relation.project(", ".join(texts))
         return replace(side, relation=relation, schema=schema, types=_with_types(side.types, types), plan=None)
-    from harness.differ.spark_side import SparkSide, with_types
+    from harness.differ.spark_side import SparkSide, with_casts
 
     assert isinstance(side, SparkSide)
-    return replace(with_types(side, {i: _name(type_) for i, type_ in types.items()}), schema=schema)
+    return replace(with_casts(side, casts), schema=schema)
 
 
-def _name(type_: pa.DataType) -> str:
-    """What both engines call it."""
-    return "FLOAT" if pa.types.is_float32(type_) else "DOUBLE"
+_CASTS = {
+    pa.float32(): "CAST(CAST({} AS STRING) AS FLOAT)",
+    pa.float64(): "CAST(CAST({} AS STRING) AS DOUBLE)",
+    pa.int32(): "CAST({} AS INT)",
+}
+"""In the SQL of both engines."""
 
 
 def _with_types(schema: pa.Schema, types: dict[int, pa.DataType]) -> pa.Schema:

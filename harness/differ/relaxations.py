@@ -95,9 +95,8 @@ class TypeRule(enum.Enum):
     INTEGERS = "integer widths"
     DECIMALS = "decimal scale"
     FLOATS = "float widths"
-    ROUNDING = (
-        "nearest float"  # a number beside a float is the float that is nearest to it; not within structs or lists
-    )
+    ROUNDING = "nearest float"  # a number beside a float is the float nearest to it; of whole columns only
+    TRUTH = "truth as number"  # true and false beside an integer are 1 and 0; of whole columns only
     ZONES = "timestamp zone"  # a time without a zone is one in UTC
     UNITS = "timestamp unit"
 

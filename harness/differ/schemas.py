@@ -88,12 +88,19 @@ def is_hugeint(type_: pa.DataType) -> bool:
     )
 
 
-def rounds_to_float(type_: pa.DataType, other: pa.DataType) -> bool:
-    """Whether values of the first type are numbers that every engine can round to the second one, which is a float."""
+def converted(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The type to which values are converted before they are compared with another type's; None: they stay.
+
+    Numbers that every engine can round to a float, beside one; booleans beside integers.
+    """
     kind = pa.types
-    number, float_ = normal_type(type_), normal_type(other)
-    exact = kind.is_integer(number) or (kind.is_decimal(number) and number.precision <= _MOST_DIGITS)
-    return bool(exact and not is_hugeint(type_) and (kind.is_float32(float_) or kind.is_float64(float_)))
+    own, beside = normal_type(type_), normal_type(other)
+    if is_hugeint(type_) or is_hugeint(other):
+        return None
+    if kind.is_boolean(own) and kind.is_integer(beside):
+        return pa.int32()
+    exact = kind.is_integer(own) or (kind.is_decimal(own) and own.precision <= _MOST_DIGITS)
+    return beside if exact and (kind.is_float32(beside) or kind.is_float64(beside)) else None
 
 
 def is_list(type_: pa.DataType) -> bool:
@@ -167,7 +174,7 @@ def _column(path: str, left: pa.Field, right: pa.Field, rules: Rules) -> Iterato
 def _types(path: str, left: pa.Field, right: pa.Field, rules: Rules) -> Iterator[SchemaDifference]:
     a, b = normal_type(left.type), normal_type(right.type)
     kind = pa.types
-    inner = rules - {TypeRule.ROUNDING}
+    inner = rules - {TypeRule.ROUNDING, TypeRule.TRUTH}
     if kind.is_struct(a) and kind.is_struct(b):
         yield from _parts(path, a, b, inner)
     elif kind.is_map(a) and kind.is_map(b):
@@ -193,8 +200,9 @@ def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
         return TypeRule.DECIMALS
     if kind.is_floating(left) and kind.is_floating(right):
         return TypeRule.FLOATS
-    if rounds_to_float(left, right) or rounds_to_float(right, left):
-        return TypeRule.ROUNDING
+    conversion = converted(left, right) or converted(right, left)
+    if conversion is not None:
+        return TypeRule.ROUNDING if kind.is_floating(conversion) else TypeRule.TRUTH
     if kind.is_timestamp(left) and kind.is_timestamp(right):
         return TypeRule.UNITS if (left.tz is None) == (right.tz is None) else TypeRule.ZONES
     same = (kind.is_time, kind.is_date, kind.is_duration)

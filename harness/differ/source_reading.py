@@ -120,14 +120,14 @@ def _of_database(source: Source, connection: duckdb.DuckDBPyConnection) -> duckd
             connection.execute("USE side")
         except duckdb.Error as error:
             advice = f"; install it in DuckDB with INSTALL {kind}" if kind and "xtension" in str(error) else ""
-            first = f"DuckDB has not its extension {kind}" if advice else _line(error)
+            first = f"DuckDB has not its extension {kind}" if advice else _line(error, source)
             raise RequestError(f"Cannot attach the {source.kind.value} {source.name}: {first}{advice}") from error
     try:
         if source.table is None:
             return connection.sql(str(source.query))
         named = connection.sql(f"SELECT * FROM {'.'.join(map(sqltext.name, parse_name(source.table)))}")
     except duckdb.Error as error:
-        raise RequestError(f"Cannot read {source.name}: {_line(error)}") from error
+        raise RequestError(f"Cannot read {source.name}: {_line(error, source)}") from error
     return named if source.query is None else _query(connection, named, source)
 
 
@@ -138,8 +138,11 @@ def _query(
         rows.create_view("t", replace=True)
         return connection.sql(str(source.query))
     except duckdb.Error as error:
-        raise RequestError(f"Cannot run the query on {source.place}: {_line(error)}") from error
+        raise RequestError(f"Cannot run the {source.name}: {_line(error, source)}") from error
 
 
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def _line(error: Exception, source: Source | None = None) -> str:
+    """The error in one line; without the source's place where that may hold a password."""
+    line = " ".join(str(error).split())
+    hides = source is not None and source.kind is SourceKind.POSTGRES and source.place
+    return line.replace(source.place, "...") if source is not None and hides else line

@@ -185,15 +185,11 @@ def with_text(side: SparkSide, texts: Sequence[int], relaxations: Relaxations, f
     return replace(side, frame=side.frame.select(*chosen), plan=None)
 
 
-def with_types(side: SparkSide, types: Mapping[int, str]) -> SparkSide:
-    """The side with columns of numbers, by place, as the floats that are nearest to them."""
+def with_casts(side: SparkSide, casts: Mapping[int, str]) -> SparkSide:
+    """The side with columns, by place, in another type. casts: expressions with {} for the column."""
     names = side.frame.columns
-    columns = [functions.col(name) for name in names]
-    chosen = [
-        column.cast("string").cast(types[i]).alias(names[i]) if i in types else column
-        for i, column in enumerate(columns)
-    ]
-    return replace(side, frame=side.frame.select(*chosen), plan=None)
+    chosen = [f"{casts.get(i, '{}').format(name)} AS {name}" for i, name in enumerate(names)]
+    return replace(side, frame=side.frame.selectExpr(*chosen), plan=None)
 
 
 @contextmanager

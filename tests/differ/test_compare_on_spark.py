@@ -226,12 +226,14 @@ def test_relaxations_mean_the_same_on_spark(spark, few) -> None:
 
 
 @pytest.mark.parametrize("few", [AS_THEY_ARE, BY_HASHES])
-def test_numbers_beside_floats_are_rounded_alike_on_spark(spark, few) -> None:
+def test_values_are_converted_alike_on_spark(spark, few) -> None:
     digits = ["0.10", "-12345678901234567.89", "1.00000000000000011102", "1.00000000000000011103", "0", None]
     numbers = pa.array([None if text is None else Decimal(text) for text in digits], pa.decimal128(38, 20))
-    exact = pa.table({"v": numbers, "f": numbers})
+    truth = [True, False, None] * 2
+    exact = pa.table({"v": numbers, "f": numbers, "b": truth})
     floats = [None if text is None else float(text) for text in digits]
     rounded = pa.table({"v": pa.array(floats, pa.float64()), "f": pa.array(np.array(floats, "f4"), from_pandas=True)})
+    rounded = rounded.append_column("b", pa.array([None if each is None else int(each) for each in truth], pa.int64()))
     relaxed = harness.Relaxations(types=ALL_TYPE_RULES)
     for left, right in ((exact, frame_of(spark, rounded)), (frame_of(spark, exact), rounded)):
         assert compare(left, right, relaxations=relaxed, few=few).equal

@@ -155,22 +155,28 @@ ROUNDED = {
     "nan": (pa.int32(), 0, pa.float64(), NAN, False),
     "null": (pa.int32(), None, pa.float64(), None, True),
     "negative-zero": (pa.int32(), 0, pa.float64(), -0.0, False),
+    "true": (pa.bool_(), True, pa.int64(), 1, True),
+    "false": (pa.bool_(), False, pa.uint8(), 0, True),
+    "truth-is-one": (pa.bool_(), True, pa.int64(), 2, False),
+    "no-truth": (pa.bool_(), None, pa.int64(), 0, False),
 }
 
 
 @pytest.mark.parametrize("is_turned", [False, True])
 @pytest.mark.parametrize("case", ROUNDED.values(), ids=list(ROUNDED))
-def test_a_number_beside_a_float_is_the_nearest_one(case: tuple, is_turned: bool) -> None:
+def test_values_are_converted_beside_others(case: tuple, is_turned: bool) -> None:
     type_, number, other, float_, equal = case
     sides = (pa.table({"v": pa.array([number], type_)}), pa.table({"v": pa.array([float_], other)}))
     found = both_ways(*(sides[::-1] if is_turned else sides), relaxations=Relaxations(types=ALL_TYPE_RULES))
     assert found.equal is equal
-    assert [each.rule for each in found.schema] == ["nearest float"]
+    assert [each.rule for each in found.schema] == ["truth as number" if type_ == pa.bool_() else "nearest float"]
     assert not both_ways(*sides).equal
 
 
-def test_numbers_within_lists_are_not_rounded() -> None:
-    found = compare(pa.table({"l": [[1]]}), pa.table({"l": [[1.0]]}), relaxations=Relaxations(types=ALL_TYPE_RULES))
+@pytest.mark.parametrize(("left", "right"), [(1, 1.0), (True, 1)])
+def test_values_within_lists_are_not_converted(left: object, right: object) -> None:
+    sides = (pa.table({"l": [[value]]}) for value in (left, right))
+    found = compare(*sides, relaxations=Relaxations(types=ALL_TYPE_RULES))
     assert [each.kind for each in found.schema] == [SchemaKind.INCOMPARABLE]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+from harness.differ import source_reading
 from harness.differ.compare import compare
 from harness.differ.relaxations import Relaxations, Tolerance
 from harness.differ.sources import Source, SourceKind
@@ -155,6 +157,16 @@ def test_a_password_is_not_shown() -> None:
     source = Source.parse("postgres:host=a password=secret#public.orders")
     assert source is not None
     assert source.name == "postgres#public.orders"
+
+
+def test_a_password_is_not_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(text: str) -> None:
+        if text.startswith("ATTACH"):
+            raise duckdb.IOException('Unable to connect to Postgres at "host=a password=secret": refused')
+
+    monkeypatch.setattr(source_reading, "tracked", lambda connection: SimpleNamespace(execute=refuse, close=int))
+    with pytest.raises(RequestError, match=r'Unable to connect to Postgres at "\.\.\.": refused'):
+        compare("postgres:host=a password=secret#public.orders", ROWS)
 
 
 @pytest.mark.usefixtures("here")
