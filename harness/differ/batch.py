@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.differ.result import ComparisonResult
-from harness.model.notebook import preformatted
 
 
 class BatchOutcome(enum.Enum):
@@ -61,10 +60,11 @@ class Batch:
         return all(entry.outcome in (BatchOutcome.EQUAL, BatchOutcome.ALLOWED) for entry in self.entries)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the text report."""
-        from harness.differ.reports.batch import to_text as batch_to_text
+        """For notebooks: the page of `harness.differ.reports.batch` in a frame of its own, and its text."""
+        from harness.differ.reports import batch
+        from harness.differ.reports.notebook import framed
 
-        return preformatted(batch_to_text(self))
+        return framed(batch.to_html(self), batch.to_text(self))
 
 
 def entry_of(

@@ -6,7 +6,6 @@ import enum
 from dataclasses import dataclass, field
 
 from harness.errors import HarnessError
-from harness.model.notebook import preformatted
 
 
 class SchemaKind(enum.Enum):
@@ -200,8 +199,10 @@ class ComparisonResult:
         )
 
     def _repr_html_(self) -> str:
-        """For notebooks: what `to_text` says. `to_html` is a whole page, which a notebook has no place for."""
-        return preformatted(self.to_text())
+        """For notebooks: the page of `to_html` in a frame of its own, and what `to_text` says."""
+        from harness.differ.reports.notebook import framed
+
+        return framed(self.to_html(), self.to_text())
 
     def to_text(self) -> str:
         """The report for a terminal or a log, see `harness.differ.reports.text`."""
