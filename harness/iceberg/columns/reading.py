@@ -31,7 +31,7 @@ from harness.limits import DEFAULT, Limits, contained
 from harness.model.arrow_values import without_rows
 from harness.model.schema import Schema
 
-_BATCH_BYTES = 64 << 20
+_BATCH_BYTES = 12 << 20
 _BATCH_ROWS = 1 << 20
 
 

@@ -24,7 +24,7 @@ from harness.limits import contained
 from harness.model.arrow_values import array_of, from_numpy
 
 SIZES = "column_sizes"
-_BATCH_BYTES = 64 << 20
+_BATCH_BYTES = 12 << 20
 _FACTS = pa.schema(
     [
         pa.field("status", pa.int32()),

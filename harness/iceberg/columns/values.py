@@ -111,18 +111,22 @@ def _items(varints: Varints, starts: Places, counts: Places) -> tuple[Places, Pl
 def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
     """Slices of the buffer as a binary array, null where `starts` is `NOWHERE`. Arrow copies the bytes, from views."""
     there = starts != NOWHERE
-    lengths = np.where(there, ends - starts, 0)
-    if len(lengths) and (int(lengths.max()) >= 1 << 31 or int(lengths.sum()) >= 1 << 31):
+    lengths = ends - starts if there.all() else np.where(there, ends - starts, 0)
+    shortest, longest = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
+    if longest >= 1 << 31 or int(lengths.sum()) >= 1 << 31:
         raise Unsure
     views = np.zeros(len(starts), dtype=_VIEW)
     views["length"] = lengths
-    head, tail = (_overlapping(varints.data, name) for name in ("head", "tail"))
-    views["head"] = head[starts] & _FIRST.take(np.minimum(lengths, 8))
-    views["tail"] = tail[starts + 8] & _FIRST.take(np.clip(lengths - 8, 0, 4)).astype(np.uint32)
-    long = np.flatnonzero(lengths > _INLINE)
-    # Four bytes, the number of the buffer, which is 0, and the place in it.
-    views["head"][long] &= _FIRST[4]
-    views["tail"][long] = starts[long]
+    head = _overlapping(varints.data, "head")[starts]
+    views["head"] = head if shortest >= 8 else head & _FIRST.take(np.minimum(lengths, 8))
+    if shortest <= _INLINE and longest > 8:
+        tail = _overlapping(varints.data, "tail")[starts + 8]
+        views["tail"] = tail & _FIRST.take(np.clip(lengths - 8, 0, 4)).astype(np.uint32)
+    if longest > _INLINE:
+        long = slice(None) if shortest > _INLINE else np.flatnonzero(lengths > _INLINE)
+        # Four bytes, the number of the buffer, which is 0, and the place in it.
+        views["head"][long] &= _FIRST[4]
+        views["tail"][long] = starts[long]
     validity = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
     array = pa.Array.from_buffers(
         pa.binary_view(), len(starts), [validity, pa.py_buffer(views), pa.py_buffer(varints.data)]

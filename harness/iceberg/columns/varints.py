@@ -21,8 +21,10 @@ _PADDING = 16
 _CHUNK = 1 << 18
 _GROUP = 8
 """Bytes that one byte of the index stands for."""
-_BELOW = np.array([(1 << place) - 1 for place in range(_GROUP)], dtype=np.uint8)
-"""The bits of a group that stand before each of its places."""
+_SUMS = np.uint64(0x0101010101010101)
+_LAST = np.uint64(56)
+_FROM = np.array([256 - (1 << place) for place in range(_GROUP)], dtype=np.uint8)
+"""The bits of a group that stand at each of its places or behind it."""
 _NTH = np.array(
     [([place for place in range(_GROUP) if bits >> place & 1] + [0] * _GROUP)[:_GROUP] for bits in range(1 << _GROUP)],
     dtype=np.int64,
@@ -45,21 +47,24 @@ class Varints:
     data: npt.NDArray[np.uint8]
     size: int
     _ends: npt.NDArray[np.uint8]  # a bit for each offset: whether its byte can be the last one of a number
-    _before: npt.NDArray[np.int32]  # how many bits are set in the groups before; for the end of the data, too
+    _within: npt.NDArray[np.uint8]  # how many bits are set up to the end of each group, in its word of groups
+    _before: npt.NDArray[np.int32]  # how many bits are set in the words before; for the end of the data, too
 
     @staticmethod
     def of(blocks: Sequence[bytes]) -> Varints:
         """The index of some blocks, one behind the other, which together have less than 2 GiB."""
         size = sum(map(len, blocks))
-        padding = _PADDING + -(size + _PADDING) % _GROUP
+        padding = _PADDING + -(size + _PADDING) % (_GROUP * _GROUP)
         data = np.frombuffer(b"".join((*blocks, bytes(padding))), dtype=np.uint8)
         ends = np.empty(len(data) // _GROUP, dtype=np.uint8)
         for start in range(0, len(data), _CHUNK):  # what fits into a cache is many times as fast
             part = data[start : start + _CHUNK]
             ends[start // _GROUP : (start + len(part)) // _GROUP] = np.packbits(part < 0x80, bitorder="little")
-        before = np.zeros(len(ends) + 1, dtype=np.int32)
-        np.cumsum(np.bitwise_count(ends), out=before[1:])
-        return Varints(data, size, ends, before)
+        # A product with this number has in each byte the sum of the factor's bytes up to there.
+        within = np.bitwise_count(ends).view("<u8") * _SUMS
+        before = np.zeros(len(within) + 1, dtype=np.int32)
+        np.cumsum(within >> _LAST, out=before[1:], dtype=np.int32)
+        return Varints(data, size, ends, within.view(np.uint8), before)
 
     def skip(self, at: Places) -> Places:
         """The places after a number each."""
@@ -74,18 +79,26 @@ class Varints:
     def skip_many(self, at: Places, count: Places) -> Places:
         """The places after `count` numbers each, one or more, that follow each other."""
         group = at >> 3
-        left = self._before.take(group) + np.bitwise_count(self._ends.take(group) & _BELOW.take(at & 7)) + count
+        ends = self._ends.take(group)
+        left = self._until(group) - np.bitwise_count(ends & _FROM.take(at & 7)) + count
         if left.size and int(left.max()) > int(self._before[-1]):
             raise Unsure
         while True:
             # In a group end eight numbers at most, so an eighth of those to come is never too many groups.
-            ahead = (left - self._before.take(group + 1) + 7) >> 3
+            until = self._until(group)
+            ahead = (left - until + 7) >> 3
             if not ahead.any():
                 break
             group += ahead
-        nth = _NTH[self._ends.take(group), left - self._before.take(group) - 1]
+        ends = self._ends.take(group)
+        nth = _NTH[ends, left - until + np.bitwise_count(ends) - 1]
         after: Places = (group << 3) + nth + 1
         return after
+
+    def _until(self, group: Places) -> Places:
+        """How many numbers can end up to the end of each group."""
+        found: Places = self._before.take(group >> 3) + self._within.take(group)
+        return found
 
     def numbers(self, at: Places) -> tuple[Places, Places]:
         """The ints or longs at the places, and the places after them; `Unsure` if one does not fit 64 bits."""
