@@ -35,7 +35,8 @@ from harness.iceberg.manifests import (
 from harness.iceberg.partitions import Partitions, all_partition_fields
 from harness.iceberg.source import ScanSource
 from harness.limits import contained
-from harness.metadata_tables.columns import map_of, table_of, tuple_struct, tuples_of
+from harness.metadata_tables.columns import TIME, map_of, table_of, tuple_struct, tuples_of
+from harness.metadata_tables.iceberg_positions import position_deletes
 from harness.metadata_tables.metrics import METRICS, metrics_field, metrics_of
 from harness.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.model.schema import Schema, StructType, arrow_type, children
@@ -55,6 +56,7 @@ _NUMBERS = pa.schema(
         pa.field("file_sequence_number", pa.int64()),
     ]
 )
+_LAST_UPDATED = {"last_updated_at": TIME, "last_updated_snapshot_id": pa.int64()}
 _RECORDED = {SIZES, "sort_order_id", "split_offsets"}
 _IDS = pa.list_(pa.int32())
 
@@ -125,7 +127,12 @@ class SnapshotFiles:
         partition = [] if self.partition is None else [pa.field("partition", arrow_type(self.partition))]
         counts = ("record_count", "file_count", "total_data_file_size_in_bytes", *_DELETE_COUNTS)
         return pa.schema(
-            [*partition, pa.field("spec_id", pa.int32()), *(pa.field(name, pa.int64()) for name in counts)]
+            [
+                *partition,
+                pa.field("spec_id", pa.int32()),
+                *(pa.field(name, pa.int64()) for name in counts),
+                *(pa.field(name, type_) for name, type_ in _LAST_UPDATED.items()),
+            ]
         )
 
     def files(self, *, data: bool, deletes: bool, columns: AbstractSet[str]) -> pa.Table:
@@ -170,12 +177,18 @@ class SnapshotFiles:
         struct = files.combine_chunks().to_struct_array()
         return pa.Table.from_arrays([*numbers.columns, struct, metrics], schema=schema)
 
-    def partitions(self) -> pa.Table:
-        """One row for each partition that has live files."""
+    def position_deletes(self) -> pa.Table:
+        """The positions that live delete files and deletion vectors list."""
+        entries = [e for e in self._entries(self._of(deletes=True)) if e.file.content is Content.POSITION_DELETES]
+        return position_deletes(entries, self.source, self.partition)
+
+    def partitions(self, *, columns: AbstractSet[str]) -> pa.Table:
+        """One row for each partition that has live files; when it was last updated only where `columns` names that."""
         partitions = Partitions(self.source.metadata.specs, self._schemas)
         files = self._read(self._of(deletes=False), ())
         numbers = _numbers(files, partitions)
-        deletes = [(partitions.index(entry.file), entry.file) for entry in self._entries(self._of(deletes=True))]
+        entries = list(self._entries(self._of(deletes=True)))
+        deletes = [(partitions.index(entry.file), entry.file) for entry in entries]
         size = len(partitions.all())
         table = files.table
         sums = [
@@ -188,7 +201,24 @@ class SnapshotFiles:
         arrays = [array_of([p.spec_id for p in partitions.all()], pa.int32())]
         if self.partition is not None:
             arrays.insert(0, tuples_of([p.values for p in partitions.all()], self.partition))
-        return pa.Table.from_arrays([*arrays, *map(from_numpy, sums)], schema=schema)
+        updates = [pa.nulls(size, type_) for type_ in _LAST_UPDATED.values()]
+        if _LAST_UPDATED.keys() & columns:
+            facts = [live(found).column("snapshot_id") for found in self._recorded(self._of(deletes=False), ())]
+            snapshots = [each for found in facts for each in found.to_pylist()] + [e.snapshot_id for e in entries]
+            updates = self._last_updated([*numbers.tolist(), *(number for number, _ in deletes)], snapshots, size)
+        return pa.Table.from_arrays([*arrays, *map(from_numpy, sums), *updates], schema=schema)
+
+    def _last_updated(self, numbers: Sequence[int], snapshots: Sequence[int], size: int) -> list[pa.Array]:
+        """When, and by which snapshot, each partition got the newest of its live files; null: that one has expired."""
+        known = self.source.metadata.snapshots
+        newest: dict[int, tuple[int, int]] = {}
+        for number, snapshot in set(zip(numbers, snapshots, strict=True)):
+            if snapshot in known:
+                newest[number] = max(newest.get(number, (-1, -1)), (known[snapshot].timestamp_ms, snapshot))
+        found = [newest.get(number) for number in range(size)]
+        schema = pa.schema(list(_LAST_UPDATED.items()))
+        table = table_of(schema, [each or (None, None) for each in found])
+        return [_flat(table.column(name)) for name in schema.names]
 
     @property
     def _schemas(self) -> tuple[Schema, ...]:

@@ -9,6 +9,7 @@ from harness.errors import RequestError
 NAMES = {
     "iceberg": (
         *("snapshots", "history", "refs", "manifests", "files", "data_files", "delete_files", "entries", "partitions"),
+        "position_deletes",
         *("metadata_log_entries", "all_manifests", "all_files", "all_data_files", "all_delete_files", "all_entries"),
     ),
     "delta": ("versions", "history", "files", "partitions"),

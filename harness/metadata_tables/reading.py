@@ -97,6 +97,7 @@ def _of_manifests(table: IcebergTable, selection: Any, kind: str) -> MetadataTab
     from harness.iceberg.scan import manifests_of, with_specs_of
     from harness.metadata_tables import iceberg_log as log
     from harness.metadata_tables.iceberg_files import SnapshotFiles
+    from harness.metadata_tables.iceberg_positions import positions_schema
 
     schemas = read_schema_first(table.metadata.schemas, selection.schema)
     if kind.startswith("all_"):
@@ -115,7 +116,9 @@ def _of_manifests(table: IcebergTable, selection: Any, kind: str) -> MetadataTab
         case "entries":
             return MetadataTable(found.entries_schema(), lambda columns: found.entries(columns=columns))
         case "partitions":
-            return MetadataTable(found.partitions_schema(), lambda _: found.partitions())
+            return MetadataTable(found.partitions_schema(), lambda columns: found.partitions(columns=columns))
+        case "position_deletes":
+            return MetadataTable(positions_schema(found.partition), lambda _: found.position_deletes())
         case _:
             data, deletes = kind != "delete_files", kind != "data_files"
             return MetadataTable(

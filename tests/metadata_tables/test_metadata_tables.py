@@ -254,6 +254,47 @@ def test_partitions(iceberg):
     assert answer(iceberg, "SELECT sum(total_data_file_size_in_bytes)::BIGINT FROM t.partitions") == [(total,)]
 
 
+def test_when_partitions_were_updated(iceberg, tmp_path):
+    """By the newest snapshot that added a live file of data or deletes; the third one only removes."""
+    query = "SELECT partition.day, last_updated_snapshot_id FROM t.partitions ORDER BY 1"
+    assert answer(iceberg, query) == [(DAY, FIRST + 1), (NEXT, FIRST + 1)]
+    assert answer(iceberg.snapshot(ref="before"), query) == [(DAY, FIRST), (NEXT, FIRST)]
+    joined = "SELECT DISTINCT last_updated_at = committed_at FROM t.partitions JOIN t.snapshots ON snapshot_id = "
+    assert answer(iceberg, f"{joined} last_updated_snapshot_id") == [(True,)]
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    t.append(t.write_data([{"id": 1}]))
+    two = t.write_data([{"id": 2}])
+    t.append(two)
+    t.expire(FIRST)
+    assert answer(harness.open_table(t.location), "SELECT last_updated_snapshot_id FROM t.partitions") == [(FIRST + 1,)]
+    t.commit(remove=[two])
+    assert answer(harness.open_table(t.location), "SELECT last_updated_at FROM t.partitions") == [(None,)]
+
+
+def test_deleted_positions(iceberg, tmp_path):
+    root = f"{iceberg.location}/data"
+    columns = "file_path, pos, partition.day, spec_id, delete_file_path, content_offset, content_size_in_bytes"
+    assert answer(iceberg, f"SELECT {columns} FROM t.position_deletes") == [
+        (f"{root}/one.parquet", 0, DAY, 0, f"{root}/positions.parquet", None, None)
+    ]
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=3)
+    file = t.write_data([{"id": i} for i in range(9)])
+    t.append(file)
+    (vector,) = t.write_deletion_vectors({file: [7, 2]})
+    t.append(vector)
+    found = harness.open_table(t.location).metadata("position_deletes")
+    assert "partition" not in found.schema.names
+    assert found.select(["file_path", "pos", "delete_file_path"]).to_pylist() == [
+        {"file_path": file.path, "pos": pos, "delete_file_path": vector.path} for pos in (2, 7)
+    ]
+    entry = harness.open_table(t.location).metadata("delete_files").to_pylist()[0]
+    for name in ("content_offset", "content_size_in_bytes"):
+        assert set(found[name].to_pylist()) == {entry[name]}
+    t.file_of(vector.path).unlink()
+    with pytest.raises(MissingFileError, match=r"[Pp]uffin"):
+        harness.open_table(t.location).metadata("position_deletes")
+
+
 def test_partitions_of_several_specs(tmp_path):
     """Fields of all specs in one struct; a tuple has nulls in those of others. A field of the same name gets its id."""
     t = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "string"}, partition_spec=[("s", "identity")])
