@@ -6,6 +6,7 @@ import itertools
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from harness.catalogs.objects import is_table
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from harness.metadata_tables.reading import MetadataTable
+    from harness.queries.present import Now
     from harness.queries.rewritten import Rewritten, TableReference
 
 _calls = itertools.count()
@@ -143,15 +145,19 @@ def sql(
     prefix = f"_harness_{_token}_{next(_calls)}"
     metadata = MetadataTables(snapshots)
     if name == "duckdb":
-        rewritten = _rewritten(query, schemas, dialect, prefix, metadata.columns)
+        moment = partial(duckdb_engine().moment, connection)
+        rewritten = _rewritten(query, schemas, dialect, prefix, metadata.columns, moment)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
         return duckdb_engine().query(rewritten.sql, _read(rewritten, snapshots, metadata), connection, aliased=aliased)
+    from harness.queries.present import Now
     from harness.queries.rewrite import rewrite
 
     if dialect == "spark":
-        rewritten = _certain(rewrite(query, schemas, dialect, into="spark", prefix=prefix, metadata=metadata.columns))
+        own = rewrite(query, schemas, dialect, into="spark", prefix=prefix, metadata=metadata.columns, now=Now)
+        rewritten = _certain(own)
         return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark)
-    return _transpiled(rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata.columns), snapshots, spark)
+    rewritten = rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata.columns, now=Now)
+    return _transpiled(rewritten, snapshots, spark)
 
 
 def release(connection: duckdb.DuckDBPyConnection) -> None:
@@ -322,6 +328,7 @@ def _rewritten(
     dialect: str,
     prefix: str,
     metadata: Callable[[str, str], Schema | None],
+    now: Callable[[], Now],
 ) -> Rewritten:
     if dialect == "duckdb":
         from harness.queries.plain import rewrite_plain
@@ -331,7 +338,7 @@ def _rewritten(
             return plain
     from harness.queries.rewrite import rewrite
 
-    return rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata)
+    return rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata, now=now)
 
 
 def _read(

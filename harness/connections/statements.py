@@ -11,6 +11,7 @@ import itertools
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import duckdb
 import pyarrow as pa
@@ -132,6 +133,7 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
         wholes,
         schemas,
         prefix=f"_harness_{_token}_{next(_calls)}",
+        now=partial(duckdb_engine().moment, connection),
         metadata={
             name: MetadataReference(table.whole, name[-1], columns)
             for name, table in about.items()

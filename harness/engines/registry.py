@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.engines.duckdb.attached import Attached
     from harness.model.schema import Field
     from harness.plan.scan_plan import ScanPlan
+    from harness.queries.present import Now
 
 
 class Engine(Protocol):
@@ -92,6 +93,9 @@ class DuckDBEngine(Engine, Protocol):
 
     def release(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take away what reads have left on a user's connection."""
+
+    def moment(self, connection: duckdb.DuckDBPyConnection | None) -> Now:
+        """When a query on a connection, or None for one of its own, is made."""
 
     def columns_of(self, text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str], ...]:
         """Name and DuckDB type of the query's columns, before `query` casts any; reads no file."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from harness.filters.moments import later
+from harness.filters.moments import later, period_of
 from harness.filters.sql_nodes import general_form
 from harness.filters.value_texts import (
     DAY_NS,
@@ -82,8 +82,22 @@ def literal_of(node: exp.Expr) -> Literal | None:
             return None if inner is None or node.args.get("format") is not None else _cast(inner, node.to)
         case exp.Add() | exp.Sub() | exp.Mul():
             return _combined(node)
+        case exp.TimestampTrunc():
+            return _truncated(node)
         case _:
             return None
+
+
+def _truncated(node: exp.TimestampTrunc) -> Literal | None:
+    """`date_trunc` of a day or a wall-clock time, to a unit that both have."""
+    literal, unit = literal_of(node.this), node.args.get("unit")
+    if literal is None or literal.kind not in (Kind.DATE, Kind.TIMESTAMP) or not isinstance(unit, exp.Var):
+        return None
+    # DuckDB 2.0 gives other times than midnight for the hour of a date.
+    if literal.kind is Kind.DATE and unit.name.upper().removesuffix("S") in ("HOUR", "MINUTE", "SECOND"):
+        return None
+    period = period_of(literal.value * DAY_NS if literal.kind is Kind.DATE else literal.value, unit.name)
+    return None if period is None else Literal(Kind.TIMESTAMP, period[0])
 
 
 def _combined(node: exp.Binary) -> Literal | None:
@@ -198,6 +212,8 @@ def _cast(literal: Literal, to: exp.DataType) -> Literal | None:
             return Literal(target, value * DAY_NS)
         case Kind.TIMESTAMP, Kind.INSTANT:
             return Literal(target, value)
+        case Kind.TIMESTAMP, Kind.DATE:
+            return _date(value // DAY_NS)
         case ((Kind.INTEGER | Kind.DECIMAL | Kind.FLOAT), Kind.DOUBLE):
             number = double(value)
         case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.FLOAT):

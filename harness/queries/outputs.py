@@ -38,8 +38,8 @@ class Outputs:
         if isinstance(node, exp.Subquery):
             query = node.this
         elif isinstance(node, exp.Table) and not node.db:
-            cte = self._only(node.name)
-            if cte is None or cte is node.find_ancestor(exp.CTE):
+            cte = self._cte_of(node)
+            if cte is None:
                 return None
             query = cte.this
             renamed = renamed or cte.alias_column_names
@@ -50,6 +50,11 @@ class Outputs:
             return None
         named = [*renamed, *names[len(renamed) :]]  # fewer names than columns leave the others as they are
         return named if len({name.casefold() for name in named}) == len(named) else None
+
+    def types_of(self, node: exp.Expr) -> Mapping[str, str | None] | None:
+        """The columns of a source, in lower case, as `of_source` has them, with their types as `type_of` has them."""
+        names = self.of_source(node)
+        return None if names is None else {n.casefold(): self._source_type(node, i) for i, n in enumerate(names)}
 
     def names(self, query: exp.Query) -> Sequence[str] | None:
         """The columns of a query, in their order; None where they are not known, or two have one name."""
@@ -102,7 +107,7 @@ class Outputs:
         schema = self._schemas.get(id(node))
         if schema is not None:
             return str(schema.fields[position].type)
-        cte = self._only(node.name) if isinstance(node, exp.Table) else None
+        cte = self._cte_of(node) if isinstance(node, exp.Table) else None
         return self.type_of(cte.this if cte is not None else node, position)
 
     def use_of(self, query: exp.Query) -> exp.Expr | None:
@@ -121,6 +126,14 @@ class Outputs:
                 return found[0] if is_only and not found[0].db else None
             case _:
                 return None
+
+    def _cte_of(self, table: exp.Table) -> exp.CTE | None:
+        """The CTE that a table is; None: it is none, or one that is being defined there."""
+        cte = self._only(table.name)
+        node: exp.Expr | None = table
+        while node is not None and node is not cte:
+            node = node.parent
+        return cte if node is None else None
 
     def _only(self, name: str) -> exp.CTE | None:
         found = self._ctes.get(name.casefold(), [])
@@ -145,12 +158,6 @@ def position_of(names: Sequence[str] | None, column: exp.Column) -> int | None:
     return next((i for i, name in enumerate(names or ()) if name.casefold() == wanted), None)
 
 
-def projected(query: exp.Select, position: int) -> exp.Expr | None:
-    """The column in FROM that a column of the result is, by its place; None where it is none, or no key of a group."""
-    found = query.expressions[position].unalias() if position < len(query.expressions) else None
-    return found.copy() if type(found) is exp.Column and not found.is_star and is_key(query, found) else None
-
-
 def is_bare_star(query: exp.Select) -> bool:
     """Whether a SELECT passes on all columns by a single star, without EXCLUDE, REPLACE or RENAME."""
     return (
@@ -158,13 +165,3 @@ def is_bare_star(query: exp.Select) -> bool:
         and type(query.expressions[0]) is exp.Star
         and not any(query.expressions[0].args.values())
     )
-
-
-def is_key(query: exp.Select, column: exp.Column) -> bool:
-    """Whether all rows of a group have one value of a column; true where nothing is grouped."""
-    group = query.args.get("group")
-    if group is None:
-        return True
-    if any(value for key, value in group.args.items() if key not in ("expressions", "all")):
-        return False  # ROLLUP and its like put nulls in place of keys
-    return bool(group.args.get("all")) or column in group.expressions

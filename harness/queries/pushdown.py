@@ -2,7 +2,7 @@
 
 A condition is taken only from where rows that fail it cannot matter, even to a query that keeps the condition:
 
-- WHERE, for a table that no outer join of that SELECT fills with nulls;
+- WHERE, for a table that no outer join of that SELECT fills with nulls. A join whose nulls a condition drops is none;
 - ON of an inner or semi join, for both sides; of a left join, for the right table; of a right join, for the left ones;
   of an anti join, for the right table.
 
@@ -11,7 +11,9 @@ So each SELECT gives the same rows as before, and with it everything around it, 
 - what is around a derived table, a CTE that is read once, or an operand of a set operation, where a condition on its
   result is one on the columns that it passes on (`harness.queries.outputs`).
 
-Of a condition over several tables, such as `(a.x = 1 AND …) OR (a.x = 2 AND …)`, each gets what is implied for it.
+Of a condition over several tables, such as `(a.x = 1 AND …) OR (a.x = 2 AND …)`, each gets what is implied for it; of
+one on a column that equals another one, by `a.x = b.x`, USING or a chain of these, the other one gets it too. A column
+that the query computes is what it is computed from: `SELECT year(day) AS y … WHERE y = 2024`.
 QUALIFY, conditions with subqueries or with functions are left alone, and so is a SELECT with a sample, a
 positional join or an ASOF join, where which rows there are decides which are chosen.
 """
@@ -19,60 +21,66 @@ positional join or an ASOF join, where which rows there are decides which are ch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from harness.errors import UnknownColumnError
-from harness.filters.literals import literal_of
 from harness.filters.parse import filter_of
 from harness.filters.parsed import all_of
 from harness.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided
-from harness.model.schema import Schema
-from harness.queries.outputs import Outputs, is_bare_star, is_key, keeps_rows, position_of, projected
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """One table, subquery or function in FROM. `join`: what attaches it; None for the first."""
-
-    node: exp.Expr
-    join: exp.Join | None
-
-    @property
-    def alias(self) -> str:
-        return str(self.node.alias_or_name).casefold()
-
-    @property
-    def side(self) -> str:
-        return self.join.side if self.join is not None else ""
-
-    @property
-    def kind(self) -> str:
-        return self.join.kind if self.join is not None else ""
+from harness.model.schema import Schema, TimestampType
+from harness.queries.implied import implied, is_plain
+from harness.queries.keys import aliased, is_key
+from harness.queries.now import is_since
+from harness.queries.outputs import Outputs, is_bare_star, keeps_rows, position_of
+from harness.queries.present import Now
+from harness.queries.source_columns import EqualColumns, SourceColumns
+from harness.queries.sources import (
+    conditions,
+    conjuncts,
+    is_preserved,
+    of_groups,
+    of_where,
+    partners,
+    select_of,
+    sources_of,
+    without_dropped,
+)
 
 
 class Pushdown:
     """Finds, per reference to a bound table, the conditions that its rows must satisfy to matter at all."""
 
-    def __init__(self, statement: exp.Expr, schemas: Mapping[int, Schema]) -> None:
-        """`schemas`: by the `id` of each reference to a bound table in `statement`."""
+    def __init__(self, statement: exp.Expr, schemas: Mapping[int, Schema], now: Now | None = None) -> None:
+        """`schemas`: by the `id` of each reference to a bound table in `statement`. now: None: it is not known."""
         self._schemas = schemas
+        self._now = now
         self._outputs = Outputs(statement, schemas)
-        self._columns: dict[int, frozenset[str] | None] = {}
         self._aliases = {
             str(t.alias_or_name).casefold() for t in statement.find_all(exp.Table, exp.Subquery, exp.Lateral)
         }
+        self._scopes: dict[int, SourceColumns | None] = {}
 
     def where(self, table: exp.Table) -> Filter | None:
         """The conditions on `table`, as a filter; None if there are none."""
         if table.args.get("sample") or table.args.get("pivots") or table.alias_column_names:
             return None
         schema = self._schemas[id(table)]
-        found = (_filter(condition, schema) for condition in self._on(table, _quoted))
+        found = (self._filter(condition, schema) for condition in self._on(table, _quoted))
         filters = [f for f in found if f is not None]
         return all_of(filters, schema) if filters else None
+
+    def _filter(self, condition: exp.Expr, schema: Schema) -> Filter | None:
+        """The condition as a filter, if it tells planning something."""
+        try:
+            filter_ = filter_of(condition, schema)
+        except (UnknownColumnError, RecursionError):
+            return None
+        has_instants = any(isinstance(f.type, TimestampType) and f.type.utc for f in filter_.columns)
+        if has_instants and self._now is not None and not self._now.is_utc and is_since(condition):
+            return None
+        return filter_ if _says_something(filter_.predicate) else None
 
     def _on(self, node: exp.Expr, written: Written) -> Iterator[exp.Expr]:
         """What rows of a table or subquery in FROM must satisfy to matter, over its columns.
@@ -80,25 +88,46 @@ class Pushdown:
         written: how a path within its columns is written in the condition; None if it cannot be.
         """
         select = select_of(node)
-        sources = None if select is None else _sources(select)
-        if select is None or sources is None:
+        scope = None if select is None else self._scope(select)
+        if select is None or scope is None:
             return
-        position = next((i for i, source in enumerate(sources) if source.node is node), None)
-        if position is None or [s.alias for s in sources].count(sources[position].alias) > 1:
+        position = next((i for i, source in enumerate(scope.sources) if source.node is node), None)
+        if position is None or [s.alias for s in scope.sources].count(scope.sources[position].alias) > 1:
             return
-        place = _Place(select, sources, position)
+        found = list(conditions(select, scope.sources, position))
+        keys: list[exp.Expr] = []
+        if is_preserved(scope.sources, position, len(scope.sources)):
+            found = [*found, *self._outside(select)]
+            keys = list(of_groups(select))
+        elif among := partners(scope.sources, position):
+            found += [c for c in (*of_where(select), *self._outside(select)) if _is_among(c, scope, among)]
+        equal = EqualColumns(scope, position, found)
 
         def renamed(column: exp.Column) -> exp.Expr | None:
-            return self._renamed(column, place, written)
+            return self._renamed(column, scope, position, written, equal)
 
-        def renamed_key(column: exp.Column) -> exp.Expr | None:
-            return renamed(column) if is_key(select, column) else None
+        def aliased_too(column: exp.Column) -> exp.Expr | None:
+            made = _alias(column, scope)
+            return renamed(column) if made is None else implied(made, renamed, None)
 
-        found = [_implied(condition, renamed) for condition in _conditions(select, sources, position)]
-        if _is_preserved(sources, position, len(sources)):
-            found += [_implied(condition, renamed) for condition in self._outside(select)]
-            found += [_implied(condition, renamed_key) for condition in _of_groups(select)]
-        yield from (implied for implied in found if implied is not None)
+        def of_key(column: exp.Column) -> exp.Expr | None:
+            return aliased_too(column) if _is_of_key(column, scope) else None
+
+        in_where = {id(condition) for condition in of_where(select)}
+        named = [(c, aliased_too if id(c) in in_where else renamed) for c in found] + [(c, of_key) for c in keys]
+        yield from (whole for c, name in named if (whole := implied(c, name, self._now)) is not None)
+
+    def _scope(self, select: exp.Select) -> SourceColumns | None:
+        """The sources of a SELECT; None where conditions cannot be moved."""
+        if id(select) not in self._scopes:
+            sources = sources_of(select)
+            if sources is None:
+                self._scopes[id(select)] = None
+            else:
+                columns = [self._outputs.types_of(source.node) for source in sources]
+                scope = SourceColumns(select, sources, columns, self._aliases)
+                self._scopes[id(select)] = scope.with_sources(without_dropped(select, sources, scope.index_of))
+        return self._scopes[id(select)]
 
     def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:
         """What must hold of a query's result to matter to what is around the query, over the columns in its FROM."""
@@ -107,14 +136,14 @@ class Pushdown:
             return
         if isinstance(use, exp.SetOperation):
             names = self._outputs.names(use)
-            conditions: Iterator[exp.Expr] = self._outside(use)
+            around: Iterator[exp.Expr] = self._outside(use)
         else:
             names = self._outputs.of_source(use)
-            conditions = self._on(use, _unquoted)
-        for condition in conditions:
-            implied = _implied(condition, lambda column: self._inside(query, names, column))
-            if implied is not None:
-                yield from _conjuncts(implied)
+            around = self._on(use, _unquoted)
+        for condition in around:
+            inner = implied(condition, lambda column: self._inside(query, names, column), None)
+            if inner is not None:
+                yield from conjuncts(inner)
 
     def _inside(self, query: exp.Query, names: Sequence[str] | None, column: exp.Column) -> exp.Expr | None:
         """What a column of a query's result is inside of the query; of a set operation, in each of its operands.
@@ -125,228 +154,80 @@ class Pushdown:
         if position is None:
             return None
         if isinstance(query, exp.Select) and not is_bare_star(query):
-            return projected(query, position)
+            return self._projected(query, position)
         own = self._outputs.names(query)
         # A literal takes the type of the column beside it, so operands of one type only.
         is_cast = isinstance(query, exp.SetOperation) and self._outputs.type_of(query, position) is None
         return None if own is None or is_cast else exp.column(exp.to_identifier(own[position], quoted=True))
 
-    def _renamed(self, column: exp.Column, place: _Place, written: Written) -> exp.Expr | None:
-        names = self._unqualified([part.name for part in column.parts], place)
-        return None if names is None else written(names)
-
-    def _unqualified(self, names: list[str], place: _Place) -> list[str] | None:
-        """The path within the source's columns; None unless the names can mean nothing else."""
-        source = place.sources[place.position]
-        columns = self._columns_of(source)
-        if columns is None:
+    def _projected(self, query: exp.Select, position: int) -> exp.Expr | None:
+        """What a column of the result is in FROM, by its place; None where it is not plain, or no key of a group."""
+        found = query.expressions[position].unalias() if position < len(query.expressions) else None
+        scope = self._scope(query)
+        if found is None or scope is None or found.is_star or not is_key(query, found, scope.is_column):
             return None
-        first = names[0].casefold()
-        if len(names) > 1 and first == source.alias and names[1].casefold() in columns:
-            return names[1:]
-        if first in self._aliases or first not in columns or first in _output_names(place.select):
-            return None
-        others = [self._columns_of(s) for i, s in enumerate(place.sources) if i != place.position]
-        return None if any(other is None or first in other for other in others) else names
+        return _computed(found)
 
-    def _columns_of(self, source: _Source) -> frozenset[str] | None:
-        if id(source.node) not in self._columns:
-            names = self._outputs.of_source(source.node)
-            self._columns[id(source.node)] = None if names is None else frozenset(name.casefold() for name in names)
-        return self._columns[id(source.node)]
+    def _renamed(
+        self, column: exp.Column, scope: SourceColumns, position: int, written: Written, equal: EqualColumns
+    ) -> exp.Expr | None:
+        path = scope.path([part.name for part in column.parts], position)
+        if path is not None:
+            return written(path)
+        own = equal.of_own(column)
+        found = None if own is None else written([own[0]])
+        return found if found is None or own is None or own[1] is None else exp.cast(found, own[1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """One source of a SELECT among the others."""
-
-    select: exp.Select
-    sources: list[_Source]
-    position: int
+Written: TypeAlias = Callable[[Sequence[str]], exp.Expr | None]
 
 
-Written: TypeAlias = Callable[[list[str]], exp.Expr | None]
+def _alias(column: exp.Column, scope: SourceColumns) -> exp.Expr | None:
+    """What a column of the result is computed from, where nothing but its alias has the name."""
+    if len(column.parts) > 1 or scope.is_column(column.name) or column.name.casefold() in scope.hiding:
+        return None
+    found = aliased(scope.select, column.name)
+    made = _computed(found[0]) if len(found) == 1 else None
+    is_closed = made is not None and all(scope.is_column(inner.name) for inner in made.find_all(exp.Column))
+    return made if is_closed else None
 
 
-def _quoted(names: list[str]) -> exp.Expr:
+def _computed(expression: exp.Expr) -> exp.Expr | None:
+    """An expression in place of the column that it makes; None unless it can be evaluated again."""
+    if not is_plain(expression) or expression.find(exp.Column) is None:
+        return None
+    return expression.copy() if type(expression) is exp.Column else exp.Paren(this=expression.copy())
+
+
+def _is_of_key(column: exp.Column, scope: SourceColumns) -> bool:
+    """Whether a column of HAVING stands in an expression of which all rows of a group have one value."""
+    made = _alias(column, scope)
+    node: exp.Expr | None = column if made is None else made.unnest()
+    while node is not None:
+        if is_key(scope.select, node, scope.is_column):
+            return True
+        node = (
+            node.parent
+            if made is None and not isinstance(node.parent, exp.Predicate | exp.Connector | exp.Having)
+            else None
+        )
+    return False
+
+
+def _is_among(condition: exp.Expr, scope: SourceColumns, sources: frozenset[int]) -> bool:
+    """Whether a condition is about columns of these sources alone."""
+    columns = list(condition.find_all(exp.Column))
+    return bool(columns) and all(scope.index_of(column) in sources for column in columns)
+
+
+def _quoted(names: Sequence[str]) -> exp.Expr:
     identifiers = [exp.to_identifier(name, quoted=True) for name in names]
     return exp.Column(**dict(zip(("this", "table", "db", "catalog"), reversed(identifiers), strict=False)))
 
 
-def _unquoted(names: list[str]) -> exp.Expr | None:
+def _unquoted(names: Sequence[str]) -> exp.Expr | None:
     """A column of a subquery; fields of a struct are not followed any further."""
     return exp.column(exp.to_identifier(names[0], quoted=True)) if len(names) == 1 else None
-
-
-def _implied(condition: exp.Expr, renamed: Callable[[exp.Column], exp.Expr | None]) -> exp.Expr | None:
-    """What the condition says of columns that `renamed` knows: true wherever the condition is. None: nothing."""
-    whole = _whole(condition, renamed)
-    if whole is not None:
-        return whole
-    match condition:
-        case exp.Paren():
-            return _implied(condition.this, renamed)
-        case exp.And():
-            known = [p for part in condition.flatten() if (p := _implied(part, renamed)) is not None]
-            return exp.and_(*known, copy=False) if known else None
-        case exp.Or():
-            parts = [_implied(part, renamed) for part in condition.flatten()]
-            some = [part for part in parts if part is not None]
-            return exp.or_(*some, copy=False) if len(some) == len(parts) else None
-        case _:
-            return None
-
-
-def _whole(condition: exp.Expr, renamed: Callable[[exp.Column], exp.Expr | None]) -> exp.Expr | None:
-    names = []
-    for node in condition.walk(prune=_is_literal):
-        name = renamed(node) if isinstance(node, exp.Column) else node
-        if name is None or not _is_plain(node):
-            return None
-        if name is not node:
-            names.append(name)
-    holder = exp.Paren(this=condition.copy())
-    for column, name in zip(list(holder.find_all(exp.Column)), names, strict=True):
-        column.replace(name)
-    result: exp.Expr = holder.this
-    return result
-
-
-def _filter(condition: exp.Expr, schema: Schema) -> Filter | None:
-    """The condition as a filter, if it tells planning something."""
-    try:
-        filter_ = filter_of(condition, schema)
-    except (UnknownColumnError, RecursionError):
-        return None
-    return filter_ if _says_something(filter_.predicate) else None
-
-
-def select_of(table: exp.Expr) -> exp.Select | None:
-    """The SELECT that names the table, or has the subquery, directly in FROM."""
-    node = table.parent
-    if isinstance(node, exp.Join):
-        node = node.parent
-    if isinstance(node, exp.Table):
-        # `FROM a JOIN b SELECT …` is parsed with the joins inside the first table.
-        node = node.parent
-    if isinstance(node, exp.From):
-        node = node.parent
-    return node if isinstance(node, exp.Select) else None
-
-
-def _sources(select: exp.Select) -> list[_Source] | None:
-    """What a SELECT reads, from the left; None where conditions cannot be moved."""
-    first = select.args.get("from_")
-    if first is None or select.args.get("sample") or select.args.get("laterals"):
-        return None
-    inner = (first.this.args.get("joins") or []) if isinstance(first.this, exp.Table) else []
-    joins = [*inner, *(select.args.get("joins") or [])]
-    sources = [_Source(first.this, None), *(_Source(join.this, join) for join in joins)]
-    if any(s.node.args.get("joins") for s in sources[1:]) or not all(_is_known_join(join) for join in joins):
-        return None
-    return sources
-
-
-def _is_known_join(join: exp.Join) -> bool:
-    if join.method not in ("", "NATURAL"):
-        return False
-    if join.side:
-        return join.side in ("LEFT", "RIGHT", "FULL") and join.kind in ("", "OUTER")
-    return join.kind in ("", "INNER", "CROSS", "SEMI", "ANTI")
-
-
-def _conditions(select: exp.Select, sources: list[_Source], position: int) -> Iterator[exp.Expr]:
-    where = select.args.get("where")
-    if where is not None and _is_preserved(sources, position, len(sources)):
-        yield from _conjuncts(where.this)
-    for index, source in enumerate(sources):
-        on = source.join.args.get("on") if source.join is not None else None
-        if on is not None and _may_filter_by_on(sources, index, position):
-            yield from _conjuncts(on)
-
-
-def _of_groups(select: exp.Select) -> Iterator[exp.Expr]:
-    having = select.args.get("having")
-    if having is not None:
-        yield from _conjuncts(having.this)
-
-
-def _is_preserved(sources: list[_Source], position: int, end: int) -> bool:
-    """Whether joining the sources before `end` gives rows of this one only, none filled with nulls in its place."""
-    own = sources[position]
-    is_visible = own.side in ("", "RIGHT") and own.kind not in ("SEMI", "ANTI")
-    return is_visible and all(s.side in ("", "LEFT") for s in sources[position + 1 : end])
-
-
-def _may_filter_by_on(sources: list[_Source], index: int, position: int) -> bool:
-    """Whether rows of a source that fail a condition of the ON of source `index` cannot matter."""
-    join = sources[index]
-    if position > index or join.side == "FULL":
-        return False
-    if position == index:
-        return join.side in ("", "LEFT")
-    return join.side in ("", "RIGHT") and join.kind != "ANTI" and _is_preserved(sources, position, index)
-
-
-def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    match condition:
-        case exp.Paren():
-            yield from _conjuncts(condition.this)
-        case exp.And():
-            for part in condition.flatten():
-                yield from _conjuncts(part)
-        case _:
-            yield condition
-
-
-def _output_names(select: exp.Select) -> set[str]:
-    return {e.alias.casefold() for e in select.expressions if isinstance(e, exp.Alias)}
-
-
-_PLAIN = {
-    exp.Column,
-    exp.Dot,
-    exp.Identifier,
-    exp.Literal,
-    exp.Boolean,
-    exp.Null,
-    exp.Neg,
-    exp.Paren,
-    exp.And,
-    exp.Or,
-    exp.Not,
-    exp.EQ,
-    exp.NEQ,
-    exp.LT,
-    exp.LTE,
-    exp.GT,
-    exp.GTE,
-    exp.NullSafeEQ,
-    exp.NullSafeNEQ,
-    exp.Is,
-    exp.In,
-    exp.Between,
-    exp.Like,
-    exp.StartsWith,
-    exp.IsNan,
-    exp.Cast,
-    exp.DataType,
-    exp.DataTypeParam,
-    exp.TryCast,
-    exp.Year,
-    exp.TimestampTrunc,
-    exp.Var,
-}
-
-
-def _is_plain(node: exp.Expr) -> bool:
-    """Whether the node means the same however often, and wherever, it is evaluated, and is generated as it was read."""
-    return type(node) in _PLAIN or _is_literal(node)
-
-
-def _is_literal(node: exp.Expr) -> bool:
-    """Whether it is arithmetic of literals that cannot fail, such as a day and an interval."""
-    return isinstance(node, exp.Binary) and literal_of(node) is not None
 
 
 def _says_something(predicate: Predicate) -> bool:

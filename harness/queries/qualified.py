@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from harness.errors import RequestError
-from harness.queries.pushdown import select_of
+from harness.queries.sources import select_of
 from harness.queries.statements import Reference, Statement
 
 

@@ -21,6 +21,8 @@ from harness.filters.column_names import quoted
 from harness.filters.parse import reason
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
+from harness.queries.now import names_now
+from harness.queries.present import Now
 from harness.queries.pushdown import Pushdown
 from harness.queries.qualified import shorten
 from harness.queries.rewritten import Rewritten, TableReference
@@ -47,6 +49,7 @@ def rewrite(
     into: Literal["duckdb", "spark"] = "duckdb",
     prefix: str = "_harness",
     metadata: Callable[[str, str], Schema | None] | None = None,
+    now: Callable[[], Now] | None = None,
 ) -> Rewritten:
     """The query with a view of its own in every place where it reads one of `tables`.
 
@@ -60,6 +63,7 @@ def rewrite(
             of tables.
         prefix: how the names of the views begin.
         metadata: the columns of a bound table's metadata table, by both their names; None: it has none of that name.
+        now: says when the query is made, if it names that; None: its conditions on that are left to the engine.
 
     Raises:
         RequestError: not a single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, PIVOT,
@@ -77,7 +81,7 @@ def rewrite(
         schema = None if table is None or metadata is None else metadata(table, name[1])
         if table is not None and schema is not None:
             about[name] = MetadataReference(table, name[1], schema)
-    return rewrite_statement(statement, bound, tables, into=into, prefix=prefix, metadata=about)
+    return rewrite_statement(statement, bound, tables, into=into, prefix=prefix, metadata=about, now=now)
 
 
 def rewrite_statement(
@@ -88,13 +92,14 @@ def rewrite_statement(
     into: Literal["duckdb", "spark"] = "duckdb",
     prefix: str = "_harness",
     metadata: Mapping[Name, MetadataReference] | None = None,
+    now: Callable[[], Now] | None = None,
 ) -> Rewritten:
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 
     Args:
         statement: what to rewrite. A table that it writes must not be bound.
         bound: which of `tables` a name stands for, by the parts of the name as the statement has it.
-        tables, into, prefix: as for `rewrite`.
+        tables, into, prefix, now: as for `rewrite`.
         metadata: what names of metadata tables stand for.
 
     Raises:
@@ -110,7 +115,8 @@ def rewrite_statement(
     columns = shorten(statement, found)
     views = _view_names(keys, tree, prefix)
     # Of metadata tables nothing is skipped; conditions on others must not be taken for theirs, nor the other way round.
-    pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound})
+    moment = now() if now is not None and names_now(tree) else None
+    pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound}, moment)
     mentions = _Mentions.of(tree, text)
     made = []
     for reference, view in zip(found, views, strict=True):

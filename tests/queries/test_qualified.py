@@ -56,7 +56,7 @@ def test_conditions_on_qualified_columns_reach_planning() -> None:
     query = "SELECT 1 FROM a.t JOIN b.t ON a.t.id = b.t.id WHERE a.t.id > 1 AND b.t.s.v = 2 AND memory.a.t.id < 9"
     first, second = (reference.where for reference in rewritten(query).references)
     assert first.predicate == parse_filter("id > 1 AND id < 9", SCHEMA).predicate
-    assert second.predicate == parse_filter("s.v = 2", SCHEMA).predicate
+    assert second.predicate == parse_filter("id > 1 AND s.v = 2 AND id < 9", SCHEMA).predicate
 
 
 @pytest.mark.parametrize(

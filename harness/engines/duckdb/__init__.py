@@ -10,6 +10,7 @@
     filled(text, plans, con)     a statement over plans, as text
     query_text(text, plans, con) a query over plans, as text
     attach(plans, con)           plans as views of a user's database, by qualified name
+    moment(con)                  when a query on a user's connection is made
     columns_of(text, plans)      the names of its columns, without reading
     engine_error(error, plan)    what DuckDB's failure on the plan's files means
     release(con)                 takes away what all of these have left on a user's connection
@@ -24,7 +25,7 @@ import duckdb
 from harness.engines.duckdb.attached import attach
 from harness.engines.duckdb.engine import register, relation, to_arrow
 from harness.engines.duckdb.failures import engine_error
-from harness.engines.duckdb.queries import columns_of, filled, query, query_text
+from harness.engines.duckdb.queries import columns_of, filled, moment, query, query_text
 from harness.engines.duckdb.releasing import release
 from harness.engines.duckdb.streams import batches
 from harness.engines.shared.duckdb_instance import connect, cursor
@@ -37,6 +38,7 @@ __all__ = [
     "cursor",
     "engine_error",
     "filled",
+    "moment",
     "name",
     "query",
     "query_text",

@@ -104,11 +104,16 @@ def _check_time_zone(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> N
     if not any(isinstance(f.type, TimestampType) and f.type.utc for f in plan.filter.columns):
         return
     ((zone,),) = connection.execute("SELECT current_setting('TimeZone')").fetchall()
-    if zone not in ("UTC", "Etc/UTC", "GMT", "Etc/GMT"):
+    if not is_utc(zone):
         raise RequestError(
             f"Cannot filter instants on a connection in time zone {zone!r}: run SET TimeZone = 'UTC' on it first",
             table=plan.table,
         )
+
+
+def is_utc(zone: str) -> bool:
+    """Whether a time zone is UTC, by its name."""
+    return zone in ("UTC", "Etc/UTC", "GMT", "Etc/GMT")
 
 
 def _check_collation(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:

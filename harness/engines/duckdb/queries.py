@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Collection, Mapping
 
 import duckdb
 import pyarrow as pa
 
-from harness.engines.duckdb.engine import lowered
+from harness.engines.duckdb.engine import is_utc, lowered
 from harness.engines.duckdb.lowering import Use
 from harness.engines.duckdb.registrations import Registrations, registrar
 from harness.engines.duckdb.result_types import given_out
@@ -16,6 +17,7 @@ from harness.engines.shared import sqltext
 from harness.engines.shared.duckdb_instance import cursor
 from harness.engines.shared.names import refuse_same_names
 from harness.plan.scan_plan import ScanPlan
+from harness.queries.present import Now
 
 
 def query(
@@ -95,6 +97,15 @@ def query_text(
     except duckdb.BinderException as error:
         raise better_told(error, text, _scans(plans), connection) from None
     return put if columns is None else f"SELECT {columns} FROM ({put}\n)"
+
+
+def moment(connection: duckdb.DuckDBPyConnection | None) -> Now:
+    """When a query on a connection, or None for a new one, is made: at the start of its transaction."""
+    if connection is None:
+        return Now()
+    ((started, zone),) = connection.execute("SELECT epoch_us(now()), current_setting('TimeZone')").fetchall()
+    begun = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=started)
+    return Now(min(begun, Now().earliest), is_utc=is_utc(zone))
 
 
 def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,118 @@
+"""What a condition says of some columns alone, however much else it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from harness.filters.literals import literal_of
+from harness.queries.now import since
+from harness.queries.present import Now
+
+Renamed: TypeAlias = Callable[[exp.Column], "exp.Expr | None"]
+"""What stands in a column's place; None: it cannot be told."""
+
+
+def implied(condition: exp.Expr, renamed: Renamed, now: Now | None) -> exp.Expr | None:
+    """What the condition says of columns that `renamed` knows: true wherever the condition is. None: nothing.
+
+    now: as for `since`; None: nothing is known of it.
+    """
+    whole = _whole(condition, renamed)
+    if whole is not None:
+        return whole
+    match condition:
+        case exp.Paren():
+            return implied(condition.this, renamed, now)
+        case exp.And():
+            parts: Iterator[exp.Expr] = condition.flatten()
+            return _all(parts, renamed, now)
+        case exp.Or():
+            alternatives = [implied(part, renamed, now) for part in condition.flatten()]
+            some = [part for part in alternatives if part is not None]
+            return exp.or_(*some, copy=False) if len(some) == len(alternatives) else None
+        case exp.In(this=exp.Tuple()):
+            return _all(_by_column(condition), renamed, now)
+        case _:
+            weaker = since(condition, now) if now is not None else None
+            return None if weaker is None else _whole(weaker, renamed)
+
+
+def _all(parts: Iterator[exp.Expr], renamed: Renamed, now: Now | None) -> exp.Expr | None:
+    known = [p for part in parts if (p := implied(part, renamed, now)) is not None]
+    return exp.and_(*known, copy=False) if known else None
+
+
+def _by_column(condition: exp.In) -> Iterator[exp.Expr]:
+    """What `(a, b) IN ((1, 2), (3, 4))` says of each column."""
+    columns, rows = condition.this.expressions, condition.expressions
+    if rows and all(type(row) is exp.Tuple and len(row.expressions) == len(columns) for row in rows):
+        for i, column in enumerate(columns):
+            yield exp.In(this=column.copy(), expressions=[row.expressions[i].copy() for row in rows])
+
+
+def _whole(condition: exp.Expr, renamed: Renamed) -> exp.Expr | None:
+    names = []
+    for node in condition.walk(prune=_is_literal):
+        name = renamed(node) if isinstance(node, exp.Column) else node
+        if name is None or not _is_plain(node):
+            return None
+        if name is not node:
+            names.append(name)
+    holder = exp.Paren(this=condition.copy())
+    for column, name in zip(list(holder.find_all(exp.Column)), names, strict=True):
+        column.replace(name)
+    result: exp.Expr = holder.this
+    return result
+
+
+def is_plain(expression: exp.Expr) -> bool:
+    """Whether it means the same however often, and wherever, it is evaluated, and is generated as it was read."""
+    return all(_is_plain(node) for node in expression.walk(prune=_is_literal))
+
+
+def _is_plain(node: exp.Expr) -> bool:
+    return type(node) in _PLAIN or _is_literal(node)
+
+
+def _is_literal(node: exp.Expr) -> bool:
+    """Whether it is arithmetic of literals that cannot fail, such as a day and an interval."""
+    return isinstance(node, exp.Binary) and literal_of(node) is not None
+
+
+_PLAIN = {
+    exp.Column,
+    exp.Dot,
+    exp.Identifier,
+    exp.Literal,
+    exp.Boolean,
+    exp.Null,
+    exp.Neg,
+    exp.Paren,
+    exp.And,
+    exp.Or,
+    exp.Not,
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.NullSafeEQ,
+    exp.NullSafeNEQ,
+    exp.Is,
+    exp.In,
+    exp.Between,
+    exp.Like,
+    exp.StartsWith,
+    exp.IsNan,
+    exp.Cast,
+    exp.DataType,
+    exp.DataTypeParam,
+    exp.TryCast,
+    exp.Year,
+    exp.TimestampTrunc,
+    exp.Var,
+}

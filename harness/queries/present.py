@@ -1,0 +1,22 @@
+"""When a query is made; apart from what reads queries, for that is slow to import."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, field
+
+
+def _present() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """When a query is made.
+
+    earliest: no run of it has an earlier moment; in UTC, without a zone. It is the present one by default.
+    is_utc: whether the session's zone is UTC, so that text for instants is read as planning reads it.
+    """
+
+    earliest: datetime.datetime = field(default_factory=_present)
+    is_utc: bool = True

@@ -1,0 +1,189 @@
+"""What a SELECT reads, from the left, and which rows of each source its joins and conditions let matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from harness.queries.rejecting import rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One table, subquery or function in FROM.
+
+    join: what attaches it; None for the first.
+    side: of which rows the join fills with nulls; LEFT: those of this source. Empty where it fills none, or where a
+        condition drops all rows that it fills.
+    """
+
+    node: exp.Expr
+    join: exp.Join | None
+    side: str
+
+    @property
+    def alias(self) -> str:
+        """What it goes by, in lower case."""
+        return str(self.node.alias_or_name).casefold()
+
+    @property
+    def kind(self) -> str:
+        """SEMI, ANTI, or any other word before JOIN."""
+        return self.join.kind if self.join is not None else ""
+
+    @property
+    def is_after_comma(self) -> bool:
+        """Whether a comma stands before it, which binds less than JOIN does: `a, b RIGHT JOIN c` fills b with nulls."""
+        join = self.join
+        return join is not None and not any(join.args.get(key) for key in ("on", "using", "kind", "side", "method"))
+
+    @property
+    def using(self) -> tuple[str, ...]:
+        """The columns of USING, in lower case."""
+        names = (self.join.args.get("using") if self.join is not None else None) or []
+        return tuple(str(name.name).casefold() for name in names)
+
+
+IndexOf = Callable[[exp.Column], "int | None"]
+"""Which source a column is of, by its place; None: it is not known."""
+
+
+def select_of(table: exp.Expr) -> exp.Select | None:
+    """The SELECT that names the table, or has the subquery, directly in FROM."""
+    node = table.parent
+    if isinstance(node, exp.Join):
+        node = node.parent
+    if isinstance(node, exp.Table):
+        # `FROM a JOIN b SELECT …` is parsed with the joins inside the first table.
+        node = node.parent
+    if isinstance(node, exp.From):
+        node = node.parent
+    return node if isinstance(node, exp.Select) else None
+
+
+def sources_of(select: exp.Select) -> list[Source] | None:
+    """What a SELECT reads, with the sides as they are written; None where conditions cannot be moved."""
+    first = select.args.get("from_")
+    if first is None or select.args.get("sample") or select.args.get("laterals"):
+        return None
+    inner = (first.this.args.get("joins") or []) if isinstance(first.this, exp.Table) else []
+    joins = [*inner, *(select.args.get("joins") or [])]
+    sources = [Source(first.this, None, ""), *(Source(join.this, join, join.side) for join in joins)]
+    if any(s.node.args.get("joins") for s in sources[1:]) or not all(_is_known_join(join) for join in joins):
+        return None
+    return sources
+
+
+def _is_known_join(join: exp.Join) -> bool:
+    if join.method not in ("", "NATURAL"):
+        return False
+    if join.side:
+        return join.side in ("LEFT", "RIGHT", "FULL") and join.kind in ("", "OUTER")
+    return join.kind in ("", "INNER", "CROSS", "SEMI", "ANTI")
+
+
+def without_dropped(select: exp.Select, sources: Sequence[Source], index_of: IndexOf) -> list[Source]:
+    """The sources, with fewer outer joins: a condition that no nulls satisfy drops the rows that a join fills."""
+    found = list(sources)
+    if not any(s.side for s in found):
+        return found
+    where = select.args.get("where")
+    of_where = rejected(where.this, index_of) if where is not None else frozenset()
+    while True:
+        before = list(found)
+        for index in range(1, len(found)):
+            dropped = set(of_where)
+            for above in range(index + 1, len(found)):
+                on = _on(found[above])
+                # A condition of an inner join looks at all sources before it.
+                if on is not None and not found[above].side and found[above].kind != "ANTI":
+                    dropped |= rejected(on, index_of)
+            first = max(i for i in range(index + 1) if found[i].is_after_comma or i == 0)
+            side = _kept_side(found[index].side, index in dropped, any(first <= i < index for i in dropped))
+            found[index] = replace(found[index], side=side)
+        if found == before:
+            return found
+
+
+def _kept_side(side: str, is_own_dropped: bool, is_other_dropped: bool) -> str:
+    """Whether rows of nulls cannot be in the result, those in place of the source's own, or of those on its left."""
+    fills_own = side in ("LEFT", "FULL") and not is_own_dropped
+    fills_others = side in ("RIGHT", "FULL") and not is_other_dropped
+    return {(True, True): "FULL", (True, False): "LEFT", (False, True): "RIGHT"}.get((fills_own, fills_others), "")
+
+
+def conditions(select: exp.Select, sources: Sequence[Source], position: int) -> Iterator[exp.Expr]:
+    """Conditions that all hold of every combination of rows in which a row of the source matters."""
+    where = select.args.get("where")
+    if where is not None and is_preserved(sources, position, len(sources)):
+        yield from conjuncts(where.this)
+    for index, source in enumerate(sources):
+        if holds_of_both(sources, index, position):
+            on = _on(source)
+            if on is not None:
+                yield from conjuncts(on)
+
+
+def of_where(select: exp.Select) -> Iterator[exp.Expr]:
+    """The conditions of WHERE."""
+    where = select.args.get("where")
+    if where is not None:
+        yield from conjuncts(where.this)
+
+
+def of_groups(select: exp.Select) -> Iterator[exp.Expr]:
+    """The conditions of HAVING."""
+    having = select.args.get("having")
+    if having is not None:
+        yield from conjuncts(having.this)
+
+
+def partners(sources: Sequence[Source], position: int) -> frozenset[int]:
+    """Sources without a row of which no row of this one matters, and which have it whether or not it does.
+
+    Of a left join, say, those on its left for the one on its right: what drops their rows needs no rows to match them.
+    """
+    own = sources[position]
+    is_joined = own.side == "LEFT" or (own.side == "" and own.kind in ("SEMI", "ANTI"))
+    if is_joined and all(s.side in ("", "LEFT") for s in sources[position + 1 :]):
+        return frozenset(range(position))
+    for index in range(position + 1, len(sources)):
+        if sources[index].side == "RIGHT" and is_preserved(sources, position, index):
+            is_last = all(s.side in ("", "LEFT") for s in sources[index + 1 :])
+            return frozenset({index}) if is_last else frozenset()
+    return frozenset()
+
+
+def is_preserved(sources: Sequence[Source], position: int, end: int) -> bool:
+    """Whether joining the sources before `end` gives rows of this one only, none filled with nulls in its place."""
+    own = sources[position]
+    is_visible = own.side in ("", "RIGHT") and own.kind not in ("SEMI", "ANTI")
+    return is_visible and all(s.side in ("", "LEFT") for s in sources[position + 1 : end])
+
+
+def holds_of_both(sources: Sequence[Source], index: int, position: int) -> bool:
+    """Whether rows of a source that fail a condition of the ON, or USING, of source `index` cannot matter."""
+    join = sources[index]
+    if position > index or join.side == "FULL":
+        return False
+    if position == index:
+        return join.side in ("", "LEFT")
+    return join.side in ("", "RIGHT") and join.kind != "ANTI" and is_preserved(sources, position, index)
+
+
+def _on(source: Source) -> exp.Expr | None:
+    return source.join.args.get("on") if source.join is not None else None
+
+
+def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions of which a condition asks for all."""
+    match condition:
+        case exp.Paren():
+            yield from conjuncts(condition.this)
+        case exp.And():
+            for part in condition.flatten():
+                yield from conjuncts(part)
+        case _:
+            yield condition
