@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
@@ -69,7 +70,7 @@ def read_header(data: bytes, *, file: str, cause: Cause, limits: Limits = DEFAUL
         raise corrupt("it ends inside the header", file, cause)
     check_document(metadata.get("avro.schema", b""), file=file, limits=limits)
     try:
-        schema = json.loads(metadata["avro.schema"])
+        schema = _schema(metadata["avro.schema"])
     except (KeyError, ValueError, RecursionError) as error:
         raise corrupt("its header has no readable avro.schema", file, cause) from error
     codec = metadata.get("avro.codec", b"null").decode(errors="replace")
@@ -81,6 +82,12 @@ def read_header(data: bytes, *, file: str, cause: Cause, limits: Limits = DEFAUL
             rule="iceberg 2.14",
         )
     return Header(schema=schema, metadata=metadata, codec=codec, sync=sync, end=position + SYNC_BYTES)
+
+
+@lru_cache(maxsize=8)
+def _schema(text: bytes) -> Any:
+    """The document; manifests of one table have one schema, and nobody changes it."""
+    return json.loads(text)
 
 
 def _metadata(data: bytes) -> tuple[dict[str, bytes], int]:

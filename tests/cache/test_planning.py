@@ -14,6 +14,7 @@ from harness.cache import kept
 from harness.cache.memory import SHARED
 from harness.errors import RequestError
 from harness.iceberg.columns import entries
+from harness.iceberg.columns import kept as manifests
 from harness.storage import listings
 from harness.storage.stores import Storage
 from harness.writing.iceberg.builder import IcebergTable
@@ -25,6 +26,7 @@ FILTERS = [None, "id = 17", "region = 'eu'", "id > 8 AND region = 'us'", "id IS 
 def table(tmp_path, monkeypatch) -> Path:
     """Three manifests of four files each. Every version counts as settled, every manifest as worth keeping."""
     monkeypatch.setattr(listings, "_SETTLED_NS", 0)
+    monkeypatch.setattr(manifests, "_FEW", 0)
     monkeypatch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
     SHARED.clear()
     made = IcebergTable.create(
@@ -71,6 +73,16 @@ def test_the_second_process_reads_no_manifest_and_plans_the_same(table, tmp_path
     SHARED.clear()  # as another process has it
     read = manifests_read(monkeypatch)
     assert (plans(table, directory), read) == (expected, [])
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_small_manifests_are_kept_only_of_a_store(table, tmp_path, monkeypatch, is_local):
+    monkeypatch.setattr(manifests, "_FEW", 5)
+    monkeypatch.setattr(manifests, "is_local", lambda physical: is_local)
+    expected = plans(table, str(tmp_path / "cache"))
+    read = manifests_read(monkeypatch)
+    assert plans(table, str(tmp_path / "cache")) == expected
+    assert len(set(read)) == (3 if is_local else 0)
 
 
 def test_the_same_process_reads_no_manifest_twice(table, monkeypatch):

@@ -24,8 +24,10 @@ from harness.iceberg.columns.values import Mask
 from harness.iceberg.columns.varints import Places, Unsure
 from harness.model.arrow_values import from_numpy
 from harness.storage.listings import FileVersion
+from harness.storage.paths import is_local
 
 _HEADER = b"header"
+_FEW = 200
 _NOTHING = pa.table({})
 _COUNTS = {name: pa.schema([pa.field(name, pa.binary())]) for name in COUNTS}
 
@@ -65,8 +67,12 @@ class KeptManifests:
             return None
 
     def put(self, recorded: str, header: bytes, raw: Raw, counts: Mapping[str, pa.Array]) -> None:
-        """Keeps the live entries of one manifest. counts: the encoded maps."""
-        key = self._key(recorded)
+        """Keeps the live entries of one manifest. counts: the encoded maps.
+
+        A small one is decoded in less time than it takes to keep it, but a store is asked for it once less.
+        """
+        physical, _ = self.version(recorded)
+        key = None if len(raw) < _FEW and is_local(physical) else self._key(recorded)
         if key is None:
             return
         facts = raw.table.select(FACTS.names)

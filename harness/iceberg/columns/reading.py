@@ -87,7 +87,7 @@ def _named(found: Sequence[Sifted], manifests: Sequence[ManifestFile], fields: t
 class _Decoding:
     """Manifests in batches of one schema: those to decode, and those that were known.
 
-    open: reads a manifest, by its number.
+    open: reads a manifest, by its number. size, rows: of `blocks`, in bytes, and of `known`.
     """
 
     fields: tuple[int, ...]
@@ -97,6 +97,8 @@ class _Decoding:
     found: list[Sifted] = field(default_factory=list)
     blocks: list[Blocks] = field(default_factory=list)
     known: list[tuple[Part, Raw]] = field(default_factory=list)
+    size: int = 0
+    rows: int = 0
 
     def decode(self, number: int) -> None:
         reader = self.open(number)
@@ -105,20 +107,21 @@ class _Decoding:
         if blocks_ is None:
             self.found.append(_by_entry(reader, self.fields, number, self.sift))
             return
-        batch = self.blocks
-        if batch and (blocks_.schema != batch[0].schema or sum(b.size for b in batch) + blocks_.size > _BATCH_BYTES):
+        batch, size = self.blocks, blocks_.size
+        if batch and (blocks_.schema != batch[0].schema or self.size + size > _BATCH_BYTES):
             self._decode()
         batch.append(blocks_)
+        self.size += size
 
     def recall(self, number: int, reader: ManifestReader, raw: Raw) -> None:
         part, batch = Part(number, reader, len(raw)), self.known
         schema = reader.container.header.metadata["avro.schema"]
         if batch and (
-            schema != batch[0][0].reader.container.header.metadata["avro.schema"]
-            or sum(len(known) for _, known in batch) + len(raw) > _BATCH_ROWS
+            schema != batch[0][0].reader.container.header.metadata["avro.schema"] or self.rows + len(raw) > _BATCH_ROWS
         ):
             self._recall()
         batch.append((part, raw))
+        self.rows += len(raw)
 
     def finish(self) -> list[Sifted]:
         self._decode()
@@ -128,6 +131,7 @@ class _Decoding:
     def _decode(self) -> None:
         self.found += decoded(self.blocks, self.fields, self.sift, self.kept)
         self.blocks.clear()
+        self.size = 0
 
     def _recall(self) -> None:
         if not self.known:
@@ -138,6 +142,7 @@ class _Decoding:
         except Unsure:
             self.found += [_by_entry(self.open(p.number), self.fields, p.number, self.sift) for p in parts]
         self.known.clear()
+        self.rows = 0
 
 
 def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int, sift: Sift | None) -> Sifted:

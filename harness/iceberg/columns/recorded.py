@@ -50,16 +50,18 @@ def recorded(readers: Iterable[ManifestReader], keys: Sequence[int]) -> list[pa.
     """
     found: dict[int, pa.Table] = {}
     batch: list[Blocks] = []
+    size = 0
     for number, reader in enumerate(readers):
         with contained(file=reader.manifest.path):
             blocks_ = Blocks.of(reader, number)
         if blocks_ is None:
             found[number] = _by_entry(reader, keys)
             continue
-        if batch and (blocks_.schema != batch[0].schema or sum(b.size for b in batch) + blocks_.size > _BATCH_BYTES):
+        if batch and (blocks_.schema != batch[0].schema or size + blocks_.size > _BATCH_BYTES):
             found |= _decoded(batch, keys)
-            batch = []
+            batch, size = [], 0
         batch.append(blocks_)
+        size += blocks_.size
     found |= _decoded(batch, keys)
     return [found[number] for number in sorted(found)]
 
