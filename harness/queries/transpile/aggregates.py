@@ -121,12 +121,30 @@ def _sum(call: Aggregate) -> Typed:
             return Typed(f"SUM({word}{coerced(value, DOUBLE, 'sum')}){call.after}", DOUBLE)
         case huge if huge == HUGE:
             return Typed(f"SUM({word}{value.sql}){call.after}", HUGE)
-        case DecimalType(scale=scale):
-            type_ = DecimalType(38, scale)
-            wide = f"CAST({value.sql} AS {spark_text.type_name(type_)})"
-            return Typed(f"SUM({word}{wide}){call.after}", type_)
+        case DecimalType() as type_:
+            return _decimal_sum(call, word, value, type_)
         case _:
             raise refused(call.node, f"sum of {value.type}")
+
+
+def _decimal_sum(call: Aggregate, word: str, value: Typed, type_: DecimalType) -> Typed:
+    """A sum in 38 digits. Spark adds ten digits to those of the values, and raises an error beyond."""
+    wide = DecimalType(38, type_.scale)
+    if type_.precision + _DIGITS_OF_A_SUM > wide.precision:
+        cast = f"CAST({value.sql} AS {spark_text.type_name(wide)})"
+        return Typed(f"SUM({word}{cast}){call.after}", wide)
+    return Typed(f"CAST(SUM({word}{value.sql}){call.after} AS {spark_text.type_name(wide)})", wide)
+
+
+def _counted(call: Aggregate, word: str, value: Typed) -> str:
+    """The number of values, null for none. A COUNT in a correlated subquery has Spark join its table once more."""
+    if word:
+        return f"NULLIF(COUNT({word}{value.sql}){call.after}, 0)"
+    return f"SUM(CASE WHEN ({value.sql}) IS NOT NULL THEN 1L END){call.after}"
+
+
+_DIGITS_OF_A_SUM = 10
+"""What Spark adds to the digits of decimals: those of 10^10 rows. Up to eight digits are added as 64-bit integers."""
 
 
 def _average(call: Aggregate) -> Typed:
@@ -136,9 +154,11 @@ def _average(call: Aggregate) -> Typed:
             return Typed(f"AVG({word}{coerced(value, DOUBLE, 'avg')}){call.after}", DOUBLE)
         case exact if isinstance(exact, IntegerType | DecimalType) or exact == HUGE:
             # As DuckDB: an exact sum, divided as DOUBLE. Spark would give a decimal, or add doubles.
-            scale = value.type.scale if isinstance(value.type, DecimalType) else 0
-            total = f"SUM({word}CAST({value.sql} AS DECIMAL(38, {scale}))){call.after}"
-            return Typed(f"(CAST({total} AS DOUBLE) / NULLIF(COUNT({word}{value.sql}){call.after}, 0))", DOUBLE)
+            if isinstance(exact, DecimalType):
+                total = _decimal_sum(call, word, value, exact).sql
+            else:
+                total = f"SUM({word}CAST({value.sql} AS DECIMAL(38, 0))){call.after}"
+            return Typed(f"(CAST({total} AS DOUBLE) / {_counted(call, word, value)})", DOUBLE)
         case _:
             raise refused(call.node, f"avg of {value.type}")
 

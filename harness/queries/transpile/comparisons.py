@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from harness.filters.literals import Kind
 from harness.model.schema import (
+    DecimalType,
     FloatType,
     GeographyType,
     GeometryType,
@@ -61,7 +62,7 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
             parts = [_as_text(expressions.translate(n)) for n in (node.this, node.args["low"], node.args["high"])]
             (subject, low, high), type_ = alike(parts, "BETWEEN")
             _check_ordered(node, type_)
-            subject = _whole(subject, type_)
+            subject = subject if _is_computed(parts[0], node.this) else _whole(subject, type_)
             # Spark finds no key to join by, and no side to filter, in a BETWEEN of an expression.
             return Typed(f"({subject} >= {low} AND {subject} <= {high})", BOOLEAN)
         case exp.Like() | exp.ILike():
@@ -99,8 +100,23 @@ def _compared(node: exp.Expr, operator: str, left: Typed, right: Typed) -> str:
     _check_comparable(node, type_)
     if operator not in _EQUALITY:
         _check_ordered(node, type_)
-    a, b = (text if v.literal is not None else _whole(text, type_) for v, text in ((left, a), (right, b)))
+    a, b = (
+        text if v.literal is not None or _is_computed(v, part) else _whole(text, type_)
+        for v, part, text in ((left, node.this, a), (right, node.expression, b))
+    )
     return f"({a} {operator} {b})"
+
+
+def _is_computed(value: Typed, node: exp.Expr) -> bool:
+    """Whether the value can be no float as a file has it; then Spark may infer from a comparison what it can."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
+        return any(item.find(exp.AggFunc) is not None for item in node.this.expressions)
+    return isinstance(value.type, DecimalType) or isinstance(node, _ARITHMETIC)
+
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Avg, exp.Sum)
 
 
 def _whole(sql: str, type_: Type) -> str:
