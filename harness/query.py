@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from harness.catalogs.objects import is_table
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
-from harness.errors import HarnessError, MissingFileError, RequestError
+from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.filters.predicate import is_decided
 from harness.metadata_tables.naming import is_metadata_table
 from harness.model.schema import Field, OpaqueType, Schema
@@ -382,4 +382,15 @@ def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: 
         rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}
     )
     columns = transpile.result_columns(lowered, described)
+    _check_version(lowered.needs)
     return spark_engine().query(lowered.sql, plans, spark, columns=columns)
+
+
+def _check_version(needs: Mapping[str, tuple[int, int]]) -> None:
+    version = spark_engine().version()
+    for construct, since in needs.items():
+        if tuple(int(part) for part in version.split(".")[:2]) < since:
+            raise UnsupportedError(
+                f"Cannot run {construct} on Spark {version}: it came with {since[0]}.{since[1]}; run it on DuckDB",
+                options=("engine",),
+            )

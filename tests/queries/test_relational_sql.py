@@ -31,6 +31,62 @@ QUERIES = {
     "(SELECT a.x + e.event_id AS y) b",
     "series": "SELECT d::DATE, e.n, count(o.order_id) FROM generate_series(DATE '2023-12-01', DATE '2024-03-01', "
     "INTERVAL 1 MONTH) AS g(d) LEFT JOIN orders o ON date_trunc('month', o.ordered) = d, range(2) e(n) GROUP BY ALL",
+    "recursive": "WITH RECURSIVE x(k) AS (SELECT 110), chain AS (SELECT order_id, 0 AS depth FROM orders WHERE "
+    "order_id = 100 UNION ALL SELECT o.order_id, depth + 1::BIGINT FROM orders o, chain c, x WHERE o.order_id = "
+    "c.order_id + 4 AND o.order_id < k) FROM chain",
+    "recursive-beyond-spark's-limit": "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 120) "
+    "SELECT count(*), sum(n) FROM r",
+    "distinct-on": "SELECT DISTINCT ON (c, status) customer_id % 3 AS c, status, order_id FROM orders "
+    "ORDER BY ordered DESC, order_id LIMIT 4",
+    "natural-joins": "SELECT * FROM customers NATURAL JOIN orders "
+    "NATURAL LEFT JOIN (SELECT event_id, customer_id FROM events)",
+    "stars": "SELECT o.* EXCLUDE (items) REPLACE (total * 2 AS total), c.* RENAME (name AS who), * LIKE 'cust%' "
+    "FROM orders o JOIN customers c USING (customer_id)",
+    "columns": "SELECT status, sum(COLUMNS('total|disc')), max(COLUMNS(['order_id', 'ordered'])), "
+    "count(COLUMNS(lambda c: c LIKE '%id')) + 1 FROM orders GROUP BY ALL",
+    "by-name": "SELECT order_id AS a, status AS s FROM orders UNION ALL BY NAME SELECT kind AS s, event_id AS A, "
+    "value FROM events ORDER BY ALL LIMIT 40",
+    "pivot": "SELECT * FROM (PIVOT (SELECT customer_id, status, total FROM orders) ON status IN ('paid', 'open') "
+    "USING sum(total) AS s, count(*) AS n) JOIN (FROM orders PIVOT (max(total) FOR status IN ('paid', 'open') "
+    "GROUP BY customer_id)) USING (customer_id)",
+    "unpivot": "SELECT * FROM (SELECT order_id, total AS a, 1.5 AS b FROM orders) UNPIVOT INCLUDE NULLS (v FOR n IN "
+    "(a, b)) UNION ALL FROM (UNPIVOT (SELECT order_id, total AS a, 1.5 AS b FROM orders) ON a, b INTO NAME n VALUE v)",
+    "asof": "SELECT o.order_id, e.event_id, f.event_id FROM orders o ASOF LEFT JOIN events e ON o.customer_id = "
+    'e.customer_id AND o.created >= e."at" ASOF JOIN events f ON f."at" > o.created',
+    "quoted-by-dollars": "SELECT $$it's$$ AS a, $tag$x\\n$tag$ AS b",
+    "fetch": "SELECT order_id FROM orders ORDER BY order_id OFFSET 3 ROWS FETCH NEXT 2 ROWS ONLY",
+    "characters": "SELECT city[1:2], city[2], city[-1], city[:-2], city[9], city[-9], city[0:2], city[3:2] "
+    "FROM customers",
+    "in-as-a-value": "SELECT order_id, status IN (SELECT segment FROM customers) AS a, (customer_id NOT IN (SELECT "
+    "event_id FROM events)) IS NULL AS b, status IN (SELECT segment FROM customers c WHERE c.customer_id = "
+    "o.customer_id) AS c FROM orders o",
+    "in-as-a-condition": "SELECT order_id FROM orders WHERE (customer_id, status) NOT IN (SELECT customer_id, segment "
+    "FROM customers) AND order_id IN (SELECT event_id + 100 FROM events) OR status IN (SELECT segment FROM customers)",
+    "any-and-all-of-queries": "SELECT order_id, total > ALL (SELECT total FROM orders WHERE status = 'open') AS a, "
+    "total < ANY (SELECT total FROM orders) AS b, total >= ANY (SELECT total FROM orders LIMIT 0) AS c, "
+    "total <= ALL (SELECT total FROM orders WHERE order_id < 0) AS d, status <> ALL (SELECT status FROM orders) AS e, "
+    "customer_id = ANY (SELECT customer_id FROM customers) AS f FROM orders",
+    "any-and-all-of-lists": "SELECT amount = ANY (scores), amount > ALL (scores), 3 <= ANY (scores), "
+    "event_id <> ALL ([1, NULL]) FROM events",
+    "range-of-intervals": "SELECT order_id, sum(total) OVER (PARTITION BY customer_id ORDER BY ordered RANGE BETWEEN "
+    "INTERVAL 30 DAYS PRECEDING AND CURRENT ROW), count(*) OVER (ORDER BY created DESC NULLS FIRST RANGE BETWEEN "
+    "INTERVAL '90 minutes' PRECEDING AND INTERVAL 5 DAYS FOLLOWING), count(*) OVER (ORDER BY ordered RANGE "
+    "INTERVAL 1 MONTH PRECEDING) FROM orders",
+    "groups": "SELECT event_id, sum(amount) OVER (ORDER BY kind GROUPS UNBOUNDED PRECEDING), first(amount) OVER "
+    "(ORDER BY event_id) FROM events",
+    "lists-of-groups": "SELECT customer_id, list(status ORDER BY total DESC, order_id), array_agg(items ORDER BY "
+    "order_id DESC) FILTER (total > 50), list(DISTINCT status ORDER BY status DESC NULLS FIRST), len(list(status)), "
+    "list_sort(list(DISTINCT discount IS NULL)) FROM orders GROUP BY customer_id HAVING len(list(order_id)) > 2 "
+    "ORDER BY len(list(total)) DESC, max(order_id) LIMIT 5",
+    "chosen-of-groups": "SELECT first(status ORDER BY order_id), last(total ORDER BY discount NULLS FIRST, order_id), "
+    "any_value(discount ORDER BY order_id DESC), arg_max(order_id, total, 3), arg_min(status, total, 4), "
+    "max(total, 2), min(status, 3), quantile_disc(total, [0, 0.25, 1]), quantile_disc(status, 0.3), median(total), "
+    "quantile_cont(order_id, [0.5, 1]), string_agg(DISTINCT status, '|' ORDER BY status DESC), "
+    "count(DISTINCT (customer_id, status)) FROM orders GROUP BY ROLLUP (discount)",
+    "chosen-of-nothing": "SELECT list(order_id ORDER BY order_id), quantile_disc(total, 0.5), max(total, 2), "
+    "median(total), quantile_cont(order_id, [0.5]), first(status ORDER BY order_id) FROM orders WHERE order_id < 0",
+    "lists-over-windows": "SELECT order_id, list(total ORDER BY order_id) OVER (PARTITION BY customer_id), "
+    "string_agg(status, '-' ORDER BY order_id) OVER (PARTITION BY customer_id) FROM orders",
 }
 
 
@@ -53,6 +109,37 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
         pytest.param("SELECT unnest(scores), sum(amount) OVER () FROM events", "beside a window", id="unnest-over"),
         pytest.param("SELECT unnest(list(event_id)) FROM events", "of what is grouped", id="unnest-of-an-aggregate"),
         pytest.param("SELECT count(*), unnest(scores) FROM events GROUP BY scores", "grouped", id="unnest-of-a-key"),
+        pytest.param("SELECT list(kind) FROM events", "without an order", id="list-without-an-order"),
+        pytest.param("SELECT any_value(kind) FROM events", "without an order", id="any-value"),
+        pytest.param("SELECT string_agg(kind) FROM events", "add ORDER BY", id="string-agg-without-an-order"),
+        pytest.param("SELECT list(DISTINCT value ORDER BY value) FROM events", "DISTINCT", id="distinct-floats"),
+        pytest.param("SELECT quantile_disc(amount, -0.5) FROM events", "a quantile", id="quantile"),
+        pytest.param("SELECT mode(kind) FROM events", "Mode", id="mode"),
+        pytest.param("SELECT row_number() OVER () FROM events", "without an order", id="no-order"),
+        pytest.param(
+            'SELECT count(*) OVER (ORDER BY "at" RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND INTERVAL 1 DAY '
+            "FOLLOWING) FROM events",
+            "months on one side",
+            id="months-and-days",
+        ),
+        pytest.param(
+            "SELECT sum(amount) OVER (ORDER BY kind GROUPS 1 PRECEDING) FROM events", "dense_rank", id="groups"
+        ),
+        pytest.param("SELECT DISTINCT ON (kind) kind, amount FROM events", "add ORDER BY", id="distinct-on"),
+        pytest.param("PIVOT orders ON status USING sum(total)", "name one column and its values", id="pivot"),
+        pytest.param("SELECT COLUMNS(lambda c: length(c) > 4) FROM orders", "choice of columns", id="columns"),
+        pytest.param(
+            "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r WHERE n < 3) FROM r",
+            "write UNION ALL",
+            id="recursive-union",
+        ),
+        pytest.param(
+            "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT a.n + 1 FROM r a, r b WHERE a.n < 3) FROM r",
+            "more than once",
+            id="recursive-twice",
+        ),
+        pytest.param("SELECT (customer_id, kind) IN (SELECT 1, 'x') AS b FROM events", "as a value", id="tuple-in"),
+        pytest.param("SELECT 1 FROM orders ASOF JOIN customers USING (customer_id)", "", id="asof-using"),
         pytest.param("FROM range(1, 5, (SELECT 2))", "no literal", id="range-by-a-step"),
     ],
 )
@@ -62,6 +149,14 @@ def test_what_might_differ_is_refused_by_name(tables, query, construct):
         harness.sql(query, engine="spark", **tables)
     assert construct in error.value.message
     assert "\n" not in str(error.value)
+
+
+def test_what_a_later_spark_has_is_refused_by_its_version(tables, monkeypatch):
+    pytest.importorskip("pyspark")
+    monkeypatch.setattr("harness.engines.spark.version", lambda: "4.0.3")
+    query = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) FROM r"
+    with pytest.raises(UnsupportedError, match=r"Cannot run WITH RECURSIVE on Spark 4\.0\.3: it came with 4\.1"):
+        harness.sql(query, engine="spark", **tables)
 
 
 def test_months_from_behind_the_28th_are_an_error(tables, spark):

@@ -18,17 +18,20 @@ of 0.0 and -0.0, being equal, stands for a group of both is open.
     values        expressions with their types, and how two types become one
     predicates    conditions that `harness.filters.predicate` has understood
     expressions   operators
-    comparisons   comparing, IN, BETWEEN, LIKE
+    comparisons   comparing, IN, BETWEEN, LIKE; ANY and ALL in `quantified`
     functions     the table of scalar functions; casts in `casts`
     exact_numbers arithmetic of decimals and 128-bit integers
-    aggregates    aggregates
-    windows       window functions
+    aggregates    aggregates; those that depend on an order in `ordered_aggregates`
+    windows       window functions; their frames in `frames`
     ordering      items of ORDER BY
     supported     all entries of the table of functions
     parser        SQL text, parsed so that the functions stay what was written
     scopes        what names mean in a query
     sources       what stands in FROM
-    joins         joins
+    joins         joins; the nearest row of `asof`
+    pivots        PIVOT and UNPIVOT
+    recursion     WITH RECURSIVE
+    set_operations UNION and its kind
     unnest        UNNEST in the projection
     projection    the items of SELECT
     relations     queries with the columns that they give

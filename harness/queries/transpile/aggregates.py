@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -17,13 +18,14 @@ from harness.model.schema import (
     ListType,
     MapType,
     StructType,
+    UnknownType,
     UuidType,
     VariantType,
 )
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.ordering import ordered
+from harness.queries.transpile import ordered_aggregates, spark_text
+from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.refusal import refused
-from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, TEXT, Typed, coerced
+from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
@@ -62,7 +64,16 @@ class Aggregate:
             raise refused(self.node)
         if word and self.over:
             raise refused(self.node, "DISTINCT in a window function")
+        if isinstance(inner, exp.Tuple) and isinstance(self.node, exp.Count):
+            return word, self._tuple(inner)
         return word, self.expressions.translate(inner)
+
+    def _tuple(self, node: exp.Tuple) -> Typed:
+        """Several values to be counted as one, which is no null where they are."""
+        values = [self.expressions.translate(item) for item in node.expressions]
+        if any(isinstance(v.type, FloatType | MapType | VariantType | UnknownType) for v in values):
+            raise refused(self.node, f"count of {', '.join(str(v.type) for v in values)}")
+        return Typed(f"STRUCT({', '.join(v.sql for v in values)})", UnknownType())
 
     def number(self, node: exp.Expr) -> str:
         """An argument as a DOUBLE."""
@@ -87,6 +98,9 @@ def lowered(call: Aggregate) -> Typed | None:
         return Typed(f"COUNT(*){call.after}", LONG)
     if isinstance(node, exp.Anonymous) and node.name.lower() == "mean" and len(node.expressions) == 1:
         node = exp.Avg(this=node.expressions[0])
+        call = replace(call, node=node)
+    if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
+        node = node.this
         call = replace(call, node=node)
     lower = _LOWERED.get(type(node))
     return None if lower is None else lower(call)
@@ -164,6 +178,9 @@ def _average(call: Aggregate) -> Typed:
 
 
 def _extreme(call: Aggregate) -> Typed:
+    if call.node.args.get("count") is not None:
+        descending = isinstance(call.node, exp.Max)
+        return ordered_aggregates.greatest(call, call.node.this, call.node.this, descending=descending)
     _, value = call.argument()
     name = _name(call.node)
     if isinstance(value.type, ListType | StructType | MapType | VariantType | UuidType):
@@ -218,22 +235,36 @@ def _correlation(call: Aggregate) -> Typed:
 
 
 def _quantile(call: Aggregate) -> Typed:
-    """`median(x)` and `quantile_cont(x, 0.3)`."""
+    """`median(x)`, `quantile_cont(x, 0.3)` and `quantile_cont(x, [0.3, 0.6])`."""
     fraction = call.node.args.get("expression")
-    literal = literal_of(fraction) if fraction is not None else None
-    if fraction is not None and (literal is None or literal.kind not in (Kind.DECIMAL, Kind.INTEGER)):
-        raise refused(call.node, "a quantile that no literal names")
-    share = "0.5" if literal is None else str(literal.value)
+    shares = [Decimal("0.5")] if fraction is None else ordered_aggregates.fractions(call, fraction)
     value = call.expressions.translate(call.node.this)
-    if not isinstance(value.type, IntegerType) and value.type != DOUBLE:
-        raise refused(call.node, f"{_name(call.node)} of {value.type}", "cast it to DOUBLE")
     if call.over:
         raise refused(call.node, f"{_name(call.node)} as a window function")
-    return Typed(f"PERCENTILE({coerced(value, DOUBLE, 'a quantile')}, {share}D){call.after}", DOUBLE)
+    if isinstance(value.type, DecimalType) and isinstance(call.node, exp.Median):
+        return ordered_aggregates.exact_median(call, value)
+    if not isinstance(value.type, IntegerType) and value.type != DOUBLE:
+        raise refused(call.node, f"{_name(call.node)} of {value.type}", "cast it to DOUBLE")
+    several = isinstance(fraction, exp.Array)
+    share = ", ".join(f"{share}D" for share in shares)
+    sql = f"PERCENTILE({coerced(value, DOUBLE, 'a quantile')}, {f'ARRAY({share})' if several else share}){call.after}"
+    return Typed(sql, list_of(DOUBLE) if several else DOUBLE)
+
+
+def _discrete_quantile(call: Aggregate) -> Typed:
+    if call.over:
+        raise refused(call.node, f"{_name(call.node)} as a window function")
+    fraction = call.node.args.get("quantile") or call.node.args.get("expression")
+    if fraction is None:
+        raise refused(call.node)
+    return ordered_aggregates.discrete_quantile(call, fraction)
 
 
 def _arg_extreme(call: Aggregate) -> Typed:
     """DuckDB leaves out rows in which either argument is null, Spark those in which the second one is."""
+    if call.node.args.get("count") is not None:
+        descending = isinstance(call.node, exp.ArgMax)
+        return ordered_aggregates.greatest(call, call.node.this, call.node.expression, descending=descending)
     value, by = call.expressions.translate(call.node.this), call.expressions.translate(call.node.expression)
     name = "MAX_BY" if isinstance(call.node, exp.ArgMax) else "MIN_BY"
     if isinstance(by.type, ListType | StructType | MapType | VariantType | UuidType):
@@ -245,14 +276,14 @@ def _arg_extreme(call: Aggregate) -> Typed:
 def _joined(call: Aggregate) -> Typed:
     """`string_agg(x, sep ORDER BY y)`: without an order, each engine has another text."""
     order, separator = call.node.this, call.node.args.get("separator")
-    if not isinstance(order, exp.Order) or call.over:
-        raise refused(call.node, "string_agg without an order", "add ORDER BY to its arguments")
-    value, literal = call.expressions.translate(order.this), None if separator is None else literal_of(separator)
-    if value.type != TEXT or (separator is not None and (literal is None or literal.kind is not Kind.STRING)):
-        raise refused(call.node, f"string_agg of {value.type}", "cast it to VARCHAR, and write the separator as a text")
-    items = ", ".join(ordered(call.expressions, item) for item in order.expressions)
+    literal = None if separator is None else literal_of(separator)
+    if separator is not None and (literal is None or literal.kind is not Kind.STRING):
+        raise refused(call.node, "string_agg", "write the separator as a text")
     sign = spark_text.text("," if literal is None else str(literal.value))
-    return Typed(f"LISTAGG({value.sql}, {sign}) WITHIN GROUP (ORDER BY {items}){call.after}", TEXT)
+    if not isinstance(order, exp.Order):
+        raise refused(call.node, "string_agg without an order", "add ORDER BY to its arguments")
+    # Spark's LISTAGG fails beside several DISTINCT aggregates.
+    return ordered_aggregates.joined(call, sign)
 
 
 def _grouping(call: Aggregate) -> Typed:
@@ -276,6 +307,12 @@ _LOWERED: Mapping[type[exp.Expr], Callable[[Aggregate], Typed]] = {
     exp.Corr: _correlation,
     exp.Median: _quantile,
     exp.PercentileCont: _quantile,
+    exp.PercentileDisc: _discrete_quantile,
+    exp.Quantile: _discrete_quantile,
+    exp.ArrayAgg: ordered_aggregates.listed,
+    exp.First: ordered_aggregates.first,
+    exp.Last: ordered_aggregates.first,
+    exp.AnyValue: ordered_aggregates.first,
     exp.ArgMax: _arg_extreme,
     exp.ArgMin: _arg_extreme,
     exp.GroupConcat: _joined,

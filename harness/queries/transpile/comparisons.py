@@ -13,6 +13,7 @@ from harness.model.schema import (
     FloatType,
     GeographyType,
     GeometryType,
+    IntegerType,
     ListType,
     MapType,
     StructType,
@@ -21,7 +22,7 @@ from harness.model.schema import (
     UuidType,
     VariantType,
 )
-from harness.queries.transpile import spark_text
+from harness.queries.transpile import quantified, spark_text
 from harness.queries.transpile.functions import intervals, lists
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.refusal import refused
@@ -45,6 +46,9 @@ _EQUALITY = ("=", "<>", "<=>")
 
 def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
     """The condition; None if the node is no comparison. Raises UnsupportedError."""
+    found = quantified.translate(expressions, node)
+    if found is not None:
+        return found
     match node:
         case exp.EQ(this=exp.Tuple() as first, expression=exp.Tuple() as second):
             if len(first.expressions) != len(second.expressions):
@@ -157,21 +161,49 @@ def _in(expressions: Expressions, node: exp.In) -> str:
     if isinstance(node.this, exp.Tuple) and node.args.get("query") is None:
         return _in_tuples(expressions, node, node.this)
     query = node.args.get("query")
-    subject = expressions.translate(node.this)
     if query is not None:
-        inner = query.this if isinstance(query, exp.Subquery) else query
-        if expressions.subquery is None or not isinstance(inner, exp.Query):
-            raise refused(node, "a subquery")
-        sql, types = expressions.subquery(inner)
-        if len(types) != 1 or str(types[0]) != str(subject.type) or isinstance(subject.type, FloatType):
-            raise refused(node, f"{subject.type} IN a query of {', '.join(map(str, types))}")
-        return f"({subject.sql} IN ({sql}))"
+        return _in_query(expressions, node, query.this if isinstance(query, exp.Subquery) else query)
+    subject = expressions.translate(node.this)
     texts, type_ = alike([_as_text(v) for v in (subject, *map(expressions.translate, node.expressions))], "IN")
     _check_comparable(node, type_)
     if isinstance(type_, FloatType):
         # Spark looks for long lists in a set, where -0.0 is not 0.0.
         return f"({' OR '.join(f'{_whole(texts[0], type_)} = {item}' for item in texts[1:])})"
     return f"({texts[0]} IN ({', '.join(texts[1:])}))"
+
+
+def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
+    """`x IN (SELECT …)` and `(a, b) IN (SELECT …)`."""
+    if expressions.subquery is None or not isinstance(query, exp.Query):
+        raise refused(node, "a subquery")
+    parts = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+    values = [expressions.translate(part) for part in parts]
+    sql, types = expressions.subquery(query)
+    if len(types) == 1 == len(values) and all(isinstance(t, IntegerType) for t in (types[0], values[0].type)):
+        (text, _), wide = alike((Typed(values[0].sql, values[0].type), Typed("c0", types[0])), "IN")
+        if str(types[0]) != str(wide):
+            sql = f"SELECT CAST(c0 AS {spark_text.type_name(wide)}) AS c0 FROM ({sql})"
+        values, types = [Typed(text, wide)], (wide,)
+    own = [str(v.type) for v in values]
+    if own != [str(type_) for type_ in types] or any(isinstance(v.type, FloatType) for v in values):
+        raise refused(node, f"{', '.join(own)} IN a query of {', '.join(map(str, types))}", "cast to one type")
+    subject = values[0].sql if len(values) == 1 else f"({', '.join(v.sql for v in values)})"
+    found = f"({subject} IN ({sql}))"
+    if _is_condition(node):
+        return found
+    # As a value, Spark's is false where SQL does not know.
+    if len(values) > 1:
+        raise refused(node, "IN of several columns as a value", "put it into WHERE, alone or with AND and OR")
+    some, nulls = f"EXISTS ({sql})", f"EXISTS (SELECT 1 FROM ({sql}) WHERE c0 IS NULL)"
+    return f"CASE WHEN {found} THEN true WHEN {nulls} OR ({subject} IS NULL AND {some}) THEN NULL ELSE false END"
+
+
+def _is_condition(node: exp.Expr) -> bool:
+    """Whether rows are chosen by it alone, or with AND and OR, so that not to know is as good as false."""
+    parent = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent
+    while isinstance(parent, exp.Paren | exp.And | exp.Or):
+        parent = parent.parent
+    return isinstance(parent, exp.Where | exp.Having | exp.Qualify | exp.Join)
 
 
 def _in_tuples(expressions: Expressions, node: exp.In, subject: exp.Tuple) -> str:

@@ -15,11 +15,20 @@ from harness.model.schema import (
     IntegerType,
     ListType,
     MapType,
+    StringType,
     StructType,
     TimestampType,
     Type,
 )
-from harness.queries.transpile import aggregates, casts, comparisons, exact_numbers, spark_text, windows
+from harness.queries.transpile import (
+    aggregates,
+    casts,
+    comparisons,
+    exact_numbers,
+    ordered_aggregates,
+    spark_text,
+    windows,
+)
 from harness.queries.transpile.functions import folds, intervals, lists, nested, table
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.refusal import refused
@@ -127,6 +136,7 @@ class Expressions:
                 return self._other(node)
 
     def _other(self, node: exp.Expr) -> Typed:
+        node = ordered_aggregates.in_any_order(node) or node
         for lower in (comparisons.translate, table.translate, windows.translate, aggregates.translate):
             found = lower(self, node)
             if found is not None:
@@ -208,13 +218,15 @@ class Expressions:
             return member(base, key.name, node)
         if isinstance(base.type, MapType):
             return nested.looked_up(call)
-        if not isinstance(base.type, ListType):
+        if not isinstance(base.type, ListType | StringType):
             raise refused(node, f"an element of a {base.type}")
         if isinstance(key, exp.Slice):
             if key.args.get("step") is not None:
                 raise refused(node, "a slice with a step")
             bounds = [None if key.args.get(end) is None else self.translate(key.args[end]) for end in _BOUNDS]
             return lists.sliced(call, base, *bounds)
+        if isinstance(base.type, StringType):
+            return lists.character(call, base, self.translate(key))
         return lists.at(call, base, self.translate(key))
 
     def _map(self, node: exp.Struct) -> Typed:

@@ -15,6 +15,8 @@ _SIDES = {"": "INNER", "LEFT": "LEFT OUTER", "RIGHT": "RIGHT OUTER", "FULL": "FU
 
 def join(node: exp.Join, sql: str, source: Source, scope: Scope, expressions: Expressions) -> str:
     """A join as text; `scope` gains what queries may name after it. Raises UnsupportedError."""
+    if node.method == "NATURAL":
+        node = _with_common_columns(node, source, scope)
     side, kind = node.side, node.kind
     if node.method or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI") or side not in _SIDES:
         raise refused(node, f"a {' '.join(filter(None, (node.method, side, kind)))} JOIN")
@@ -34,6 +36,17 @@ def join(node: exp.Join, sql: str, source: Source, scope: Scope, expressions: Ex
             raise refused(node, "an outer join without a condition")
         return f" CROSS JOIN {sql}"
     return f" {_SIDES[side]} JOIN {sql} ON {expressions.boolean(on)}"
+
+
+def _with_common_columns(node: exp.Join, source: Source, scope: Scope) -> exp.Join:
+    """A natural join as one by the columns that both sides have."""
+    names = [c.name for c in source.columns if c.name is not None and scope.unqualified(c.name) is not None]
+    if not names:
+        raise refused(node, "a NATURAL JOIN without common columns")
+    node = node.copy()
+    node.set("method", None)
+    node.set("using", [exp.to_identifier(name, quoted=True) for name in names])
+    return node
 
 
 def _filtering(node: exp.Join, kind: str, sql: str, source: Source, scope: Scope, expressions: Expressions) -> str:

@@ -18,6 +18,8 @@ _KNOWN_FORMS: frozenset[type[exp.Expr]] = frozenset(
 )
 _ARGUMENTS = {"this", "expression", "expressions"}
 _MORE_ARGUMENTS: dict[type[exp.Expr], set[str]] = {
+    exp.ArgMax: {"count"},
+    exp.ArgMin: {"count"},
     exp.Case: {"ifs", "default"},
     exp.Cast: {"to", "format", "default"},
     exp.Count: {"big_int"},
@@ -25,7 +27,10 @@ _MORE_ARGUMENTS: dict[type[exp.Expr], set[str]] = {
     exp.If: {"true", "false"},
     exp.Lag: {"offset", "default"},
     exp.Lead: {"offset", "default"},
+    exp.Max: {"count"},
+    exp.Min: {"count"},
     exp.NthValue: {"offset"},
+    exp.Quantile: {"quantile"},
     exp.StrPosition: {"substr", "position", "occurrence"},
     exp.Substring: {"start", "length"},
     exp.Trim: {"position"},

@@ -74,8 +74,18 @@ def limits(node: exp.Expr) -> str:
         clause = node.args.get(key)
         if clause is None:
             continue
-        count = place_of(clause.expression) if isinstance(clause, exp.Limit | exp.Offset) else None
-        if count is None or any(v for k, v in clause.args.items() if k != "expression"):
+        count = _count(clause)
+        if count is None:
             raise refused(clause, f"this {word}")
         text += f" {word} {count}"
     return text
+
+
+def _count(clause: exp.Expr) -> int | None:
+    """How many rows LIMIT, OFFSET or FETCH says; None: it says another thing too, or no number."""
+    if isinstance(clause, exp.Fetch):
+        options = clause.args.get("limit_options")
+        more = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
+        return None if more or clause.args.get("count") is None else place_of(clause.args["count"])
+    more = any(v for k, v in clause.args.items() if k != "expression")
+    return None if more or not isinstance(clause, exp.Limit | exp.Offset) else place_of(clause.expression)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.model.schema import ListType, MapType, StructType, UuidType, VariantType
+from harness.model.schema import ListType, MapType, StructType, Type, UuidType, VariantType
 from harness.queries.transpile.refusal import refused
 
 if TYPE_CHECKING:
@@ -17,9 +17,14 @@ def ordered(expressions: Expressions, node: exp.Expr) -> str:
     """An item of ORDER BY. Nulls come last on DuckDB unless it is said otherwise."""
     subject = node.this if isinstance(node, exp.Ordered) else node
     value = expressions.translate(subject)
-    if isinstance(value.type, ListType | StructType | MapType | VariantType | UuidType):
-        raise refused(node, f"an order of {value.type}")
+    check_ordered(node, value.type)
     return f"{value.sql}{direction(node)}"
+
+
+def check_ordered(node: exp.Expr, type_: Type) -> None:
+    """Refuses types whose values the engines put in different orders."""
+    if isinstance(type_, ListType | StructType | MapType | VariantType | UuidType):
+        raise refused(node, f"an order of {type_}")
 
 
 def direction(node: exp.Expr) -> str:

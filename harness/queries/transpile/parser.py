@@ -40,6 +40,11 @@ def parse(text: str) -> list[exp.Expr | None]:
     """The statements of a text. Raises SqlglotError."""
     dialect = _Dialect()
     statements: list[exp.Expr | None] = _Parser(dialect=dialect).parse(dialect.tokenize(text), text)
+    for statement in statements:
+        for node in list(statement.walk()) if statement is not None else ():
+            plainer = _plainer(node)
+            if plainer is not None:
+                node.replace(plainer)
     return statements
 
 
@@ -49,3 +54,20 @@ def parse_condition(text: str) -> exp.Expr:
     (condition,) = _Parser(dialect=dialect).parse_into(exp.Condition, dialect.tokenize(text), text)
     assert isinstance(condition, exp.Expr)
     return condition
+
+
+def _plainer(node: exp.Expr) -> exp.Expr | None:
+    """The same in a node that stands for it more often; None: there is none."""
+    match node:
+        case exp.RawString():
+            return exp.Literal.string(node.name)
+        case exp.Anonymous(expressions=[operand]) if str(node.this).upper() in ("ALL", "ANY", "SOME"):
+            return exp.All(this=operand) if str(node.this).upper() == "ALL" else exp.Any(this=operand)
+        case exp.EQ(expression=exp.Any(this=operand)) | exp.NEQ(expression=exp.All(this=operand)):
+            query = operand.unnest()
+            if not isinstance(query, exp.Query):
+                return None
+            found = exp.In(this=node.this, query=exp.Subquery(this=query))
+            return found if isinstance(node, exp.EQ) else exp.Not(this=found)
+        case _:
+            return None

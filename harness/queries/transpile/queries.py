@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -12,20 +12,22 @@ from sqlglot.errors import SqlglotError
 from harness.errors import RequestError
 from harness.filters.parse import reason
 from harness.model.schema import Type
-from harness.queries.transpile import spark_text, unnest
+from harness.queries.transpile import recursion, spark_text, unnest
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.grouping import group_by
 from harness.queries.transpile.nodes import check
-from harness.queries.transpile.order_limit import by_output, items_of, limits, order_by, output_of
-from harness.queries.transpile.ordering import direction, ordered
+from harness.queries.transpile.order_limit import by_output, items_of, limits, order_by, output_of, place_of
+from harness.queries.transpile.ordering import check_ordered, direction
 from harness.queries.transpile.parser import parse
+from harness.queries.transpile.pivots import Turned
 from harness.queries.transpile.projection import projected
 from harness.queries.transpile.refusal import refused
-from harness.queries.transpile.relations import Lowered, as_types, check_parts, renamed
+from harness.queries.transpile.relations import Lowered, check_parts, renamed
 from harness.queries.transpile.scopes import Output, Scope
+from harness.queries.transpile.set_operations import combined
 from harness.queries.transpile.sources import Sources
 from harness.queries.transpile.unnest import Unnests
-from harness.queries.transpile.values import Typed, common_type
+from harness.queries.transpile.values import Typed
 from harness.queries.transpile.windows import with_windows
 
 
@@ -36,11 +38,13 @@ class Query:
     sql: its columns are called `c0`, `c1`, ...
     names: what DuckDB calls the columns, where the query itself says it; None: DuckDB makes a name from the expression.
     types: what the columns are on DuckDB, which may travel in other types on Spark.
+    needs: what of it only later versions of Spark have, with the first of them.
     """
 
     sql: str
     names: tuple[str | None, ...]
     types: tuple[Type, ...]
+    needs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def query(text: str, tables: Mapping[str, Mapping[str, Type]]) -> Query:
@@ -56,13 +60,13 @@ def query(text: str, tables: Mapping[str, Mapping[str, Type]]) -> Query:
         RequestError: the text is no SQL, or nested too deeply.
     """
     statement = _parsed(text)
+    queries = _Queries({name.casefold(): (name, columns) for name, columns in tables.items()})
     try:
-        lowered = _Queries({name.casefold(): (name, columns) for name, columns in tables.items()}).query(
-            statement, Scope()
-        )
+        lowered = queries.query(statement, Scope())
     except RecursionError:
         raise RequestError("The query is nested too deeply. Split it with WITH, or use IN for long lists.") from None
-    return Query(lowered.sql, tuple(c.name for c in lowered.columns), tuple(c.type for c in lowered.columns))
+    names, types = tuple(c.name for c in lowered.columns), tuple(c.type for c in lowered.columns)
+    return Query(lowered.sql, names, types, queries.needs)
 
 
 def _parsed(text: str) -> exp.Expr:
@@ -92,15 +96,27 @@ _SELECT_PARTS = {
     "offset",
     "with_",
 }
-_SET_PARTS = {"this", "expression", "distinct", "order", "limit", "offset", "with_"}
-_SET_WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
+_SET_PARTS = {"this", "expression", "distinct", "by_name", "order", "limit", "offset", "with_"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An item of ORDER BY: its value, which way, and the column of the result that it is, None if it is none."""
+
+    value: Typed
+    direction: str
+    column: str | None
 
 
 class _Queries:
-    """Lowers queries over bound tables, given by name in lower case."""
+    """Lowers queries over bound tables, given by name in lower case.
+
+    needs: what Spark has since a later version than the earliest, met so far.
+    """
 
     def __init__(self, tables: Mapping[str, tuple[str, Mapping[str, Type]]]) -> None:
         self._numbers = itertools.count()
+        self.needs: dict[str, tuple[int, int]] = {}
         self._sources = Sources(tables, self._numbers, self.query, self._expressions)
 
     def query(self, node: exp.Expr, around: Scope) -> Lowered:
@@ -113,6 +129,8 @@ class _Queries:
             case exp.Select():
                 check_parts(node, _SELECT_PARTS)
                 return self._select(node, around)
+            case exp.Pivot():
+                return self._sources.turned(Turned.of_statement(node), around)
             case exp.Values():
                 return self._sources.values(node, around)
             case exp.Union() | exp.Intersect() | exp.Except():
@@ -128,17 +146,21 @@ class _Queries:
         clause = node.args.get("with_")
         if clause is None:
             return "", around
-        if clause.args.get("recursive"):
-            raise refused(clause, "WITH RECURSIVE")
         inner = Scope(ctes=dict(around.ctes), outer=around)
-        parts = []
+        parts, any_recursive = [], False
         for cte in clause.expressions:
-            lowered = self.query(cte.this, Scope(ctes=inner.ctes))
             name = spark_text.name(f"w{next(self._numbers)}")
+            is_recursive = bool(clause.args.get("recursive")) and recursion.names_itself(cte)
+            if is_recursive:
+                lowered, any_recursive = recursion.lowered(cte, name, inner, self.query), True
+                self.needs["WITH RECURSIVE"] = recursion.SINCE
+            else:
+                lowered = self.query(cte.this, Scope(ctes=inner.ctes))
             columns = renamed(lowered.columns, cte)
             inner.ctes = {**inner.ctes, cte.alias.casefold(): (name, columns)}
-            parts.append(f"{name} AS ({lowered.sql})")
-        return f"WITH {', '.join(parts)} ", inner
+            levels = f" MAX RECURSION LEVEL {recursion.LEVELS}" if is_recursive else ""
+            parts.append(f"{name}{levels} AS ({lowered.sql})")
+        return f"WITH {'RECURSIVE ' if any_recursive else ''}{', '.join(parts)} ", inner
 
     def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> Lowered:
         """A query whose ORDER BY sees its columns only."""
@@ -158,25 +180,60 @@ class _Queries:
         expressions = self._expressions(scope, unnests)
         outputs = [o for e in node.expressions for o in projected(e, scope, expressions)]
         columns = tuple(Output(name, v.type, f"c{i}") for i, (name, v) in enumerate(outputs))
-        qualify = node.args.get("qualify")
         shown = [f"{v.sql} AS c{i}" for i, (_, v) in enumerate(outputs)]
-        if qualify is not None:
-            _check_shadows(qualify, scope)
-            shown.append(f"{expressions.boolean(qualify.this)} AS q")
+        items = self._ordering(node, scope, expressions, outputs, columns)
+        chosen = self._chosen(node, scope, expressions, outputs, items)
         source += unnests.clause(source)
         if node.args.get("where") is not None:
             source += f" WHERE {expressions.boolean(node.args['where'].this)}"
         source += group_by(node, scope, expressions, [v for _, v in outputs])
         source += self._having(node, scope, expressions)
-        distinct = _distinct(node)
-        if qualify is None:
-            items = self._ordering(node, scope, expressions, outputs, columns)
-            return Lowered(
-                f"{start}SELECT {distinct}{', '.join(shown)}{source}{order_by(items)}{limits(node)}", columns
-            )
-        inner = f"SELECT {', '.join(shown)}{source}"
+        distinct = "DISTINCT " if _is_distinct(node) else ""
+        hidden = {item.value.sql: f"o{i}" for i, item in enumerate(items) if item.column is None}
+        if chosen is None and (distinct or not hidden or node.args.get("group") is None):
+            order = order_by([f"{item.column or item.value.sql}{item.direction}" for item in items])
+            return Lowered(f"{start}SELECT {distinct}{', '.join(shown)}{source}{order}{limits(node)}", columns)
+        if distinct and hidden:
+            raise refused(node, "an order by what is no column of the result")
+        # Spark orders by no aggregate that it has not shown, and chooses rows in a query around.
+        shown += [f"{sql} AS {name}" for sql, name in hidden.items()]
+        where = ""
+        if chosen is not None:
+            shown, where = [*shown, f"{chosen} AS q"], " WHERE q"
+        order = order_by([f"{item.column or hidden[item.value.sql]}{item.direction}" for item in items])
         names = ", ".join(c.sql for c in columns)
-        return self._ended(node, start, f"SELECT {distinct}{names} FROM ({inner}) WHERE q", columns)
+        inner = f"SELECT {', '.join(shown)}{source}"
+        return Lowered(f"{start}SELECT {distinct}{names} FROM ({inner}){where}{order}{limits(node)}", columns)
+
+    def _chosen(
+        self,
+        node: exp.Select,
+        scope: Scope,
+        expressions: Expressions,
+        outputs: list[tuple[str | None, Typed]],
+        items: list[_Item],
+    ) -> str | None:
+        """The condition of QUALIFY, or that a row is the first that DISTINCT ON takes; None: there is neither."""
+        qualify, on = node.args.get("qualify"), _distinct_on(node)
+        if on is None:
+            if qualify is None:
+                return None
+            _check_shadows(qualify, scope)
+            return expressions.boolean(qualify.this)
+        if qualify is not None or not items:
+            raise refused(node, "DISTINCT ON", "add ORDER BY, so that it is certain which row is the first")
+        keys = []
+        for key in on:
+            place = place_of(key)
+            if place is None:
+                _check_shadows(key, scope)
+                keys.append(expressions.translate(key).sql)
+            elif 1 <= place <= len(outputs):
+                keys.append(outputs[place - 1][1].sql)
+            else:
+                raise refused(node, "a number in DISTINCT ON")
+        order = ", ".join(f"{item.value.sql}{item.direction}" for item in items)
+        return f"ROW_NUMBER() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) = 1"
 
     def _expressions(self, scope: Scope, unnests: Unnests | None = None) -> Expressions:
         pending: set[int] = set()
@@ -216,35 +273,22 @@ class _Queries:
         expressions: Expressions,
         outputs: list[tuple[str | None, Typed]],
         columns: tuple[Output, ...],
-    ) -> list[str]:
+    ) -> list[_Item]:
         items = []
         for item in items_of(node.args.get("order"), columns):
             output = output_of(item, columns)
-            if output is not None:
-                items.append(by_output(item, columns))
-                continue
-            value = expressions.translate(item.this)
+            value = expressions.translate(item.this) if output is None else outputs[columns.index(output)][1]
+            check_ordered(item, value.type)
             same = next((c.sql for c, (_, v) in zip(columns, outputs, strict=True) if v.sql == value.sql), None)
-            text = ordered(expressions, item)
-            items.append(text if same is None else f"{same}{direction(item)}")
+            items.append(_Item(value, direction(item), same if output is None else output.sql))
         return items
 
     # UNION, INTERSECT, EXCEPT.
 
     def _set_operation(self, node: exp.SetOperation, around: Scope) -> Lowered:
         start, around = self._with(node, around)
-        left, right = self.query(node.this, around), self.query(node.expression, around)
-        if len(left.columns) != len(right.columns):
-            raise refused(node, "a set operation of different numbers of columns")
-        word = _SET_WORDS[type(node)]
-        types = [
-            common_type([Typed("", a.type), Typed("", b.type)], word)
-            for a, b in zip(left.columns, right.columns, strict=True)
-        ]
-        columns = tuple(Output(c.name, t, c.sql) for c, t in zip(left.columns, types, strict=True))
-        sides = [as_types(side, types) for side in (left, right)]
-        all_ = "" if node.args.get("distinct") else " ALL"
-        return self._ended(node, start, f"SELECT * FROM (({sides[0]}) {word}{all_} ({sides[1]}))", columns)
+        both = combined(node, self.query(node.this, around), self.query(node.expression, around))
+        return self._ended(node, start, both.sql, both.columns)
 
 
 def _aliases(node: exp.Select) -> dict[str, exp.Expr]:
@@ -254,11 +298,17 @@ def _aliases(node: exp.Select) -> dict[str, exp.Expr]:
     return {name: expression for name, expression in named if names.count(name) == 1}
 
 
-def _distinct(node: exp.Select) -> str:
+def _is_distinct(node: exp.Select) -> bool:
+    return node.args.get("distinct") is not None and _distinct_on(node) is None
+
+
+def _distinct_on(node: exp.Select) -> list[exp.Expr] | None:
+    """What DISTINCT ON takes one row of each of; None: it does not stand there."""
     distinct = node.args.get("distinct")
-    if distinct is not None and distinct.args.get("on") is not None:
-        raise refused(node, "DISTINCT ON")
-    return "" if distinct is None else "DISTINCT "
+    on = None if distinct is None else distinct.args.get("on")
+    if on is None:
+        return None
+    return list(on.expressions) if isinstance(on, exp.Tuple) else [on.this if isinstance(on, exp.Paren) else on]
 
 
 def _check_shadows(node: exp.Expr, scope: Scope, but: Collection[str] = ()) -> None:

@@ -12,15 +12,16 @@ from sqlglot import exp
 
 from harness.errors import UnsupportedError
 from harness.model.schema import ListType, Type
-from harness.queries.transpile import spark_text
+from harness.queries.transpile import asof, spark_text
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.joins import join
+from harness.queries.transpile.pivots import Turned
 from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.relations import Lowered, check_parts, renamed
 from harness.queries.transpile.scopes import Output, Scope, Source, of_table
 from harness.queries.transpile.values import LONG, alike
 
-_OVERLOOKED = ("sample", "pivots", "laterals", "when", "version", "hints", "only")
+_OVERLOOKED = ("sample", "laterals", "when", "version", "hints", "only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class Sources:
         expressions = self.expressions(scope)
         text = f" FROM {sql}"
         for item in joins:
+            if item.method == "ASOF":
+                item = asof.lateral(item)
             if item.this.args.get("joins"):
                 raise refused(item, "a join inside a join")
             sql, source = self._source(item.this, scope)
@@ -70,9 +73,19 @@ class Sources:
         names = ", ".join(c.sql for c in outputs)
         return Lowered(f"SELECT * FROM VALUES {listed} AS v({names})", outputs)
 
+    def turned(self, turned: Turned, around: Scope) -> Lowered:
+        """A PIVOT or UNPIVOT. Raises UnsupportedError."""
+        _, base = self._source(turned.base, Scope(ctes=around.ctes, outer=around))
+        return self.query(turned.select([c.name for c in base.columns]), around)
+
     def _source(self, node: exp.Expr, scope: Scope) -> tuple[str, Source]:
         """The relation as text, which begins with LATERAL where it needs what is to its left."""
         alias = f"t{next(self.numbers)}"
+        if node.args.get("pivots"):
+            turned = Turned.of_source(node)
+            lowered = self.turned(turned, Scope(ctes=scope.ctes, outer=scope.outer))
+            name = str(turned.node.alias) or str(node.alias_or_name)
+            return f"({lowered.sql}) AS {alias}", Source(name, alias, renamed(lowered.columns, turned.node))
         if any(node.args.get(key) for key in _OVERLOOKED):
             raise refused(node)
         inner = node.this if isinstance(node, exp.Lateral) else node
@@ -80,7 +93,7 @@ class Sources:
         match inner:
             case exp.Table() if isinstance(inner.this, exp.Identifier) and not inner.args.get("db"):
                 sql, columns = self._relation(inner.name, scope)
-            case exp.Subquery() if isinstance(inner.this, exp.Query | exp.Values):
+            case exp.Subquery() if isinstance(inner.this, exp.Query | exp.Values | exp.Pivot):
                 beside = Scope(sources=scope.sources, merged=scope.merged, ctes=scope.ctes, outer=scope.outer)
                 lowered = self.query(inner, beside)
                 sql, columns = f"{'LATERAL ' if beside.reached else ''}({lowered.sql})", lowered.columns

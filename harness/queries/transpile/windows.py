@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from harness.filters.literals import Kind, literal_of
-from harness.model.schema import IntegerType
+from harness.queries.transpile import frames
 from harness.queries.transpile.aggregates import Aggregate, lowered
 from harness.queries.transpile.ordering import ordered
 from harness.queries.transpile.refusal import refused
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
 
 _RANKS: dict[type[exp.Expr], str] = {exp.RowNumber: "ROW_NUMBER", exp.Rank: "RANK", exp.DenseRank: "DENSE_RANK"}
+_IN_ORDER = (
+    *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag, exp.Lead),
+    *(exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.NthValue),
+)
+"""Functions that mean something in an order only."""
 _SHARES: dict[type[exp.Expr], str] = {exp.PercentRank: "PERCENT_RANK", exp.CumeDist: "CUME_DIST"}
 
 
@@ -63,6 +68,8 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
     if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
         nulls = " IGNORE NULLS" if isinstance(call, exp.IgnoreNulls) else ""
         call = call.this
+    if isinstance(call, _IN_ORDER) and node.args.get("order") is None:
+        raise refused(node, "a place in a window without an order", "add ORDER BY to the window")
     match call:
         case exp.RowNumber() | exp.Rank() | exp.DenseRank():
             return Typed(f"CAST({_RANKS[type(call)]}(){over} AS BIGINT)", LONG)
@@ -72,9 +79,9 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
             return Typed(f"CAST(NTILE({_whole(call, call.this)}){over} AS BIGINT)", LONG)
         case exp.Lag() | exp.Lead():
             return _neighbour(expressions, call, nulls + over)
-        case exp.FirstValue() | exp.LastValue():
+        case exp.FirstValue() | exp.LastValue() | exp.First() | exp.Last() if not isinstance(call.this, exp.Order):
             value = expressions.translate(call.this)
-            name = "FIRST_VALUE" if isinstance(call, exp.FirstValue) else "LAST_VALUE"
+            name = "FIRST_VALUE" if isinstance(call, exp.FirstValue | exp.First) else "LAST_VALUE"
             return Typed(f"{name}({value.sql}){nulls}{over}", value.type)
         case exp.NthValue():
             value = expressions.translate(call.this)
@@ -110,36 +117,12 @@ def _specification(expressions: Expressions, node: exp.Window) -> str:
     partition = node.args.get("partition_by") or []
     if partition:
         parts.append(f"PARTITION BY {', '.join(expressions.translate(p).sql for p in partition)}")
-    order = node.args.get("order")
-    if order is not None:
-        parts.append(f"ORDER BY {', '.join(ordered(expressions, o) for o in order.expressions)}")
-    frame = node.args.get("spec")
+    order, frame = node.args.get("order"), node.args.get("spec")
+    items = [] if order is None else order.expressions
+    if frame is not None and frames.is_of_moments(frame):
+        parts.append(f"ORDER BY {frames.moment(expressions, node, items)}")
+    elif order is not None:
+        parts.append(f"ORDER BY {', '.join(ordered(expressions, o) for o in items)}")
     if frame is not None:
-        parts.append(_frame(expressions, frame, [] if order is None else order.expressions))
+        parts.append(frames.written(expressions, frame, items))
     return " ".join(parts)
-
-
-def _frame(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr]) -> str:
-    kind, left_out = str(frame.args.get("kind") or "").upper(), frame.args.get("exclude")
-    if kind not in ("ROWS", "RANGE"):
-        raise refused(frame, "this frame", "write it with ROWS or RANGE")
-    if left_out is not None and str(left_out.name).upper() != "NO OTHERS":
-        raise refused(frame, f"EXCLUDE {left_out.name}, which Spark has not,")
-    counted = kind == "ROWS" or _is_whole(expressions, order)
-    start = _bound(frame, "start", counted=counted)
-    end = _bound(frame, "end", counted=counted) if frame.args.get("end") is not None else "CURRENT ROW"
-    return f"{kind} BETWEEN {start} AND {end}"
-
-
-def _is_whole(expressions: Expressions, order: list[exp.Expr]) -> bool:
-    """Whether the order is one of integers, of which a RANGE may take a few more or less."""
-    return len(order) == 1 and isinstance(expressions.translate(order[0].this).type, IntegerType)
-
-
-def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
-    bound, side = frame.args.get(end), str(frame.args.get(f"{end}_side") or "").upper()
-    if isinstance(bound, str) and bound.upper() in ("UNBOUNDED", "CURRENT ROW"):
-        return f"{bound.upper()} {side}".strip()
-    if isinstance(bound, exp.Literal) and bound.name.isdigit() and not bound.is_string and counted and side:
-        return f"{bound.name} {side}"
-    raise refused(frame, "this frame")

@@ -148,15 +148,24 @@ def at(call: Call, listed: Typed, place: Typed) -> Typed:
 
 
 def sliced(call: Call, base: Typed, first: Typed | None, last: Typed | None) -> Typed:
-    """A part of a list by literals; both ends belong to it."""
+    """A part of a list or a text by literals; both ends belong to it."""
     bounds = [None if v is None else whole(v) for v in (first, last)]
     if any(v is not None and b is None for v, b in zip((first, last), bounds, strict=True)):
         raise call.refused("a slice by what is no literal", "use list_filter() with an index")
     start, end = bounds[0] if bounds[0] is not None else 1, bounds[1]
-    size = f"SIZE({base.sql})"
+    is_text = isinstance(base.type, StringType)
+    size = f"{'CHAR_LENGTH' if is_text else 'SIZE'}({base.sql})"
     begin = str(max(start, 1)) if start >= 0 else f"GREATEST({size} {start + 1:+d}, 1)"
     until = size if end is None else str(end) if end >= 0 else f"{size} {end + 1:+d}"
-    return Typed(f"SLICE({base.sql}, {begin}, GREATEST({until} - {begin} + 1, 0))", base.type)
+    function = "SUBSTRING" if is_text else "SLICE"
+    return Typed(f"{function}({base.sql}, {begin}, GREATEST({until} - {begin} + 1, 0))", base.type)
+
+
+def character(call: Call, text: Typed, place: Typed) -> Typed:
+    """A character of a text by a literal place; nothing where there is none."""
+    if not whole(place):
+        raise call.refused("a character by what is no literal", "use substring()")
+    return sliced(call, text, place, place)
 
 
 def _slice(call: Call) -> Typed | None:
