@@ -30,6 +30,11 @@ NEEDS_OWN_SESSION = (
 )
 
 
+OF_DELTAS_JAR = (
+    "DESCRIBE HISTORY, DESCRIBE DETAIL, table_changes: the Delta jar of this session answers them, of its own tables"
+)
+
+
 @dataclass(slots=True)
 class SparkJob:
     """A Spark session whose tables harness knows.
@@ -154,7 +159,8 @@ def _job(
     name = BRIDGE.add(inner, known)
     _set_catalogs(inner, name, settings)
     add_to(inner, name, changes=sources.delta)
-    missing = () if own else NEEDS_OWN_SESSION[0 if sources.delta else 1 :]
+    statements, writes = NEEDS_OWN_SESSION
+    missing = () if own else (statements if sources.delta else OF_DELTAS_JAR, writes)
     return SparkJob(spark, settings, missing, name, known, inner)
 
 
