@@ -160,3 +160,17 @@ def test_a_catalog_that_cannot_be_asked_is_one_line(configure, properties, said)
         harness.open_table("dev.sales.orders")
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.usefixtures("prod")
+def test_a_job_says_names_of_the_catalog(harness_spark):
+    spark = harness.spark_session(catalog="prod")
+    for name in ("prod.sales.orders", "sales.orders"):
+        assert sorted(row.id for row in spark.table(name).collect()) == [1, 1, 3, 3]
+    assert spark.table("prod.sales.eu.returns").count() == 0
+    assert spark.sql("SELECT count(*) AS n FROM prod.sales.orders.snapshots").first().n == 3
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.table("prod.sales.order").count()
+    registered = harness.register(harness_spark, catalog="prod")
+    assert harness_spark.table("prod.sales.orders").count() == 4
+    registered.close()
