@@ -60,7 +60,7 @@ def iceberg(folder: Path) -> Path:
     ("make", "opened"),
     [
         (delta, {"pyarrow", "harness.delta"}),
-        pytest.param(iceberg, {"pyarrow", "harness.iceberg", "harness.iceberg.puffin"}, id="iceberg"),
+        (iceberg, {"pyarrow", "harness.iceberg"}),
     ],
 )
 def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[str]) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.cache.folder import MOST_BYTES, Folder
 from harness.cache.keys import Key
 from harness.errors import MissingFileError, RequestError, StorageError
 from harness.storage.listings import FileVersion
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from harness.cache.entries import Entry
+    from harness.cache.folder import Folder
     from harness.storage.stores import Storage
 
 DIRECTORY = "HARNESS_CACHE_DIR"
@@ -116,6 +116,8 @@ def open_folder(directory: str) -> Folder:
     Raises:
         RequestError: the directory is not private, or the variable is no number.
     """
+    from harness.cache.folder import MOST_BYTES, Folder
+
     text = os.environ.get(BYTES, "") or str(MOST_BYTES)
     if not (text.isascii() and text.isdecimal()):
         raise RequestError(f"Invalid {BYTES}={text!r}: expected a whole number of bytes")

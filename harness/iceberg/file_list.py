@@ -21,10 +21,9 @@ from harness.iceberg.equality_bounds import may_hit
 from harness.iceberg.equality_keys import key_columns, read_schema_first
 from harness.iceberg.manifests import ManifestEntry
 from harness.iceberg.partitions import Partitions
-from harness.iceberg.position_deletes import make_loader
 from harness.iceberg.relocation import physical_paths
 from harness.iceberg.source import ScanSource
-from harness.model.arrow_values import array_of, from_numpy, to_numpy
+from harness.model.arrow_values import array_of, distinct, from_numpy, to_numpy
 from harness.model.repeated import first_repeated
 from harness.model.schema import Field, Schema
 from harness.plan.pruning import Prune
@@ -88,14 +87,13 @@ def list_files(
     numbers = _partition_numbers(files, partitions)
     scopes = _Scopes(_Keys.of(index, partitions), source, partitions)
     delete_sets = scopes.number(files, *equality_deletes(files, index, partitions))
-    planned = PlannedFiles(files, positions)
     return FileList(
         files=_table(files, numbers, delete_sets, positions, source),
         equality_deletes=scopes.used(),
         delete_sets=scopes.all(),
         partitions=partitions.all(),
         position_deletes=_position_deletes(positions, source),
-        load_positions=make_loader(planned, storage=source.storage, path_map=source.path_map, table=source.location),
+        load_positions=_loader(PlannedFiles(files, positions), source),
         skipped=SkippedFiles.of(
             to_numpy(data.left_out.table.column("verdict")), lambda: _described(data.left_out, source)
         ),
@@ -104,10 +102,10 @@ def list_files(
 
 def _refuse_duplicates(data: Sifted, load: Callable[[], pa.ChunkedArray], kept: KeptManifests | None) -> None:
     """Raises InvalidTableError if a file is live twice (iceberg 2.13)."""
-    count, manifests = len(data.files) + len(data.left_out), sorted(_manifest_paths(data))
     # Of some thousand files it is told more quickly than it is looked up.
-    known = kept if count >= _MANY else None
-    if not count or (known is not None and known.has_distinct_paths(manifests)):
+    known = kept if len(data.files) + len(data.left_out) >= _MANY else None
+    manifests = [] if known is None else sorted(_manifest_paths(data))
+    if known is not None and known.has_distinct_paths(manifests):
         return
     paths = load()
     path = first_repeated(paths)
@@ -127,9 +125,17 @@ def _refuse_duplicates(data: Sifted, load: Callable[[], pa.ChunkedArray], kept: 
     )
 
 
+def _loader(planned: PlannedFiles, source: ScanSource) -> PositionLoader:
+    if not planned.with_positions:
+        return lambda ordinals: {}
+    from harness.iceberg.position_deletes import make_loader
+
+    return make_loader(planned, storage=source.storage, path_map=source.path_map, table=source.location)
+
+
 def _manifest_paths(data: Sifted) -> set[str]:
     """Of the manifests that any file is in."""
-    numbers = [np.unique(to_numpy(t.column("manifest"))) for t in (data.files.table, data.left_out.table)]
+    numbers = [distinct(to_numpy(t.column("manifest"))) for t in (data.files.table, data.left_out.table)]
     return {data.files.manifests[number] for number in np.concatenate(numbers).tolist()}
 
 

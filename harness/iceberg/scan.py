@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from harness.iceberg.columns.data_files import DataFiles
 from harness.iceberg.columns.kept import KeptManifests
 from harness.iceberg.columns.reading import read_data_files
 from harness.iceberg.columns.sifting import Sift, Sifted
-from harness.iceberg.columns.skipping import skip_files
 from harness.iceberg.equality_keys import read_schema_first
 from harness.iceberg.file_list import list_files
 from harness.iceberg.manifest_list import ManifestFile, parse_manifest_list
@@ -28,15 +27,17 @@ from harness.iceberg.name_mapping import table_name_mapping
 from harness.iceberg.partitions import all_partition_fields
 from harness.iceberg.snapshots import Selection
 from harness.iceberg.source import ScanSource
-from harness.iceberg.summaries import ManifestFilter
 from harness.limits import contained
-from harness.model.arrow_values import to_numpy
+from harness.model.arrow_values import distinct, to_numpy
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, Schema, StructType, UnknownType
 from harness.plan.containment import within_roots
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, ScanPlan
 from harness.plan.skipped_files import KEPT, trusted_of_files
+
+if TYPE_CHECKING:
+    from harness.iceberg.summaries import ManifestFilter
 
 
 def plan_scan(
@@ -189,6 +190,8 @@ class _Scan:
         self, manifests: Iterable[ManifestFile], condition: Filter
     ) -> Mapping[int | None, ManifestFilter]:
         """The filter on manifests of each spec that they have."""
+        from harness.iceberg.summaries import ManifestFilter
+
         metadata = self.source.metadata
         summaries: dict[int | None, Mapping[str, str]] = {s.id: s.summary for s in metadata.snapshots.values()}
         used = {m.spec_id for m in manifests}
@@ -226,6 +229,8 @@ class _Scan:
         """The verdicts of a filter on files; None: it drops none."""
         if self.source.options.prune is Prune.OFF:
             return None
+        from harness.iceberg.columns.skipping import skip_files
+
         return partial(skip_files, specs=self.source.metadata.specs, schema=self.schema, condition=condition)
 
     def _dropped(self, files: DataFiles, condition: Filter) -> npt.NDArray[np.bool_]:
@@ -262,7 +267,7 @@ def _contradicted(
     """The first manifest with a partition tuple outside of its summaries."""
     tables = (sifted.files.table, sifted.left_out.table)
     tuples, numbers = (np.concatenate([to_numpy(t.column(c)) for t in tables]) for c in ("tuple", "manifest"))
-    pairs = np.unique(tuples.astype(np.int64) * len(manifests) + numbers)
+    pairs = distinct(tuples.astype(np.int64) * len(manifests) + numbers)
     tests: dict[int, Callable[[Mapping[int, Any]], bool]] = {}
     for tuple_, number in zip(*(part.tolist() for part in np.divmod(pairs, len(manifests))), strict=True):
         manifest: ManifestFile = manifests[number]

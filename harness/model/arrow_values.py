@@ -124,6 +124,12 @@ def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     return np.frombuffer(data, kind, count=len(array), offset=start * kind.itemsize)
 
 
+def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The distinct numbers, ascending. Asked for nothing else, `np.unique` imports numpy's masked arrays."""
+    found: npt.NDArray[Any] = np.unique(values, return_counts=True)[0]
+    return found
+
+
 def without_rows(schema: pa.Schema) -> pa.Table:
     """The table of that schema that has no rows."""
     return pa.Table.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from harness.iceberg.columns.data_files import DataFiles
 from harness.iceberg.deletes import DeleteIndex, FileDeletes
 from harness.iceberg.partitions import Partitions
-from harness.model.arrow_values import array_of, to_numpy
+from harness.model.arrow_values import array_of, distinct, to_numpy
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def with_positions(files: DataFiles, index: DeleteIndex, partitions: Partitions)
     if scoped:
         in_scope = [(spec, partitions.key_of(spec, values)) in scoped for spec, values in _tuples(files)]
         concerned |= np.array(in_scope, dtype=np.bool_)[tuples]
-    for spec in np.unique(specs).tolist():
+    for spec in distinct(specs).tolist():
         if index.reaches(spec):
             concerned |= specs == spec
     places = np.flatnonzero(concerned).tolist()

@@ -18,6 +18,7 @@ from harness.iceberg.columns.blocks import Blocks, worth_it
 from harness.iceberg.columns.layout import PATH, EntrySteps
 from harness.iceberg.columns.varints import Places, Unsure, Varints
 from harness.iceberg.columns.walk import NOWHERE, Step, Walk, advance, walk
+from harness.model.arrow_values import distinct
 
 _FEWEST = 100
 """For fewer entries a guess costs more than it saves."""
@@ -82,7 +83,7 @@ def _guessed(lanes: _Lanes, steps: EntrySteps) -> Walk | None:
 
 def _common_text(lanes: _Lanes, step: Step) -> bytes:
     """What the paths of the first entries of some blocks begin with."""
-    some = np.unique(np.linspace(0, len(lanes.starts) - 1, _SAMPLES).astype(np.int64))
+    some = distinct(np.linspace(0, len(lanes.starts) - 1, _SAMPLES).astype(np.int64))
     found, _ = advance(lanes.varints, step, lanes.starts[some], np.minimum(lanes.counts[some], 2))
     if PATH.name not in found.starts:
         return b""

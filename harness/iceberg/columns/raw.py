@@ -15,7 +15,7 @@ from harness.iceberg.columns.values import Mask, bounds, byte_strings, counts, n
 from harness.iceberg.columns.varints import Places, Unsure, Varints
 from harness.iceberg.columns.walk import NOWHERE, Walk
 from harness.iceberg.manifest_entries import FILE_FORMATS, Content, Status
-from harness.model.arrow_values import array_of, from_numpy, to_numpy
+from harness.model.arrow_values import array_of, distinct, from_numpy, to_numpy
 
 TUPLE = pa.dictionary(pa.int32(), pa.binary())
 FACTS = pa.schema(
@@ -111,7 +111,7 @@ def joined(raws: Sequence[Raw]) -> Raw:
 
     def found_counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
         owner = np.searchsorted(starts, places, side="right") - 1
-        parts = [raws[i].counts(name, keys, places[owner == i] - starts[i]) for i in np.unique(owner).tolist()]
+        parts = [raws[i].counts(name, keys, places[owner == i] - starts[i]) for i in distinct(owner).tolist()]
         return {
             key: (np.concatenate([part[key][0] for part in parts]), np.concatenate([part[key][1] for part in parts]))
             for key in keys
