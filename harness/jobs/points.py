@@ -39,7 +39,11 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
     given = {key.lower(): value for key, value in options.items()}
     for key in _UNKNOWN:
         if key in given:
-            raise RequestError(f"Cannot read with the option {key}: harness does not know it", options=(key,))
+            raise RequestError(
+                f"Cannot read with the option {key}: harness reads whole snapshots, and changes of Delta tables; run "
+                f"the test in a session with the real reader, harness.spark_session(reference='{table.format}')",
+                options=(key,),
+            )
     if any(given.get(key, "false").lower() == "true" for key in _FEED):
         return _changes(table, given, zone)
     points = [key for key in _POINTS if key in given]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.differ.compare import compare
+from harness.differ.query_side import Query
 from harness.differ.result import ComparisonResult
 from harness.engines.shared.duckdb_instance import connect
 from harness.query import sql
@@ -139,7 +140,7 @@ def _read_by_spark(side: object, engine: object) -> bool:
     match side:
         case (_, str(own)):
             return own == "spark"
-        case Table() | Snapshot() | Changes():
+        case Table() | Snapshot() | Changes() | Query():
             return engine == "spark"
         case _:
             return False
