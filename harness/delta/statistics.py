@@ -9,6 +9,7 @@ Spec: Delta, "Per-file Statistics".
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -32,7 +33,7 @@ Bound: TypeAlias = Literal["minValues", "maxValues"]
 _ROWS, _NULLS = "numRecords", "nullCount"
 _BOUNDS: tuple[Bound, Bound] = ("minValues", "maxValues")
 # Spark writes the row count first; anything else goes the long way.
-_LEADING_ROWS = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>[1-9][0-9]{0,17})\s*[,}]'
+_LEADING_ROWS = r'^[ \t\n\r]*\{[ \t\n\r]*"numRecords"[ \t\n\r]*:[ \t\n\r]*(?P<rows>[1-9][0-9]{0,17})[ \t\n\r]*[,}]'
 _BLOCK_BYTES = 1 << 22
 _FEW_TEXTS = 16
 """So many texts are parsed one by one in less time than pyarrow takes to begin."""
@@ -99,13 +100,16 @@ def leaves(schema: Schema, ids: Iterable[int]) -> tuple[Leaf, ...]:
 def record_counts(files: pa.Table) -> npt.NDArray[np.int64]:
     """Physical rows per file of a `FILES_STATE` table; -1 is unknown. A count of 0 has been looked at twice."""
     counts = np.full(files.num_rows, -1, dtype=np.int64)
-    if "stats" in files.column_names and files.num_rows:
-        found = pc.struct_field(pc.extract_regex(files.column("stats"), _LEADING_ROWS), "rows").cast(pa.int64())
-        counts = to_numpy(found.fill_null(scalar_of(-1, pa.int64()))).copy()
+    if "stats" in files.column_names and 0 < files.num_rows <= _FEW_TEXTS:
+        found = [re.match(_LEADING_ROWS, text or "") for text in files.column("stats").to_pylist()]
+        counts[:] = [-1 if match is None else int(match["rows"]) for match in found]
+    elif "stats" in files.column_names and files.num_rows:
+        rows = pc.struct_field(pc.extract_regex(files.column("stats"), _LEADING_ROWS), "rows").cast(pa.int64())
+        counts = to_numpy(rows.fill_null(scalar_of(-1, pa.int64()))).copy()
     unknown = np.flatnonzero(counts < 0)
     if unknown.size:
-        rows = read_statistics(files, (), places=unknown).rows
-        counts[unknown] = [-1 if count is None else count for count in rows]
+        read = read_statistics(files, (), places=unknown).rows
+        counts[unknown] = [-1 if count is None else count for count in read]
     return counts
 
 

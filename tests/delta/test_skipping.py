@@ -345,7 +345,9 @@ def test_values_are_found_behind_any_white_space_and_order():
         pytest.param(None, -1, id="no statistics"),
     ],
 )
-def test_record_counts(text, count):
+@pytest.mark.parametrize("few", [0, 16])
+def test_record_counts(monkeypatch, text, count, few):
+    monkeypatch.setattr(statistics, "_FEW_TEXTS", few)
     assert record_counts(files(text, '{"numRecords":5}')).tolist() == [count, 5]
 
 
