@@ -293,6 +293,7 @@ def tpc(session: nox.Session) -> None:
     """TPC-H and TPC-DS on both engines, over tables of both formats: equal, allowed, different, refused. Slow.
 
     `-- --scale 1 --engine spark --suite tpcds --query 64` runs a part; data and tables are made once, in build/tpc.
+    `-- --scale 1 --costs --engine duckdb --suite tpch` measures instead, beside plain views, and `--record` notes it.
     """
     session.install("-e", ".[dev]")
     scale, arguments = _scale(list(session.posargs))
@@ -302,7 +303,8 @@ def tpc(session: nox.Session) -> None:
     session.run("python", "tests/tpc/tpc_data.py", place, "--scale", scale, env={"PYTHONPATH": making})
     writers = _beside(session, "deltalake", "pyiceberg[sql-sqlite]")
     session.run("python", "tests/tpc/tpc_tables.py", place, env={"PYTHONPATH": writers})
-    session.run("python", "tests/tpc/tpc.py", place, *arguments)
+    script = "tests/tpc/tpc_costs.py" if "--costs" in arguments else "tests/tpc/tpc.py"
+    session.run("python", script, place, *(a for a in arguments if a != "--costs"))
 
 
 def _scale(arguments: list[str]) -> tuple[str, list[str]]:
