@@ -14,6 +14,7 @@ from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import is_local, join, local_path, shown
 from harness.storage.places import place
+from harness.storage.read_ahead import one_ahead
 from harness.storage.renewal import Renewal
 from harness.storage.roots import Outside, Roots
 from harness.storage.stores import Storage
@@ -210,12 +211,11 @@ def detect(location: str, storage: Storage) -> str:
     """
     if location.endswith(".metadata.json") and not is_local(local_path(location)):
         return "iceberg"  # without a request
-    if not storage.is_directory(join(location, "_delta_log")):
-        return "iceberg"
-    metadata = join(location, "metadata")
-    if storage.exists(join(metadata, "version-hint.text")) or any(
-        name.endswith(".metadata.json") for name in storage.names(metadata)
-    ):
+    with one_ahead(storage.names, join(location, "metadata"), waits=not is_local(local_path(location))) as names_beside:
+        if not storage.is_directory(join(location, "_delta_log")):
+            return "iceberg"
+        names = names_beside()
+    if any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names):
         raise AmbiguousTableError(
             "Cannot tell the format: there is both a _delta_log and Iceberg metadata. "
             "Say format_hint='delta' or format_hint='iceberg'",

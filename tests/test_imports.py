@@ -35,6 +35,8 @@ table = harness.open_table(location)
 walk["open"] = seen()
 assert harness.sql("SELECT count(*) n, sum(id)::bigint FROM t x", t=table).fetchall() == [(2, 3)]
 walk["sql"] = seen()
+assert table.snapshot().to_arrow().num_rows == 2
+walk["rows"] = seen()
 from harness.cli import main
 assert main(["info", location]) == 0
 walk["info"] = seen()
@@ -75,6 +77,7 @@ def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[
         "import": set(),
         "open": opened,
         "sql": query,
+        "rows": query,
         "info": query | {"typer", "rich", "pydantic"} & found["info"],
         "filter": found["info"] | {"sqlglot"},
     }

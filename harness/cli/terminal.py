@@ -14,7 +14,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 import typer
@@ -25,6 +25,7 @@ from harness.cli.results import ByteStream
 from harness.cli.streams import forget
 from harness.errors import HarnessWarning
 from harness.printable import visible, visible_lines
+from harness.storage.traffic import TRAFFIC
 
 _USAGE_ERRORS = typer.BadParameter.__bases__
 """What Typer raises about arguments; it exports no name of the class that they have in common."""
@@ -150,13 +151,24 @@ class _LogLines(logging.Handler):
 
 @contextlib.contextmanager
 def progress(text: str) -> Iterator[None]:
-    """A spinner with `text` while the block runs, if stderr is a terminal."""
+    """A spinner with `text`, and what was read of stores, while the block runs, if stderr is a terminal."""
     console = _console()
     if not console.is_terminal:
         yield
         return
-    with console.status(text):
+    with console.status(_Reading(text)):
         yield
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What is done, and how much of stores was read for it so far: asked for each time that it is shown."""
+
+    text: str
+    _before: int = field(default_factory=lambda: TRAFFIC.requests)
+
+    def __rich__(self) -> Text:
+        return Text(self.text if TRAFFIC.requests == self._before else f"{self.text} ({TRAFFIC.summary()})")
 
 
 @contextlib.contextmanager
@@ -191,7 +203,7 @@ def steps(text: str) -> Iterator[Callable[[str], None]]:
         yield lambda step: None
         return
     with console.status(text) as status:
-        yield lambda step: status.update(Text(f"{text} {visible(step)}"))
+        yield lambda step: status.update(_Reading(f"{text} {visible(step)}"))
 
 
 def _one_line(text: str) -> str:

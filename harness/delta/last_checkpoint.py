@@ -14,21 +14,20 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from harness.delta.log_files import LOG_DIRECTORY, Hint
+from harness.delta.log_files import HINT, LOG_DIRECTORY, Hint
 from harness.errors import LimitError, MissingFileError
 from harness.files.documents import check_document
 from harness.limits import DEFAULT, Limits
 from harness.storage.paths import join
 from harness.storage.stores import Storage
 
-FILE_NAME = "_last_checkpoint"
 _CHECKSUM = "checksum"
 _TRIES = 3  # the file is overwritten in place, so one reading can meet half of it
 
 
 def read_hint(storage: Storage, root: str) -> Hint | None:
     """The hint of the table at `root`; None if there is none, or nothing sound in it. Never fails (delta L6)."""
-    path = join(root, LOG_DIRECTORY, FILE_NAME)
+    path = join(root, LOG_DIRECTORY, HINT)
     for _ in range(_TRIES):
         try:
             hint = parse_hint(storage.read(path), limits=storage.limits)
@@ -45,7 +44,7 @@ def parse_hint(data: bytes, *, limits: Limits = DEFAULT) -> Hint | None:
     One beyond `limits` is none either.
     """
     try:
-        check_document(data, file=FILE_NAME, limits=limits)
+        check_document(data, file=HINT, limits=limits)
         document = _parse(data)
         version = document.get("version") if isinstance(document, dict) else None
         if not isinstance(version, _Number) or not version.text.isdigit():

@@ -19,6 +19,7 @@ from harness.storage.paths import join
 from harness.storage.stores import Storage
 
 LOG_DIRECTORY = "_delta_log"
+HINT = "_last_checkpoint"
 
 _VERSION = r"[0-9]{20}"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -108,6 +109,7 @@ class LogListing:
     checkpoints: the complete ones, ascending by preference; without empty files (delta L3, L12).
     compactions: ascending; without empty files (delta L3).
     checksums: the .crc files by version.
+    hinted: whether there is a `_last_checkpoint`.
     hint: what `_last_checkpoint` said at that moment; None: nothing sound.
     ceiling: the latest version where the files do not tell it, because a catalog does; None: they do.
     notes: what a user should know about the ceiling, one sentence each.
@@ -118,6 +120,7 @@ class LogListing:
     checkpoints: tuple[Checkpoint, ...] = ()
     compactions: tuple[Compaction, ...] = ()
     checksums: Mapping[int, LogFile] = field(default_factory=dict)
+    hinted: bool = False
     hint: Hint | None = None
     ceiling: int | None = None
     notes: tuple[str, ...] = ()
@@ -162,7 +165,9 @@ def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
     checkpoints: list[Checkpoint] = []
     compactions: list[Compaction] = []
     parts: _Parts = {}
+    hinted = False
     for entry in entries:
+        hinted = hinted or entry.name == HINT
         version = _version(entry.name)
         if version is None:
             continue
@@ -188,6 +193,7 @@ def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
         tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.preference)),
         tuple(sorted(compactions, key=lambda compaction: (compaction.first, compaction.last))),
         dict(sorted(checksums.items())),
+        hinted,
     )
 
 

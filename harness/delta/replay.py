@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 Ranks: TypeAlias = npt.NDArray[np.int64]
 
 _CHUNK = 16_384  # file actions that are held as parsed JSON at a time
-_PARALLEL_READS = 8
+_PARALLEL_READS = 32
 
 
 def load_state(

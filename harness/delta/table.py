@@ -245,7 +245,8 @@ def load(location: str, storage: Storage, options: ReadOptions) -> DeltaTable:
     source = DeltaSource(location=location, root=root, storage=storage, options=options)
 
     def opened(listing: LogListing) -> DeltaTable:
-        listing = replace(listing, hint=read_hint(storage, root.path))
+        if listing.hinted:
+            listing = replace(listing, hint=read_hint(storage, root.path))
         table = _at_latest(source, _known(listing, source))
         if options.published_only and not is_catalog_managed(table.latest.state.protocol):
             table = _at_latest(source, listing)  # all that its log has is of the table

@@ -15,8 +15,7 @@ from typing import TypeVar
 from harness.storage.clients import Client
 from harness.storage.listings import Entry, FileStatus, FileVersion
 from harness.storage.paths import shown
-
-LOG = logging.getLogger("harness.storage")
+from harness.storage.traffic import LOG, TRAFFIC
 
 _Result = TypeVar("_Result")
 
@@ -75,19 +74,27 @@ class LoggedClient:
 
 def _told(what: str, path: str, ask: Callable[[], _Result], came: Callable[[_Result], str]) -> _Result:
     if not LOG.isEnabledFor(logging.DEBUG):
-        return ask()
+        found = ask()
+        TRAFFIC.add(_size(found))
+        return found
     start = time.monotonic()
     try:
         found = ask()
     except Exception as error:
         LOG.debug("%s %s: %s, %.0f ms", what, shown(path), type(error).__name__, _elapsed_ms(start))
         raise
+    TRAFFIC.add(_size(found))
     LOG.debug("%s %s: %s, %.0f ms", what, shown(path), came(found), _elapsed_ms(start))
     return found
 
 
 def _elapsed_ms(start: float) -> float:
     return (time.monotonic() - start) * 1000
+
+
+def _size(found: object) -> int:
+    """The bytes of a file in what came."""
+    return len(found[0]) if isinstance(found, tuple) and isinstance(found[0], bytes) else 0
 
 
 def _bytes(found: tuple[bytes, FileStatus | None]) -> str:

@@ -1,4 +1,4 @@
-"""Small files of a store that are read one after the other: the next ones are asked for while one is worked on."""
+"""What a store is asked one after the other: the next answers are waited for while one is worked on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 _AT_ONCE = 32
 
 
@@ -35,3 +36,16 @@ def read_ahead(read: Callable[[T], bytes], items: Sequence[T]) -> Iterator[Calla
         yield following
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Callable[[], R]]:
+    """A function that gives what `read` gives of an item, or raises what that does; asked for at once if it `waits`.
+
+    What is not called for may fail unseen.
+    """
+    if not waits:
+        yield lambda: read(item)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(read, item).result

@@ -234,3 +234,8 @@ def test_modification_times_of_file_systems(
 
     monkeypatch.setattr(Storage, "client", lambda self, path: FsspecClient(Store(), "s3"))
     assert Storage().entries("s3://b") == (Entry("x", 3, modified_ms),)
+
+
+def test_whether_there_is_a_hint_to_read() -> None:
+    assert listed("_last_checkpoint", f"{v(0)}.json").hinted
+    assert not listed(f"{v(0)}.json").hinted

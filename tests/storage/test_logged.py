@@ -12,6 +12,7 @@ import harness
 from harness.cli import main
 from harness.errors import MissingFileError
 from harness.storage.stores import Storage
+from harness.storage.traffic import Traffic
 from harness.writing.delta.builder import DeltaTable
 
 
@@ -42,6 +43,17 @@ def test_requests_say_what_came(told):
         "harness.storage: look for file memory://logged/d/g: not there",
         "harness.storage: list files of memory://logged/d: 1 files",
         "harness.storage: read all of memory://logged/d/g: FileNotFoundError",
+    ]
+
+
+def test_long_reads_say_how_far_they_are(told):
+    times = iter([0.0, 4.9, 5.0, 9.0, 10.0])
+    traffic = Traffic(clock=lambda: next(times))
+    for size in (1_000_000, 500_000, 500_000, 0, 300_000):
+        traffic.add(size)
+    assert list(told) == [
+        "harness.storage: 2.0 MB of stores in 3 requests so far",
+        "harness.storage: 2.3 MB of stores in 5 requests so far",
     ]
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from harness.storage.read_ahead import read_ahead
+from harness.storage.read_ahead import one_ahead, read_ahead
 
 
 def test_the_next_ones_are_asked_for_while_the_first_is_waited_for() -> None:
@@ -35,3 +35,18 @@ def test_an_error_comes_where_its_file_is_read(ahead: list[str]) -> None:
         with pytest.raises(ValueError, match="b"):
             following("b")
         assert following("c") == b"c"
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_one_answer_is_had_or_its_error_raised_where_it_is_called_for(waits: bool) -> None:
+    def read(item: str) -> str:
+        if item == "b":
+            raise ValueError(item)
+        return item.upper()
+
+    with one_ahead(read, "a", waits=waits) as answer:
+        assert answer() == "A"
+    with one_ahead(read, "b", waits=waits):
+        pass
+    with one_ahead(read, "b", waits=waits) as answer, pytest.raises(ValueError, match="b"):
+        answer()

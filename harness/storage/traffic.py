@@ -1,0 +1,47 @@
+"""How much this process has read of stores: for whoever shows progress, and in the log on long reads."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+LOG = logging.getLogger("harness.storage")
+_EVERY_S = 5.0
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Requests that were answered, and the bytes of files that came. While they come, the log says so at INFO.
+
+    clock: the time in seconds; the log is told when five have passed since it was.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    requests: int = 0
+    size: int = 0
+    _told: float | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def add(self, size: int) -> None:
+        """One more answer, with so many bytes of a file."""
+        with self._lock:
+            now = self.clock()
+            self.requests, self.size = self.requests + 1, self.size + size
+            if self._told is None:
+                self._told = now
+            if now - self._told < _EVERY_S:
+                return
+            self._told = now
+        LOG.info("%s so far", self.summary())
+
+    def summary(self) -> str:
+        """Such as `63.8 MB of stores in 83 requests`."""
+        plural = "" if self.requests == 1 else "s"
+        return f"{self.size / 1e6:.1f} MB of stores in {self.requests} request{plural}"
+
+
+TRAFFIC = Traffic()
+"""Of this process, since it began."""
