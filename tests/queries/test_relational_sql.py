@@ -85,7 +85,8 @@ QUERIES = {
     "count(DISTINCT (customer_id, status)) FROM orders GROUP BY ROLLUP (discount)",
     "chosen-of-nothing": "SELECT list(order_id ORDER BY order_id), quantile_disc(total, 0.5), max(total, 2), "
     "median(total), quantile_cont(order_id, [0.5]), first(status ORDER BY order_id) FROM orders WHERE order_id < 0",
-    "lists-over-windows": "SELECT order_id, list(total ORDER BY order_id) OVER (PARTITION BY customer_id), "
+    "lists-over-windows": "SELECT order_id, list(total ORDER BY order_id) FILTER (total > 9) OVER (PARTITION BY "
+    "customer_id), "
     "string_agg(status, '-' ORDER BY order_id) OVER (PARTITION BY customer_id) FROM orders",
 }
 
@@ -157,6 +158,14 @@ def test_what_a_later_spark_has_is_refused_by_its_version(tables, monkeypatch):
     query = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) FROM r"
     with pytest.raises(UnsupportedError, match=r"Cannot run WITH RECURSIVE on Spark 4\.0\.3: it came with 4\.1"):
         harness.sql(query, engine="spark", **tables)
+
+
+def test_what_spark_does_not_analyse_is_refused(tables, spark):
+    query = (
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT max(n) + 1 FROM r WHERE n < 4 GROUP BY n) SELECT n FROM r"
+    )
+    with pytest.raises(UnsupportedError, match=r"on Spark 4\.\d.*Invalid recursive reference"):
+        harness.sql(query, engine="spark", spark=spark, **tables)
 
 
 def test_months_from_behind_the_28th_are_an_error(tables, spark):

@@ -396,6 +396,8 @@ def test_the_users_session_is_neither_changed_nor_seen(tables, spark):
     assert [tuple(row) for row in frame.collect()] == [(1, 3, 12, 0.5)]
     with pytest.raises(Exception, match=r"DIVIDE_BY_ZERO|zero"):
         harness.sql("SELECT id % 0 FROM t", engine="spark", spark=own, **tables).collect()
+    with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
+        harness.sql("SELECT sum(k + 9223372036854775000) FROM t", engine="spark", spark=own, **tables).collect()
     assert own.conf.getAll == before
     assert [t.name for t in own.catalog.listTables()] == ["t"]
     assert own.sql("SELECT id FROM t").collect()[0].id == 7

@@ -12,7 +12,7 @@ from harness.engines.spark.engine import dataframe, engine_error
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import shown
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UnsupportedError
 from harness.model.schema import Field
 from harness.plan.scan_plan import ScanPlan
 
@@ -51,6 +51,7 @@ def query(
 
     Raises:
         HarnessError: as for `dataframe`; UnsupportedError also for Spark Connect, where there is no such session.
+            Or, where `columns` are given, for what this version of Spark does not analyse, though DuckDB does.
         EngineError: Spark refuses the query.
     """
     own = spark_session() if spark is None else spark
@@ -66,7 +67,19 @@ def query(
     except ParseException as error:
         raise engine_error(error, None) from error
     except AnalysisException as error:
+        if columns is not None:
+            raise _not_analysed(error, own.version) from error
         raise engine_error(_better_told(error, text, plans, session), None) from error
+
+
+def _not_analysed(error: AnalysisException, version: str) -> UnsupportedError:
+    """The error for a query that DuckDB takes, and which is written for Spark by what both have."""
+    reason = " ".join(str(error).split())
+    return UnsupportedError(
+        f"Cannot run the query on Spark {version}, which does not take what it is written as: {reason[:200]}; "
+        "run it on DuckDB",
+        options=("engine",),
+    )
 
 
 def _better_told(

@@ -92,6 +92,8 @@ def lowered(call: Aggregate) -> Typed | None:
     """An aggregate, maybe with FILTER around it; None if it is none that is known. Raises UnsupportedError."""
     node = call.node
     if isinstance(node, exp.Filter):
+        if call.over and type(node.this) in _OF_WHAT_IS_NOT_NULL and not node.this.args.get("count"):
+            return lowered(replace(call, node=_with_nulls(node)))
         condition = call.expressions.boolean(node.expression.this)
         return lowered(replace(call, node=node.this).only(condition))
     if isinstance(node, exp.Anonymous) and node.name.lower() == "count_star" and not node.expressions:
@@ -104,6 +106,17 @@ def lowered(call: Aggregate) -> Typed | None:
         call = replace(call, node=node)
     lower = _LOWERED.get(type(node))
     return None if lower is None else lower(call)
+
+
+_OF_WHAT_IS_NOT_NULL = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
+
+
+def _with_nulls(node: exp.Filter) -> exp.Expr:
+    """An aggregate with null in place of what its FILTER leaves out: Spark 4.0 and 4.1 have no FILTER in a window."""
+    call: exp.Expr = node.this.copy()
+    value = exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this
+    call.set("this", exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=value.copy())]))
+    return call
 
 
 def _name(node: exp.Expr) -> str:

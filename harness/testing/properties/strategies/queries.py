@@ -62,7 +62,7 @@ def queries(draw: Draw) -> str:
 
 def _query(draw: Draw, depth: int) -> tuple[str, int]:
     """A query with the number of its columns; `depth`: how deep queries may stand in it."""
-    kinds = ["plain", "grouped", "unnested", *(["plain", "window", "set", "with"] if depth else [])]
+    kinds = ["plain", "grouped", "unnested", "chosen", *(["plain", "window", "set", "with"] if depth else [])]
     match draw(st.sampled_from(kinds)):
         case "grouped":
             return _grouped(draw, depth)
@@ -70,6 +70,8 @@ def _query(draw: Draw, depth: int) -> tuple[str, int]:
             return _windowed(draw, depth)
         case "unnested":
             return _unnested(draw, depth)
+        case "chosen":
+            return _chosen(draw, depth)
         case "set":
             word = draw(st.sampled_from(["UNION", "UNION ALL", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"]))
             left, right = (f"SELECT k, s FROM {draw(st.sampled_from(['t', 'u']))}{_where(draw, None, 0)}" for _ in "ab")
@@ -82,7 +84,10 @@ def _query(draw: Draw, depth: int) -> tuple[str, int]:
             source, columns = _source(draw, depth)
             shown = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=3))
             distinct = draw(st.sampled_from(["", "", "DISTINCT "]))
-            items = ", ".join(f"{_value(draw, c)} AS x{i}" for i, c in enumerate(shown))
+            values = [_value(draw, c) for c in shown]
+            if depth and draw(st.integers(0, 4)) == 0:
+                values[0] = f"({_of_query(draw, columns)})"
+            items = ", ".join(f"{value} AS x{i}" for i, value in enumerate(values))
             return f"SELECT {distinct}{items} FROM {source}{_where(draw, columns, depth)}", len(shown)
 
 
@@ -125,6 +130,37 @@ def _unnested(draw: Draw, depth: int) -> tuple[str, int]:
     return f"SELECT t.k AS x0, unnest(t.l) AS x1, {other} AS x2 FROM t{where}", 3
 
 
+_ALL_OF_T = "t.a, t.k, t.s, t.p, t.d"
+"""What orders rows of `t` that differ; equal ones may stand for each other."""
+_ORDERED_CALLS = (
+    f"list(t.s ORDER BY t.k DESC NULLS FIRST, {_ALL_OF_T})",
+    f"first(t.p ORDER BY {_ALL_OF_T})",
+    f"any_value(t.d ORDER BY t.s DESC, {_ALL_OF_T})",
+    "arg_max(t.a, t.a, 2)",
+    "list(DISTINCT t.s ORDER BY t.s)",
+    "string_agg(DISTINCT t.s, '-' ORDER BY t.s DESC)",
+    "max(t.d, 2)",
+    "min(t.s, 3)",
+    "quantile_disc(t.p, [0.25, 0.6])",
+    "quantile_disc(t.a, 0.4)",
+    "median(t.p)",
+    "count(DISTINCT (t.k, t.s))",
+    "len(list(t.a))",
+)
+
+
+def _chosen(draw: Draw, depth: int) -> tuple[str, int]:
+    """Rows and values that an order chooses: DISTINCT ON, and aggregates with ORDER BY."""
+    where, key = _where(draw, _columns("t"), depth), draw(st.sampled_from(["t.k", "t.s", "t.p"]))
+    if draw(st.booleans()):
+        way = draw(st.sampled_from(["", " DESC", " NULLS FIRST"]))
+        return f"SELECT DISTINCT ON ({key}) t.a AS x0, t.s AS x1 FROM t{where} ORDER BY t.d{way}, {_ALL_OF_T}", 2
+    some = f" FILTER (WHERE {_condition(draw, _columns('t'), 0)})" if draw(st.integers(0, 3)) == 0 else ""
+    calls = [draw(st.sampled_from(_ORDERED_CALLS)) for _ in range(2)]
+    shown = f"{calls[0]}{'' if calls[0].startswith('len(') else some} AS x1, {calls[1]} AS x2"
+    return f"SELECT {key} AS x0, {shown} FROM t{where} GROUP BY {key}", 3
+
+
 def _where(draw: Draw, columns: Sequence[Column] | None, depth: int) -> str:
     """A clause, or none. columns: None: those that both tables have."""
     known = columns if columns is not None else [("k", "int"), ("s", "string")]
@@ -156,7 +192,7 @@ def _of_query(draw: Draw, columns: Sequence[Column]) -> str:
     names = [name for name, type_ in columns if type_ == "int"]
     name = draw(st.sampled_from(names))
     inner = draw(st.sampled_from(["", " WHERE z.v > 0", " WHERE z.s = 'a'", " WHERE z.k IS NOT NULL"]))
-    match draw(st.sampled_from(["in", "not in", "exists", "scalar"])):
+    match draw(st.sampled_from(["in", "not in", "exists", "scalar", "> ANY", "<= ALL", "= ANY"])):
         case "exists":
             word = draw(st.sampled_from(["", "NOT "]))
             return f"{word}EXISTS (SELECT 1 FROM u AS z WHERE z.k = {name})"
@@ -207,7 +243,12 @@ def _windowed(draw: Draw, depth: int) -> tuple[str, int]:
     calls = ["rank()", "dense_rank()", "count(*)", f"min({name})", f"max({name})", "percent_rank()"]
     calls += [f"sum({name})"] if type_ == "int" else []
     way = draw(st.sampled_from(["", " DESC", " NULLS FIRST"]))
+    frames = ["", "", " GROUPS UNBOUNDED PRECEDING"]
+    if by != order and order.endswith(".d"):
+        frames += [" RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND CURRENT ROW", " RANGE INTERVAL 31 DAYS PRECEDING"]
+    frame = draw(st.sampled_from(frames))
     over = draw(st.sampled_from([f"ORDER BY {order}{way}", f"PARTITION BY {by} ORDER BY {order}{way}"]))
-    call = f"{draw(st.sampled_from(calls))} OVER ({over})"
+    call = draw(st.sampled_from(calls))
+    call += f" OVER ({over}{'' if 'rank' in call else frame})"
     qualify = f" QUALIFY rank() OVER ({over}) < 3" if draw(st.integers(0, 3)) == 0 else ""
     return f"SELECT {name} AS x0, {call} AS x1 FROM {source}{_where(draw, columns, depth)}{qualify}", 2
