@@ -32,7 +32,7 @@ from harness.model.arrow_values import without_rows
 from harness.model.schema import Schema
 
 _BATCH_BYTES = 12 << 20
-_BATCH_ROWS = 1 << 20
+_BATCH_ROWS = 1 << 15
 
 
 def read_data_files(
