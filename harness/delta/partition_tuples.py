@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,25 +52,69 @@ def partition_tuples(files: pa.Table, columns: Sequence[Field]) -> PartitionTupl
         InvalidTableError, UnsupportedError: a text is no value of its column's type; names a file that has it.
     """
     size = files.num_rows
-    texts = _texts(files.column("partition_values"), columns)
-    typed = [_typed(text, column, files.column("path")) for column, text in zip(columns, texts, strict=True)]
+    encoded = _encoded(files.column("partition_values"), columns)
+    typed = [_typed(each, column, files.column("path")) for column, each in zip(columns, encoded, strict=True)]
     combined: _Codes = np.zeros(size, dtype=np.int64)
     for codes, distinct in typed:
-        combined = np.unique(combined * len(distinct) + codes, return_inverse=True)[1].reshape(-1)
-    _, firsts, groups = np.unique(combined, return_index=True, return_inverse=True)
-    order = np.argsort(firsts)
-    ranks = np.empty(len(order), dtype=np.int32)
-    ranks[order] = np.arange(len(order), dtype=np.int32)
+        combined = _numbered(combined * len(distinct) + codes)
+    firsts = _firsts(combined, int(combined.max(initial=-1)) + 1)
     tuples = tuple(
         {column.id: distinct[int(codes[file])] for column, (codes, distinct) in zip(columns, typed, strict=True)}
-        for file in firsts[order].tolist()
+        for file in firsts.tolist()
     )
-    return PartitionTuples(tuples=tuples, indexes=ranks[groups.reshape(-1)])
+    return PartitionTuples(tuples=tuples, indexes=combined.astype(np.int32))
 
 
-def _texts(values: pa.ChunkedArray, columns: Sequence[Field]) -> Iterator[pa.Array]:
+def _numbered(codes: _Codes) -> _Codes:
+    """Numbers for distinct codes, in the order in which these come."""
+    found: _Codes = to_numpy(pc.dictionary_encode(from_numpy(codes)).indices).astype(np.int64)
+    return found
+
+
+def _firsts(numbers: npt.NDArray[Any], count: int) -> _Codes:
+    """Of each number below `count`, the first place."""
+    firsts = np.zeros(count, dtype=np.int64)
+    firsts[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    return firsts
+
+
+@dataclass(slots=True)
+class _Encoded:
+    """What the files have for one column. codes: per file the number of its text, chunk by chunk. texts: by number,
+    with the first file that has it; null is a text, too."""
+
+    codes: list[_Codes] = field(default_factory=list)
+    texts: dict[str | None, int] = field(default_factory=dict)
+    firsts: list[int] = field(default_factory=list)
+
+    def append(self, texts: pa.Array, start: int) -> None:
+        """The texts of the next files, the first of which has the number `start`."""
+        encoded = pc.dictionary_encode(texts, null_encoding="encode")
+        own = to_numpy(encoded.indices)
+        distinct = encoded.dictionary.to_pylist()
+        firsts = start + _firsts(own, len(distinct))
+        renumbered = np.zeros(len(distinct), dtype=np.int64)
+        for place, text in enumerate(distinct):
+            if text not in self.texts:
+                self.texts[text] = len(self.texts)
+                self.firsts.append(int(firsts[place]))
+            renumbered[place] = self.texts[text]
+        self.codes.append(renumbered[own])
+
+
+def _encoded(values: pa.ChunkedArray, columns: Sequence[Field]) -> list[_Encoded]:
+    """Per column. Chunk by chunk, as arrays of all files cost more to make room for than to fill."""
+    found = [_Encoded() for _ in columns]
+    start = 0
+    for maps in values.chunks:
+        for encoded, texts in zip(found, _texts(maps, columns), strict=True):
+            encoded.append(texts, start)
+        start += len(maps)
+    return found
+
+
+def _texts(maps: pa.MapArray, columns: Sequence[Field]) -> Iterator[pa.Array]:
     """Per column, the text that each map gives it; null where it gives none."""
-    maps = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
     offsets = to_numpy(offsets_of(maps))
     start, stop = int(offsets[0]), int(offsets[-1])
     keys, texts = maps.keys.slice(start, stop - start).dictionary_encode(), maps.items.slice(start, stop - start)
@@ -81,29 +125,27 @@ def _texts(values: pa.ChunkedArray, columns: Sequence[Field]) -> Iterator[pa.Arr
         name = stored_name(column)
         alike = [i for i, key in enumerate(names) if key.lower() == name.lower()]
         places = np.full(len(maps), -1, dtype=np.int64)
-        for code in sorted(alike, key=lambda i: names[i] == name):  # the exact name last: it wins
-            hits = np.flatnonzero(codes == code)
-            places[owners[hits]] = hits
+        # The exact name wins, and of others the last that a map has (V8).
+        for wanted in ([i for i in alike if names[i] != name], [i for i in alike if names[i] == name]):
+            if wanted:
+                hits = np.flatnonzero(np.isin(codes, wanted))
+                places[owners[hits]] = hits
         yield texts.take(from_numpy(places, missing=places < 0))
 
 
-def _typed(texts: pa.Array, column: Field, paths: pa.ChunkedArray) -> tuple[_Codes, list[Any]]:
+def _typed(encoded: _Encoded, column: Field, paths: pa.ChunkedArray) -> tuple[_Codes, list[Any]]:
     """Per file a code, and the distinct values by code."""
-    encoded = pc.dictionary_encode(texts, null_encoding="encode")
-    own = to_numpy(encoded.indices)
-    distinct_texts = encoded.dictionary.to_pylist()
-    firsts = np.zeros(len(distinct_texts), dtype=np.int64)
-    firsts[own[::-1]] = np.arange(len(own))[::-1]
     numbers: dict[Hashable, int] = {}
     distinct: list[Any] = []
     renumbered = []
-    for text, first in zip(distinct_texts, firsts.tolist(), strict=True):
+    for text, first in zip(encoded.texts, encoded.firsts, strict=True):
         value = parse_partition_value(text, column.type, column=column.name, file=paths[first].as_py())
         number = numbers.setdefault(_identity(value), len(distinct))
         if number == len(distinct):
             distinct.append(value)
         renumbered.append(number)
-    return np.array(renumbered, dtype=np.int64)[own], distinct
+    codes = np.concatenate(encoded.codes) if encoded.codes else np.zeros(0, dtype=np.int64)
+    return np.array(renumbered, dtype=np.int64)[codes], distinct
 
 
 def _identity(value: Any) -> Hashable:

@@ -4,6 +4,7 @@ import json
 import math
 from datetime import UTC, datetime
 from decimal import Context, Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -493,6 +494,24 @@ def test_partition_tuples_are_typed_and_numbered_by_first_file():
     found = partition_tuples(table, PARTITIONED)
     assert found.indexes.tolist() == [0, 1, 0, 2, 3, 0]
     assert found.tuples == ({20: "b", 21: 1}, {20: "a", 21: 2}, {20: "b", 21: None}, {20: "", 21: None})
+
+
+def test_partition_tuples_do_not_depend_on_where_chunks_end():
+    """Of names that differ in case the exact one counts, else the last that a file has (V8)."""
+    maps = [
+        [("P", "x"), ("P", "a")],
+        [("p", "b"), ("P", "x")],
+        [("P", "a")],
+        [("P", "c"), ("p", "b")],
+        [],
+        [("p", "a")],
+    ]
+    whole = files(*[None] * len(maps), partitions=maps)
+    for ends in ([6], [1, 6], [3, 4, 6], [1, 2, 3, 4, 5, 6]):
+        chunks = [whole.slice(start, end - start) for start, end in pairwise([0, *ends])]
+        found = partition_tuples(pa.concat_tables(chunks), PARTITIONED[:1])
+        assert found.indexes.tolist() == [0, 1, 0, 1, 2, 0]
+        assert found.tuples == ({20: "a"}, {20: "b"}, {20: None})
 
 
 def test_partition_tuples_without_partitions_or_files():
