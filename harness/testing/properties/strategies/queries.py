@@ -126,7 +126,8 @@ def _unnested(draw: Draw, depth: int) -> tuple[str, int]:
     where = _where(draw, _columns("t"), depth)
     other = draw(st.sampled_from(["unnest(t.l) + t.a", "unnest([t.a, t.k])", "unnest(range(t.k))", "t.s"]))
     if draw(st.booleans()):
-        return f"SELECT unnest(t.l) AS x0, count(*) AS x1, sum(t.a) AS x2 FROM t{where} GROUP BY x0", 3
+        inner = f"SELECT unnest(t.l) AS e, t.a AS b FROM t{where}"
+        return f"SELECT e AS x0, count(*) AS x1, sum(b) AS x2 FROM ({inner}) AS r GROUP BY e", 3
     return f"SELECT t.k AS x0, unnest(t.l) AS x1, {other} AS x2 FROM t{where}", 3
 
 
