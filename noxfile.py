@@ -89,10 +89,11 @@ def tests_duckdb15(session: nox.Session) -> None:
 
 @nox.session(name="tests-stores")
 def tests_stores(session: nox.Session) -> None:
-    """Tables in servers of object stores: moto; and azurite and fake-gcs-server where they are installed."""
+    """Tables in servers of object stores, and of other writers: moto; azurite and fake-gcs-server where installed."""
     session.install("-e", ".[dev]")
-    path = _beside(session, "moto[server]", "obstore")
-    _pytest(session, *_ONE, "-m", "stores", "tests/stores", PYTHONPATH=path)
+    writer = _beside(session, *(f"duckdb{part}==1.5.5" for part in ("", "-extension-avro", "-extension-iceberg")))
+    path = _beside(session, "moto[server]", "obstore", "deltalake")
+    _pytest(session, *_ONE, "-m", "stores", "tests/stores", PYTHONPATH=path, HARNESS_DUCKDB_WRITER=writer)
 
 
 @nox.session(name="tests-browser")

@@ -164,7 +164,7 @@ def _form(typed: pa.Array) -> tuple[pa.Array, Callable[[Any], str]]:
     if pa.types.is_timestamp(type_) and type_.unit in ("us", "ns"):
         digits, utc = 6 if type_.unit == "us" else 9, type_.tz is not None
         return typed.view(pa.int64()), lambda value: variant_text.timestamp(value, digits=digits, utc=utc)
-    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
         return typed, variant_text.text
     if pa.types.is_fixed_size_binary(type_) and type_.byte_width == 16:
         return typed, variant_text.uuid_text

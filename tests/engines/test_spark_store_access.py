@@ -91,5 +91,6 @@ def test_a_spark_without_s3a_says_what_to_add(harness_spark: Any) -> None:
     ) as e:
         check_access(harness_spark.sparkContext, ["s3://lake/f"])
     assert e.value.cause == "MissingPackage"
-    with pytest.raises(RequestError, match="Cannot read gs:// with Spark: it has no file system for it"):
-        check_access(harness_spark.sparkContext, ["gs://lake/f"])
+    for scheme, advice in (("gs", "gcs-connector"), ("abfss", "hadoop-azure"), ("az", "abfss://CONTAINER")):
+        with pytest.raises(RequestError, match=f"Cannot read {scheme}:// with Spark: .*{advice}"):
+            check_access(harness_spark.sparkContext, [f"{scheme}://lake/f"])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import harness
@@ -35,6 +36,16 @@ def test_it_is_an_engine_like_the_others(tmp_path: Path) -> None:
     t.append(t.write_data([{"id": 1, "s": None, "m": None}]))
     plan = harness.open_table(str(tmp_path / "t")).snapshot().plan(["id"])
     assert found.to_arrow(plan) == pa.table({"id": pa.array([1], pa.int64())})
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_text_is_read_in_whatever_arrow_type_its_writer_says(tmp_path: Path, kind: pa.DataType) -> None:
+    t = DeltaTable.create(tmp_path / "t", {"name": "string"})
+    add = t.write_data([{"name": "é"}])
+    t.append(add)
+    (file,) = tmp_path.rglob("*.parquet")
+    pq.write_table(pa.table({"name": pa.array(["é"], kind)}), file)
+    assert rows(tmp_path / "t") == [("é",)]
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "avro", "orc"])

@@ -25,6 +25,20 @@ _S3A = {
     "region": "endpoint.region",
     "endpoint": "endpoint",
 }
+_ADVICE = {
+    **dict.fromkeys(
+        ("abfs", "abfss"),
+        "add org.apache.hadoop:hadoop-azure, as old as its Hadoop, in spark.jars.packages, and spark.hadoop.fs.azure.*",
+    ),
+    **dict.fromkeys(
+        ("gs", "gcs"),
+        "add com.google.cloud.bigdataoss:gcs-connector in spark.jars.packages, and spark.hadoop.fs.gs.*",
+    ),
+    **dict.fromkeys(
+        ("az", "azure"),
+        "Hadoop calls Azure abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, so open the table there",
+    ),
+}
 _PROVIDER = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
 
 
@@ -51,9 +65,8 @@ def check_access(context: SparkContext, paths: Iterable[str]) -> None:
 
 def _lacking(scheme: str) -> str:
     if scheme != "s3a":
-        return (
-            f"Cannot read {scheme}:// with Spark: it has no file system for it; add its package in spark.jars.packages"
-        )
+        advice = _ADVICE.get(scheme, "add its package in spark.jars.packages")
+        return f"Cannot read {scheme}:// with Spark: it has no file system for it; {advice}"
     return (
         f"Cannot read s3:// with Spark: it has no s3a; start it with harness.spark_session(packages='s3'), or with "
         f"spark.jars.packages={hadoop_aws()}"

@@ -87,10 +87,13 @@ def _lists(array: pa.Array, items: Sequence[Any]) -> list[Any]:
     return [list(items[offsets[i] : offsets[i + 1]]) if there else None for i, there in enumerate(present)]
 
 
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+
+
 def _single(array: pa.Array) -> pa.Array:
     """The array as one that Python holds exactly: text as bytes, dates and times as their integers."""
     type_ = array.type
-    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+    if any(is_text(type_) for is_text in _TEXTS):
         return array.cast(pa.large_binary())
     if pa.types.is_date32(type_) or pa.types.is_time32(type_):
         return array.view(pa.int32())

@@ -1,0 +1,133 @@
+"""Tables that other writers make: drawn histories by deltalake on S3, and DuckDB's own `COPY … (FORMAT iceberg)`."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from buckets import BUCKET
+
+import harness
+from harness.engines.shared.duckdb_instance import connect
+
+pytestmark = pytest.mark.stores
+_HISTORIES = 100
+_MOST_STEPS = 6
+
+
+def _rows(numbers: random.Random, least: int = 1) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": numbers.randrange(40),
+            "region": numbers.choice(["eu", "us", None]),
+            "v": numbers.choice([None, 1.5, -2.0]),
+        }
+        for _ in range(numbers.randrange(least, 12))
+    ]
+
+
+def _arrow(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(
+        rows, schema=pa.schema([("id", pa.int64()), ("region", pa.string()), ("v", pa.float64())])
+    )
+
+
+def _draw(deltalake: Any, location: str, numbers: random.Random, options: dict[str, str]) -> list[list[dict[str, Any]]]:
+    """Writes a history; the rows of each of its versions, by what the operations mean."""
+    rows = _rows(numbers)
+    partitions = numbers.choice([None, ["region"]])
+    deltalake.write_deltalake(location, _arrow(rows), partition_by=partitions, storage_options=options)
+    versions = [rows]
+    for _ in range(numbers.randrange(_MOST_STEPS)):
+        table = deltalake.DeltaTable(location, storage_options=options)
+        bound = numbers.randrange(40)
+        match numbers.choice(["append", "overwrite", "delete", "update", "compact", "checkpoint"]):
+            case "append":
+                more = _rows(numbers)
+                deltalake.write_deltalake(table, _arrow(more), mode="append")
+                rows = rows + more
+            case "overwrite":
+                rows = _rows(numbers)
+                deltalake.write_deltalake(table, _arrow(rows), mode="overwrite")
+            case "delete":
+                table.delete(f"id < {bound}")
+                rows = [row for row in rows if row["id"] >= bound]
+            case "update":
+                table.update(updates={"v": "9.5"}, predicate=f"id >= {bound}")
+                rows = [{**row, "v": 9.5} if row["id"] >= bound else row for row in rows]
+            case "compact":
+                table.optimize.compact()
+            case "checkpoint":
+                table.create_checkpoint()
+        written = deltalake.DeltaTable(location, storage_options=options).version()
+        versions += [rows] * (written + 1 - len(versions))
+        versions[written] = rows
+    return versions
+
+
+def _sorted(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_histories_by_deltalake_on_s3(s3: str, options: dict[str, Any], part: int) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
+    written = {
+        "aws_endpoint_url": s3,
+        "aws_access_key_id": "k",
+        "aws_secret_access_key": "s",
+        "aws_region": "us-east-1",
+        "aws_allow_http": "true",
+    }
+    spark = os.environ.get("HARNESS_S3A")
+    if spark:
+        harness.spark_session(packages="s3", master="local[2]")
+    for number in range(part, _HISTORIES, 10):
+        location = f"s3://{BUCKET}/drawn/{number}"
+        versions = _draw(deltalake, location, random.Random(number), written)
+        table = harness.open_table(location, storage_options=options)
+        for version, rows in enumerate(versions):
+            read = table.snapshot(version=version).to_arrow().to_pylist()
+            assert _sorted(read) == _sorted(rows), (number, version)
+        engines = ("spark", "duckdb") if spark else ("oracle", "duckdb")
+        assert harness.compare(table, table, engines=engines).equal, number
+
+
+_WRITE = """
+import pathlib, sys, duckdb, duckdb_extension_avro, duckdb_extension_iceberg
+con = duckdb.connect(config={"allow_unsigned_extensions": True})
+for package in (duckdb_extension_avro, duckdb_extension_iceberg):
+    (file,) = pathlib.Path(package.__file__).parent.rglob("*.duckdb_extension")
+    con.execute(f"LOAD '{file}'")
+con.execute(f"COPY ({sys.argv[1]}) TO '{sys.argv[2]}' (FORMAT iceberg)")
+"""
+_QUERIES = [
+    pytest.param("SELECT i AS id, 'n' || i AS name FROM range(10) t(i)", id="rows"),
+    pytest.param("SELECT 1 AS id WHERE false", id="no rows"),
+    pytest.param("SELECT i, [i, NULL] AS l, {'a': i, 'b': NULL::VARCHAR} AS s FROM range(3) t(i)", id="nested"),
+    pytest.param(
+        "SELECT 1.50::DECIMAL(9, 2) AS d, DATE '1969-12-31' AS day, TIMESTAMP '1969-12-31 23:59:59.999999' AS t, "
+        "TIMESTAMPTZ '2020-02-29 12:00:00+00' AS tz, 'a\\x00'::BLOB AS b, true AS f, NULL::DOUBLE AS n",
+        id="types",
+    ),
+]
+
+
+@pytest.mark.parametrize("query", _QUERIES)
+def test_a_table_that_duckdb_wrote(tmp_path: Path, query: str) -> None:
+    place = os.environ.get("HARNESS_DUCKDB_WRITER")
+    if not place:
+        pytest.skip("HARNESS_DUCKDB_WRITER names no directory with duckdb 1.5.5 and its iceberg extension")
+    written = tmp_path / "written"
+    command = [sys.executable, "-c", _WRITE, query, str(written)]
+    subprocess.run(command, check=True, timeout=60, env={**os.environ, "PYTHONPATH": place})
+    table = harness.open_table(str(written))
+    expected = connect().sql(query).fetchall()
+    assert sorted(harness.sql("SELECT * FROM t", t=table).fetchall(), key=repr) == sorted(expected, key=repr)
+    assert harness.compare(table, table, engines=("oracle", "duckdb")).equal
