@@ -28,11 +28,12 @@ _S3A = {
 _ADVICE = {
     **dict.fromkeys(
         ("abfs", "abfss"),
-        "add org.apache.hadoop:hadoop-azure, as old as its Hadoop, in spark.jars.packages, and spark.hadoop.fs.azure.*",
+        "add org.apache.hadoop:hadoop-azure, in the version of its Hadoop, in spark.jars.packages, and its options as "
+        "spark.hadoop.fs.azure.*",
     ),
     **dict.fromkeys(
         ("gs", "gcs"),
-        "add com.google.cloud.bigdataoss:gcs-connector in spark.jars.packages, and spark.hadoop.fs.gs.*",
+        "add com.google.cloud.bigdataoss:gcs-connector in spark.jars.packages, and its options as spark.hadoop.fs.gs.*",
     ),
     **dict.fromkeys(
         ("az", "azure"),
