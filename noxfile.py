@@ -283,7 +283,8 @@ def tests_spark_jobs(session: nox.Session, pyspark: str) -> None:
 def tests_catalogs(session: nox.Session) -> None:
     """Tables by name through PyIceberg's catalogs: SQLite, REST (Java, Maven), Glue, DynamoDB and S3 (moto); histories.
 
-    `-- --histories 500 --seed 7` draws others. What cannot start is skipped, and says why.
+    `-- --histories 500 --seed 7` draws others, `--store s3` keeps their tables in a store, for which Spark fetches some
+    700 MB. What cannot start is skipped, and says why.
     """
     session.install("-e", ".[dev,catalog,s3]", "moto[server,s3,glue,dynamodb]", "deltalake", "pyiceberg-core")
     _pytest(session, *_ONE, "-m", "catalog", "tests/catalogs/servers")
