@@ -103,7 +103,8 @@ class Storage:
             if key not in self._clients:
                 clients.check_scheme(match[0])
                 self.check(path)
-                self._clients[key] = LoggedClient(clients.opened(base, self._own(options, place(base).store)))
+                opened = LoggedClient(clients.opened(base, self._own(options, place(base).store)))
+                self._clients.setdefault(key, opened)  # two threads that begin at once get one client
             self.check(path)
         except HarnessError as error:
             raise error.within(file=path) from error.__cause__

@@ -173,7 +173,7 @@ def test_an_interruption_that_another_error_replaced_still_ends_the_command(tmp_
         finally:
             raise EngineError("Spark failed: the job was cancelled")
 
-    monkeypatch.setattr("harness.cli.diff_request.harness.sql", compare)
+    monkeypatch.setattr("harness.query.sql", compare)
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     report = tmp_path / "report"
     arguments = ["diff", str(table.directory), "--engines", "duckdb", "--sql", "FROM t"]

@@ -28,7 +28,8 @@ def told(caplog) -> list[str]:
     return Lines()
 
 
-def test_requests_say_what_came(told):
+def test_requests_say_what_came(told, monkeypatch):
+    monkeypatch.setattr("harness.storage.logged.TRAFFIC", Traffic(clock=lambda: 0.0))
     fsspec.filesystem("memory").pipe("/logged/d/f", b"12345")
     storage = Storage()
     storage.read("memory://logged/d/f")
