@@ -107,8 +107,10 @@ class FsspecClient:
     @property
     def identity(self) -> Hashable:
         """As `Client` says."""
-        file_system: Hashable = self.file_system  # equal ones are of one class and one set of options
-        return file_system
+        from fsspec.utils import tokenize
+
+        made = self.file_system  # its own equality says the same, and that one thread made both
+        return type(made), tokenize(*made.storage_args, **made.storage_options)
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         """As `Client` says."""
