@@ -1,6 +1,6 @@
 """The forms in which jobs read lake tables, and what each must give; run as a program, in a session of its own process.
 
-    python reading_forms.py classic | connect
+    python reading_forms.py own | classic | connect
 
 `nox -s tests-spark-jobs` runs it on the oldest and the newest Spark. It prints each form with `ok`, or what went wrong,
 and fails unless all that a session of the user's can have is there, and what it cannot have is said.
@@ -30,6 +30,7 @@ def make_lake(warehouse: Path) -> SimpleNamespace:
     orders.commit(add=[orders.write_equality_deletes(["id"], [{"id": 1}])])
     orders.commit(add=[orders.write_position_deletes([(file, 1)])])
     orders.create_branch("audit", first)
+    orders.create_tag("first", first)
     items = DeltaTable.create(
         warehouse / "db/items",
         {"id": "long", "price": "decimal(9,2)"},
@@ -70,6 +71,7 @@ FORMS = {
         FIRST,
     ),
     "branch": (lambda spark, lake: spark.read.format("iceberg").option("branch", "audit").load(lake.orders), FIRST),
+    "tag": (lambda spark, lake: spark.read.format("iceberg").option("tag", "first").load(lake.orders), FIRST),
     "VERSION AS OF an id": (lambda spark, lake: spark.sql(f"FROM db.orders VERSION AS OF {lake.first}"), FIRST),
     "VERSION AS OF a branch": (lambda spark, lake: spark.sql("FROM db.orders VERSION AS OF 'audit'"), FIRST),
     "TIMESTAMP AS OF": (
@@ -91,6 +93,9 @@ FORMS = {
         [2, 3],
     ),
 }
+
+METADATA = {"snapshots": 4, "history": 4, "files": 4, "manifests": 4, "partitions": 1, "refs": 3, "entries": 4}
+"""Of `db.orders`, by hand: four commits of one file each, two of data and two of deletes, and a manifest for each."""
 
 ONLY_OWN = {
     "DESCRIBE HISTORY": (lambda spark, lake: spark.sql("DESCRIBE HISTORY db.items").count(), 4),
@@ -119,6 +124,8 @@ def main(kind: str) -> int:
     spark, job = session(kind, tables)
     print(f"session: {time.monotonic() - started:.1f} s", flush=True)
     wrong = sum(tell(name, lambda read=read: ids(read(spark, lake)), wanted) for name, (read, wanted) in FORMS.items())
+    for name, count in METADATA.items():
+        wrong += tell(f"metadata table {name}", lambda name=name: spark.table(f"db.orders.{name}").count(), count)
     for name, (read, wanted) in ONLY_OWN.items():
         if kind == "own":
             wrong += tell(name, lambda read=read: read(spark, lake), wanted)
