@@ -35,7 +35,7 @@ from harness.queries.keys import aliased, is_key
 from harness.queries.now import is_since
 from harness.queries.outputs import Outputs, is_bare_star, keeps_rows, position_of
 from harness.queries.present import Now
-from harness.queries.source_columns import EqualColumns, SourceColumns
+from harness.queries.source_columns import EqualColumns, SourceColumns, is_equality
 from harness.queries.sources import (
     conditions,
     conjuncts,
@@ -107,14 +107,17 @@ class Pushdown:
             return self._renamed(column, scope, position, written, equal)
 
         def aliased_too(column: exp.Column) -> exp.Expr | None:
-            made = _alias(column, scope)
-            return renamed(column) if made is None else implied(made, renamed, None)
+            found = renamed(column)
+            made = _alias(column, scope) if found is None else None
+            return found if made is None else implied(made, renamed, None)
 
         def of_key(column: exp.Column) -> exp.Expr | None:
             return aliased_too(column) if _is_of_key(column, scope) else None
 
         in_where = {id(condition) for condition in of_where(select)}
-        named = [(c, aliased_too if id(c) in in_where else renamed) for c in found] + [(c, of_key) for c in keys]
+        # That two columns are equal tells planning nothing by itself.
+        told = [c for c in found if not is_equality(c)]
+        named = [(c, aliased_too if id(c) in in_where else renamed) for c in told] + [(c, of_key) for c in keys]
         yield from (whole for c, name in named if (whole := implied(c, name, self._now)) is not None)
 
     def _scope(self, select: exp.Select) -> SourceColumns | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -31,6 +31,7 @@ class SourceColumns:
     sources: Sequence[Source]
     columns: Sequence[Mapping[str, str | None] | None]
     hiding: Collection[str]
+    _known: dict[tuple[str, ...], tuple[int, Sequence[str]] | None] = field(default_factory=dict, compare=False)
 
     def with_sources(self, sources: Sequence[Source]) -> SourceColumns:
         """The same for sources of which is known what their joins really do."""
@@ -63,18 +64,21 @@ class SourceColumns:
         return any(self.may_have(i, name.casefold()) for i in range(len(self.sources)))
 
     def place_of(self, column: exp.Column) -> tuple[int, str] | None:
-        """The source that a column is of, by its place, and the name of its column; None: not known."""
-        names = [part.name for part in column.parts]
-        for position in range(len(self.sources)):
-            path = self.path(names, position)
-            if path is not None:
-                return position, path[0].casefold()
-        return None
+        """The source that a column is of, by its place, and its name there; None: not known, or a field of it."""
+        index, path = self._found(column) or (0, ())
+        return (index, path[0].casefold()) if len(path) == 1 else None
 
     def index_of(self, column: exp.Column) -> int | None:
         """The source that a column is of, by its place; None: not known."""
-        place = self.place_of(column)
-        return None if place is None else place[0]
+        found = self._found(column)
+        return None if found is None else found[0]
+
+    def _found(self, column: exp.Column) -> tuple[int, Sequence[str]] | None:
+        names = tuple(part.name for part in column.parts)
+        if names not in self._known:
+            found = ((i, path) for i in range(len(self.sources)) if (path := self.path(names, i)) is not None)
+            self._known[names] = next(found, None)
+        return self._known[names]
 
 
 def _is_attached_by(source: Source, name: str) -> bool:
@@ -101,7 +105,7 @@ class EqualColumns:
 
     def of_own(self, column: exp.Column) -> tuple[str, exp.DType | None] | None:
         """The source's column that has the value of a column of another one, and the type to see it as."""
-        place = self._scope.place_of(column) if self._classes and len(column.parts) <= 2 else None
+        place = self._scope.place_of(column) if self._classes else None
         if place is None:
             return None
         for equal in self._classes:
@@ -131,16 +135,21 @@ class EqualColumns:
         return None if columns is None else columns.get(name)
 
 
+def is_equality(condition: exp.Expr) -> bool:
+    """Whether it says of two columns that they are equal."""
+    columns = (condition.this, condition.expression) if type(condition) is exp.EQ else ()
+    return bool(columns) and all(type(column) is exp.Column for column in columns)
+
+
 _Pair = tuple[tuple[int, str], tuple[int, str]]
 
 
 def _equalities(scope: SourceColumns, found: Iterable[exp.Expr]) -> Iterator[_Pair]:
     for condition in found:
-        one, other = (condition.this, condition.expression) if type(condition) is exp.EQ else (None, None)
-        if type(one) is exp.Column and type(other) is exp.Column and len(one.parts) <= 2 and len(other.parts) <= 2:
-            places = scope.place_of(one), scope.place_of(other)
-            if places[0] is not None and places[1] is not None:
-                yield places[0], places[1]
+        if is_equality(condition):
+            one, other = scope.place_of(condition.this), scope.place_of(condition.expression)
+            if one is not None and other is not None:
+                yield one, other
 
 
 def _by_using(scope: SourceColumns, position: int) -> Iterator[_Pair]:

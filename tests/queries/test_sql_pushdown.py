@@ -182,6 +182,11 @@ def test_references_tell_table_filter_and_columns() -> None:
             id="equal-by-a-chain",
         ),
         pytest.param("FROM t, u WHERE (t.id = u.y OR x = 1) AND u.y = 1", [None, '("y" = 1)'], id="maybe-equal"),
+        pytest.param(
+            'FROM "Odd name" o, t WHERE s.v = t.id AND o.s.v = x AND t.id = 1 AND x = 2',
+            [None, '("id" = 1) AND ("x" = 2)'],
+            id="equal-to-a-field",
+        ),
         pytest.param("FROM t JOIN u USING (id) WHERE id = 1", ['("id" = 1)', '("id" = 1)'], id="using"),
         pytest.param("FROM t LEFT JOIN u USING (id) WHERE id = 1", ['("id" = 1)', '("id" = 1)'], id="using-left"),
         pytest.param("FROM t RIGHT JOIN u USING (id) WHERE id = 1", [None, None], id="using-right"),
