@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from harness.catalogs.names import may_be_name, parse_name, written
 from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
 from harness.cli.name_lists import names
+from harness.errors import RequestError
 from harness.reading import reading as reading_of
 from harness.snapshot import column_names
 
@@ -46,6 +48,27 @@ def pull(
     compact: Annotated[
         bool, typer.Option("--compact", help="Apply the deletes: live rows only, and no delete files.")
     ] = False,
+    anonymise: Annotated[
+        bool,
+        typer.Option(
+            "--anonymise",
+            help="Give the slice other values, and no texts of people: equal ones stay equal, also between slices that "
+            "are made with one key.",
+        ),
+    ] = False,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="TEXT",
+            envvar="HARNESS_ANONYMISE_KEY",
+            help="Chooses the values of --anonymise; others on the machine may see it. Without a key there is a random "
+            "one, which nobody learns.",
+        ),
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option("--key-file", metavar="FILE", help="As --key: the first line of a file.")
+    ] = None,
     max_bytes: Annotated[
         int | None,
         typer.Option("--max-bytes", metavar="N", help="Copy nothing if the slice needs more bytes of the source."),
@@ -86,6 +109,8 @@ def pull(
 
     if refresh:
         _refuse_others(context, "--refresh")
+    if not anonymise:
+        _refuse_keys(context)
     if follow and dry_run:
         raise typer.BadParameter("--follow excludes --dry-run: which rows are referred to shows in the slice")
     request = SliceRequest(
@@ -96,6 +121,7 @@ def pull(
         sample_rows=sample_rows,
         seed=seed,
         compact=compact,
+        anonymise=_key(key, key_file, context) if anonymise else None,
         max_bytes=max_bytes,
     )
     selector = options.Selector() if at is None else options.moment(at)
@@ -120,6 +146,24 @@ def pull(
             results.print_result(json_document("pulls" if follow else "pull", content))
 
 
+def _key(key: str | None, file: Path | None, context: typer.Context) -> str:
+    """What chooses the values."""
+    if file is None:
+        return secrets.token_hex() if key is None else key
+    if _is_given(context, "key"):
+        raise typer.BadParameter("--key excludes --key-file")
+    try:
+        return file.read_text(encoding="utf-8").split("\n", 1)[0].strip()
+    except (OSError, UnicodeError) as error:
+        raise RequestError(f"Cannot read --key-file {file}: {error}") from error
+
+
+def _refuse_keys(context: typer.Context) -> None:
+    for name in ("key", "key_file"):
+        if _is_given(context, name):
+            raise typer.BadParameter(f"--{name.replace('_', '-')} is for --anonymise, which is not asked for")
+
+
 def _around(location: str, opening: options.Opening, follow: list[str]) -> tuple[str, dict[str, str]]:
     """The table's own name, and where those are that the steps name: beside it, in its directory or namespace."""
     from harness.slices.following import Step
@@ -134,13 +178,18 @@ def _around(location: str, opening: options.Opening, follow: list[str]) -> tuple
 
 _OF_A_SLICE = (
     *("where", "at", "last", "columns", "exact", "sample_rows", "seed", "compact", "max_bytes"),
-    *("dry_run", "follow"),
+    *("dry_run", "follow", "anonymise", "key", "key_file"),
 )
 
 
 def _refuse_others(context: typer.Context, option: str) -> None:
     """What a slice holds is in its note."""
     for name in _OF_A_SLICE:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if _is_given(context, name):
             raise typer.BadParameter(f"{option} excludes --{name.replace('_', '-')}: the slice is as it was pulled")
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Whether the option is in the command, not in the environment."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from harness.filters.column_binding import bind_columns
 from harness.filters.predicate import Constant, Filter, In, disjunction
 from harness.model.schema import DecimalType, Field, IntegerType, StringType, arrow_type
 from harness.reading import reading
+from harness.slices.place import Place
 from harness.slices.pulling import Pulled, make, newest
 from harness.slices.request import SliceRequest
 from harness.snapshot import Snapshot
@@ -73,6 +75,8 @@ def pull_joined(
         As `harness.pull`.
     """
     asked = request or SliceRequest()
+    if asked.anonymise is not None:
+        return _anonymised(tables, Path(directory), follow, asked)
     steps = [Step.of(text) for text in follow]
     found: dict[str, Pulled] = {}
     left = asked.max_bytes
@@ -88,6 +92,26 @@ def pull_joined(
         with reading(snapshot.source, snapshot.selection.snapshot):
             found[name] = make(snapshot, Path(directory) / name, own)
         left = None if left is None else max(0, left - found[name].bytes)
+    return found
+
+
+def _anonymised(
+    tables: Mapping[str, Snapshot | Table | str | os.PathLike[str]],
+    directory: Path,
+    follow: Sequence[str],
+    request: SliceRequest,
+) -> dict[str, Pulled]:
+    """Slices of slices: which rows are referred to shows in values that have not become others yet."""
+    key = request.anonymise
+    for name in tables:
+        Place(directory / name, "metadata").check()
+    with TemporaryDirectory(prefix="harness-pull-") as plain:
+        found = pull_joined(tables, plain, follow=follow, request=replace(request, anonymise=None))
+        for name, told in found.items():
+            snapshot = newest(told.directory)
+            with reading(snapshot.source, snapshot.selection.snapshot):
+                made = make(snapshot, directory / name, SliceRequest(anonymise=key))
+            found[name] = replace(told, directory=made.directory, notes=(*told.notes, *made.notes))
     return found
 
 

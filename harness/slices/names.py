@@ -20,12 +20,14 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._=-]")
 class Names:
     """Gives each file of the source its path in the slice, relative to its directory, always the same one."""
 
-    def __init__(self, locations: Iterable[str], refreshed: int = 0) -> None:
+    def __init__(self, locations: Iterable[str], refreshed: int = 0, *, numbered: bool = False) -> None:
         """For a source whose files are below one of `locations`, as its metadata or storage calls them.
 
         refreshed: how often the slice was; files that are written anew have other names each time.
+        numbered: names say nothing of the source's, but in which order they were asked for.
         """
         self.refreshed = refreshed
+        self._numbered = numbered
         self._prefixes = [location.rstrip("/") + "/" for location in locations]
         self._given: dict[str, str] = {}
         self._taken: set[str] = set()
@@ -43,7 +45,11 @@ class Names:
         """
         found = self._given.get(path)
         if found is None:
-            found = self._safe(path, ending) or self._digest(path, ending, folder)
+            found = (
+                self._number(ending)
+                if self._numbered
+                else self._safe(path, ending) or self._digest(path, ending, folder)
+            )
             self._given[path] = found
             self._taken.add(found.casefold())
             self._folders.update(_folders(found.casefold()))
@@ -64,6 +70,9 @@ class Names:
         if folded in self._taken or folded in self._folders or self._taken & set(_folders(folded)):
             return None
         return relative if len(relative.encode()) <= _MAX_PATH else None
+
+    def _number(self, ending: str) -> str:
+        return f"data/{len(self._given):06d}{ending or '.parquet'}"
 
     def _digest(self, path: str, ending: str, folder: str) -> str:
         last = _PLAIN.sub("_", path.rsplit("/", 1)[-1])[-60:].lstrip("._")

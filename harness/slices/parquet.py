@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 
 from harness.errors import CorruptFileError, UnsupportedError
 from harness.model.arrow_values import from_numpy
+from harness.model.schema import Field
+from harness.slices.masking import Mask, check_calendar, check_stored
 from harness.writing.columnless_files import write_columnless_parquet
 
 _ANNOTATION = re.compile(r"field_id=\d+|\([A-Z]\w+")
@@ -45,12 +47,15 @@ class Cut:
     places: of the top-level columns that stay, ascending; None: all.
     instants: places of columns whose values are instants, which INT96 does not say of itself.
     row_ids: None: rows have no ids, or all of them stay where they are.
+    mask: gives the columns at the places of `masked`, which are those of the table, other values; None: none.
     """
 
     rows: npt.NDArray[np.int64] | None = None
     places: Sequence[int] | None = None
     instants: frozenset[int] = frozenset()
     row_ids: RowIds | None = None
+    mask: Mask | None = None
+    masked: Mapping[int, Field] = field(default_factory=dict)
 
 
 def cut_file(source: Path, target: Path, cut: Cut, *, name: str) -> int:
@@ -76,6 +81,8 @@ def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
             write_columnless_parquet(target, [count] if count else [], {})
             return count
         schema = _schema(file, places, cut, name)
+        if cut.mask is not None:
+            schema = _masked_schema(file.schema_arrow, schema, cut, name)
         with pq.ParquetWriter(target, schema, store_schema=False, **_settings(file)) as out:
             start = 0
             for group in range(file.num_row_groups):
@@ -102,7 +109,10 @@ def _chosen(
         ids = from_numpy(np.arange(table.num_rows, dtype=np.int64) + (cut.row_ids.first + start))
         own = None if cut.row_ids.place is None else table.column(cut.row_ids.place)
         columns.append(pa.chunked_array([ids]) if own is None else pc.coalesce(own, ids))
-    typed = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
+    typed = [column.cast(wanted.type) for column, wanted in zip(columns, schema, strict=True)]
+    if cut.mask is not None:
+        for index, place in enumerate(places):
+            typed[index] = cut.mask.column(typed[index]) if place in cut.masked else typed[index]
     chosen = pa.Table.from_arrays(typed, schema=schema)
     return chosen if kept is None else chosen.take(from_numpy(kept - start))
 
@@ -116,22 +126,30 @@ def _schema(file: pq.ParquetFile, places: Sequence[int], cut: Cut, name: str) ->
     }
     fields = []
     for place in places:
-        field = file.schema_arrow.field(place)
-        if field.name in int96:
-            if not pa.types.is_timestamp(field.type) or _OLD_CALENDAR in (file.schema_arrow.metadata or {}):
+        column = file.schema_arrow.field(place)
+        if column.name in int96:
+            if not pa.types.is_timestamp(column.type) or _OLD_CALENDAR in (file.schema_arrow.metadata or {}):
                 raise UnsupportedError(
-                    f"Cannot rewrite column {field.name}: it holds INT96 in a nested type, or in the old calendar; "
+                    f"Cannot rewrite column {column.name}: it holds INT96 in a nested type, or in the old calendar; "
                     "pull whole files",
                     file=name,
-                    field=field.name,
+                    field=column.name,
                 )
-            field = field.with_type(pa.timestamp("us", "UTC" if place in cut.instants else None))
-        fields.append(field)
+            column = column.with_type(pa.timestamp("us", "UTC" if place in cut.instants else None))
+        fields.append(column)
     if cut.row_ids is not None:
         id_ = cut.row_ids.field_id
         marks = {} if id_ is None else {"PARQUET:field_id": str(id_)}
         fields.append(pa.field(cut.row_ids.name, pa.int64(), metadata=marks))
     return pa.schema(fields, metadata=file.schema_arrow.metadata)
+
+
+def _masked_schema(stored: pa.Schema, schema: pa.Schema, cut: Cut, name: str) -> pa.Schema:
+    """Without texts that a writer left; refuses what has no other values."""
+    check_calendar(stored.metadata, file=name)
+    for place, column in cut.masked.items():
+        check_stored(column, stored.field(place), file=name)
+    return schema.remove_metadata()
 
 
 def _settings(file: pq.ParquetFile) -> dict[str, Any]:
@@ -151,15 +169,15 @@ def _check_unchanged(old: pq.ParquetFile, target: Path, places: Sequence[int], n
     """Refuses what the library does not write as it has read it, such as an annotation that it does not know."""
     with pq.ParquetFile(target) as new:
         before, after = _blocks(old.schema), _blocks(new.schema)
-        for place, (field, block) in zip(places, zip(new.schema_arrow, after, strict=False), strict=False):
+        for place, (column, block) in zip(places, zip(new.schema_arrow, after, strict=False), strict=False):
             then = before[place]
             same = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(block))
             if then != block and "int96" not in then and not same:
                 raise UnsupportedError(
-                    f"Cannot rewrite column {field.name}: {' '.join(then.split())} would become "
+                    f"Cannot rewrite column {column.name}: {' '.join(then.split())} would become "
                     f"{' '.join(block.split())}; pull whole files",
                     file=name,
-                    field=field.name,
+                    field=column.name,
                 )
 
 

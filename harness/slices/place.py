@@ -101,10 +101,13 @@ class Place:
             self.staged.mkdir(parents=True)
         return self.staged
 
-    def publish(self, note: dict[str, Any]) -> None:
-        """Make a table of the directory: the note first, then the metadata; then nothing of the work is left."""
+    def publish(self, note: dict[str, Any], *, journal: bool = True) -> None:
+        """Make a table of the directory: the note first, then the metadata; then nothing of the work is left.
+
+        journal: whether it stays beside the slice, with the names of the source's files.
+        """
         with writing(self.directory):
-            if self.journal.is_file():
+            if journal and self.journal.is_file():
                 os.replace(self.journal, self.directory / FILES)
             scratch = self._work / NOTE
             scratch.write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")

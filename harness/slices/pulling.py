@@ -96,6 +96,7 @@ def pull(
     sample_rows: int | None = None,
     seed: int = 0,
     compact: bool = False,
+    anonymise: str | None = None,
     max_bytes: int | None = None,
     dry_run: bool = False,
 ) -> Pulled:
@@ -119,6 +120,9 @@ def pull(
         sample_rows: keep so many rows of those that the filter lets through, the same ones for the same `seed`, and
             deleted rows in their measure.
         compact: apply the deletes: the slice has live rows, and no deletes.
+        anonymise: a key, which chooses other values for all of the slice's: of the same types, null where they were
+            null, equal where they were equal, in every slice that is made with this key. Texts that people or writers
+            left in the metadata are left out. `docs/how-to/pull-a-slice.md` says what can be told from it all the same.
         max_bytes: it is an error, before anything is copied, if the slice needs more bytes of the source.
         dry_run: say what would be copied; write nothing.
 
@@ -136,6 +140,7 @@ def pull(
         sample_rows=sample_rows,
         seed=seed,
         compact=compact,
+        anonymise=anonymise,
         max_bytes=max_bytes,
     )
     snapshot = newest(source)
@@ -186,7 +191,8 @@ def make(
     place.begin(origin, refresh=refreshed > 0)
     fetched = fetch(files, planned.storage, place, max_bytes=request.max_bytes)
     notes = planned.write(place, fetched.files)
-    place.publish(_note(origin, told, notes))
+    is_anonymised = request.anonymise is not None
+    place.publish(_note(_anonymous(origin) if is_anonymised else origin, told, notes), journal=not is_anonymised)
     if refreshed:
         discard_stale(place.directory, fetched.files, refreshed)
     for sentence in notes:
@@ -213,6 +219,11 @@ def planned_slice(snapshot: Snapshot, request: SliceRequest, refreshed: int = 0)
     from harness.slices.delta.pulling import DeltaSlice
 
     return DeltaSlice.planned(table, selection, request, refreshed)
+
+
+def _anonymous(origin: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what names the source."""
+    return {name: None if name in ("location", "identity") else value for name, value in origin.items()}
 
 
 def _note(origin: Mapping[str, Any], told: Pulled, notes: list[str]) -> dict[str, Any]:

@@ -66,6 +66,8 @@ def _check(snapshot: Snapshot, note: dict[str, Any], place: Path) -> None:
     table = snapshot.source
     if "follows" in note["request"]:
         _refuse(place, "it has the rows that another slice refers to")
+    if "anonymised" in note["request"]:
+        _refuse(place, "it is anonymised, so its note does not say what it was pulled from, nor by which filter")
     if table.format != note["format"]:
         _refuse(place, f"its format is {note['format']}, and the source's is {table.format}")
     if _identity(snapshot) != note["identity"]:

@@ -6,7 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import RequestError
+from harness.filters.column_binding import bind_columns
 from harness.filters.predicate import Filter
+from harness.model.schema import Field, Schema
+from harness.slices.masking import Mask
+from harness.slices.pseudonyms import Pseudonyms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +24,7 @@ class SliceRequest:
     sample_rows: so many of these rows, chosen by `seed`; None: all.
     compact: whether deleted rows are gone, and with them the deletes.
     follows: where the filter comes from, if it was made of the rows of other slices.
+    anonymise: the key that chooses other values for all of its own; None: they stay.
     max_bytes: how large the files of the source may be that are fetched; None: as large as they are.
     """
 
@@ -31,6 +36,7 @@ class SliceRequest:
     seed: int = 0
     compact: bool = False
     follows: tuple[str, ...] = ()
+    anonymise: str | None = field(default=None, repr=False)
     max_bytes: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -40,7 +46,14 @@ class SliceRequest:
         if self.sample_rows is not None:
             _check_number(self.sample_rows, "sample_rows", 1)
         _check_number(self.seed, "seed", 0)
-        for name, asked in (("sample_rows", self.sample_rows is not None), ("compact", self.compact)):
+        if self.anonymise is not None and not self.anonymise:
+            raise RequestError("Invalid anonymise='': expected a key", options=("anonymise",))
+        single = {
+            "sample_rows": self.sample_rows is not None,
+            "compact": self.compact,
+            "anonymise": self.anonymise is not None,
+        }
+        for name, asked in single.items():
             if asked and self.last > 1:
                 raise RequestError(
                     f"Cannot pull {self.last} snapshots with {name}: which rows are there differs between them; "
@@ -56,14 +69,29 @@ class SliceRequest:
         return self.exact or self.compact or self.sample_rows is not None
 
     @property
+    def rewrites_vectors(self) -> bool:
+        """Whether deletion vectors are written anew."""
+        return self.cuts_rows or self.anonymise is not None
+
+    @property
     def rewrites(self) -> bool:
         """Whether data files may change."""
-        return self.cuts_rows or self.columns is not None
+        return self.rewrites_vectors or self.columns is not None
+
+    def bound_columns(self, schema: Schema) -> tuple[Field, ...] | None:
+        """The columns of the slice; None: all that files have. Of an anonymised one they are those of the schema."""
+        if self.columns is not None:
+            return bind_columns(self.columns, schema)
+        return None if self.anonymise is None else schema.fields
+
+    def mask(self) -> Mask | None:
+        """What becomes of values; None: they stay."""
+        return None if self.anonymise is None else Mask(Pseudonyms(self.anonymise))
 
     def as_dict(self) -> dict[str, Any]:
-        """The request as plain values, for the note; what was not asked is left out."""
+        """The request as plain values, for the note; what was not asked is left out, and so is what tells values."""
         asked = {
-            "where": self.where if isinstance(self.where, str) else None,
+            "where": self.where if isinstance(self.where, str) and self.anonymise is None else None,
             "last": None if self.last == 1 else self.last,
             "columns": None if self.columns is None else list(self.columns),
             "exact": self.exact or None,
@@ -71,6 +99,7 @@ class SliceRequest:
             "seed": None if self.sample_rows is None else self.seed,
             "compact": self.compact or None,
             "follows": list(self.follows) or None,
+            "anonymised": self.anonymise is not None or None,
         }
         return {name: value for name, value in asked.items() if value is not None}
 

@@ -32,6 +32,7 @@ from harness.plan.projection import (
 )
 from harness.plan.scan_plan import ScanPlan
 from harness.slices.cutting import Positions, without_deletes
+from harness.slices.masking import Mask
 from harness.slices.parquet import Cut, RowIds, cut_file
 from harness.storage.stores import Storage
 
@@ -68,6 +69,7 @@ class Rewriter:
     columns: those of the slice, of `plan.schema`; None: all.
     row_ids: name and id of the column for ids of rows; None: they have none, or no column for them.
     row_versions: likewise of the column that says when each row was last changed.
+    mask: gives columns other values; None: they stay.
     """
 
     plan: ScanPlan
@@ -75,6 +77,7 @@ class Rewriter:
     row_ids: tuple[str, int | None] | None
     row_versions: tuple[str, int | None] | None
     statistics: Statistics
+    mask: Mask | None = None
 
     def settle(self, ordinal: int, original: Path, target: Path, rows: Positions | None) -> Settled:
         """The file with the rows and columns that stay.
@@ -88,7 +91,7 @@ class Rewriter:
         (row,) = self.plan.files.slice(ordinal, 1).to_pylist()
         if row["format"] != "parquet":
             return self._unchanged(row, original, target, rows)
-        footer = self._footer(row["path"], original)
+        footer = read_footer(original, row["path"], self.plan.table)
         rows = None if rows is None or len(rows) == footer.rows else rows
         if rows is None and self.columns is None:
             return _linked(original, target)
@@ -105,11 +108,6 @@ class Rewriter:
             table=self.plan.table,
             file=row["path"],
         )
-
-    def _footer(self, recorded: str, original: Path) -> Footer:
-        files = DuckDBFiles(cursor(), Storage())
-        named = FileName(recorded, str(original))
-        return read_footers(files, [named], table=self.plan.table)[str(original)]
 
     def _cut(self, row: Mapping[str, Any], footer: Footer, rows: Positions | None) -> tuple[Cut, tuple[Field, ...]]:
         """What becomes of the file, and the columns of the slice that it has."""
@@ -139,7 +137,9 @@ class Rewriter:
         if ids is not None and ids.place is not None:
             places = [p for p in (range(len(footer.schema)) if places is None else places) if p != ids.place]
         instants = frozenset(p for f, p in stored.items() if isinstance(f.type, TimestampType) and f.type.utc)
-        return Cut(rows=rows, places=places, instants=instants, row_ids=ids), tuple(stored)
+        masked = {} if self.mask is None else {place: column for column, place in stored.items()}
+        cut = Cut(rows=rows, places=places, instants=instants, row_ids=ids, mask=self.mask, masked=masked)
+        return cut, tuple(stored)
 
     def _row_ids(self, row: Mapping[str, Any], footer: Footer, rows: Positions | None) -> RowIds | None:
         if self.row_ids is None or row["first_row_id"] is None:
@@ -159,14 +159,23 @@ class Rewriter:
             index = files.schema.get_field_index(name)
             kind = files.schema.types[index]
             files = files.set_column(index, files.schema.field(index), pa.repeat(scalar_of(value, kind), 1))
+        partitions = self.plan.partitions
+        if self.mask is not None:  # the tuples are those of the values that were
+            partitions = tuple(replace(partition, constants={}) for partition in partitions)
         read = replace(
-            without_deletes(replace(self.plan, files=files, filter=None)),
+            without_deletes(replace(self.plan, files=files, filter=None, partitions=partitions)),
             columns=stored,
             storage=Storage(),
             row_commit_versions=None,
             kept_whole=None,
         )
         return self.statistics(duckdb_engine().to_arrow(read), stored)
+
+
+def read_footer(original: Path, recorded: str, table: str) -> Footer:
+    """What a file says of itself. original: a copy of it. recorded, table: for messages."""
+    files = DuckDBFiles(cursor(), Storage())
+    return read_footers(files, [FileName(recorded, str(original))], table=table)[str(original)]
 
 
 def _place(column: tuple[str, int | None] | None, footer: Footer) -> int | None:

@@ -180,7 +180,7 @@ def test_a_file_that_changed_since_it_was_fetched_is_fetched_again(tmp_path, mon
     assert rows(tmp_path / "slice") == rows(tmp_path / "source")
 
 
-def _interrupt(*_):
+def _interrupt(*_, **__):
     raise KeyboardInterrupt
 
 

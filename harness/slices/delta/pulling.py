@@ -13,7 +13,6 @@ from typing import Any
 
 from harness.delta.actions import Commit, DeletionVectorDescriptor, Metadata
 from harness.delta.table import DeltaTable, Selection
-from harness.filters.column_binding import bind_columns
 from harness.model.schema import Field
 from harness.plan.scan_plan import ScanPlan
 from harness.slices.copying import FetchedFile, SourceFile
@@ -21,11 +20,13 @@ from harness.slices.cutting import KeptRows
 from harness.slices.delta import actions
 from harness.slices.delta.actions import Json
 from harness.slices.delta.contents import Contents, contents_of
+from harness.slices.delta.masking import Masking, commit_info
 from harness.slices.delta.narrowing import check_rewritable, narrowed
 from harness.slices.delta.statistics import file_statistics
 from harness.slices.delta.vectors import Vectors, copied_vector, vector_target
 from harness.slices.names import Names
 from harness.slices.place import ORIGINALS, Place, writing
+from harness.slices.pseudonyms import Pseudonyms
 from harness.slices.request import SliceRequest
 from harness.slices.rewriting import Rewriter, Settled, ordinals
 from harness.storage.stores import Storage
@@ -52,11 +53,12 @@ class DeltaSlice:
     @staticmethod
     def planned(table: DeltaTable, selection: Selection, request: SliceRequest, refreshed: int) -> DeltaSlice:
         """The slice of a table that a request asks for."""
-        columns = None if request.columns is None else bind_columns(request.columns, selection.schema)
+        columns = request.bound_columns(selection.schema)
         contents = contents_of(table, selection, request.where, request.last)
         if request.rewrites:
             check_rewritable(contents, columns)
-        return DeltaSlice(table, contents, Names((table.source.root.path,), refreshed), request, columns)
+        names = Names((table.source.root.path,), refreshed, numbered=request.anonymise is not None)
+        return DeltaSlice(table, contents, names, request, columns)
 
     def with_rows(self, rows: KeptRows) -> DeltaSlice:
         """The slice that has these rows of its files and no others."""
@@ -92,7 +94,7 @@ class DeltaSlice:
         for row in self.contents.adds():
             path = row["physical"]
             found[path] = SourceFile(physical=path, target=self._fetched_as(path), size=row["size"])
-        for vector in () if self.request.cuts_rows else self.contents.vectors():
+        for vector in () if self.request.rewrites_vectors else self.contents.vectors():
             file = self.contents.vector_file(vector)
             if file is not None:
                 found[file] = SourceFile(physical=file, target=vector_target(file), size=None)
@@ -121,11 +123,17 @@ class DeltaSlice:
             transactions={t.app_id: actions.transaction_json(t) for t in root.transactions.values()},
             domains={d.domain: actions.domain_json(d) for d in root.domains.values()},
         )
+        masking = self._masking()
+        told = [] if masking is None else masking.hide(state)
         for row in self.contents.rows(root.files):
             add = writer.add(row, data_change=False)
+            if masking is not None:
+                add["partitionValues"] = masking.partition_values(add["partitionValues"])
             state.files[add["path"], None] = {"add": add}
             _set_time(place.file(self.placed_as(row["physical"])), row["modification_time"])
         info = [] if self.contents.info is None else [{"commitInfo": dict(self.contents.info)}]
+        if masking is not None:
+            info = [{"commitInfo": commit_info(action["commitInfo"])} for action in info]
         self._write(folder, root.version, [*info, *state.metadata_actions(), *state.files.values()])
         for commit in self.contents.commits:
             self._write(folder, commit.version, list(writer.actions(commit)))
@@ -136,8 +144,15 @@ class DeltaSlice:
                 written = write_checkpoint(folder, root.version, state, time_ms, CheckpointOptions())
                 (folder / "_last_checkpoint").write_text(hint_text(written.hint), encoding="utf-8")
         if actions.is_managed(root.protocol):
-            return ["Left out that a catalog manages the table: the slice has none"]
-        return []
+            told.append("Left out that a catalog manages the table: the slice has none")
+        return told
+
+    def _masking(self) -> Masking | None:
+        key = self.request.anonymise
+        if key is None:
+            return None
+        root = self.contents.root
+        return Masking(root.metadata, self.contents.plans[root.version].schema.fields, Pseudonyms(key))
 
     def _settled(self, place: Place) -> dict[str, Settled]:
         """Data files in their place, by physical path; empty, where they were fetched into it."""
@@ -151,6 +166,7 @@ class DeltaSlice:
                 row_ids=_named(self.contents.lineage.row_id),
                 row_versions=_named(self.contents.lineage.row_commit_version),
                 statistics=file_statistics,
+                mask=self.request.mask(),
             )
             for path, ordinal in ordinals(plan).items():
                 if path in found or path not in self.contents.kept:
@@ -164,7 +180,7 @@ class DeltaSlice:
 
     def _moved_vectors(self, place: Place, settled: Mapping[str, Settled]) -> Vectors | None:
         """The deletion vectors of files that lost rows, written anew; None: files are as they were."""
-        if not self.request.cuts_rows:
+        if not self.request.rewrites_vectors:
             return None
         return Vectors.written(self.contents, settled, place, self.names, compact=self.request.compact)
 

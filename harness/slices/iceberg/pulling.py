@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.filters.column_binding import bind_columns
-from harness.iceberg.manifests import Content
+from harness.iceberg.manifests import Content, ManifestEntry
 from harness.iceberg.snapshots import Selection
 from harness.iceberg.table import IcebergTable
 from harness.model.metadata_columns import METADATA
@@ -23,9 +22,11 @@ from harness.slices.iceberg.contents import Contents, FileKey, contents_of, key_
 from harness.slices.iceberg.deletes import DeleteWriter
 from harness.slices.iceberg.document import left_out, read_document, schema_json, slice_document
 from harness.slices.iceberg.manifests import ManifestWriter
+from harness.slices.iceberg.masking import Masking
 from harness.slices.iceberg.narrowing import check_columns, narrowed
 from harness.slices.names import Names
 from harness.slices.place import ORIGINALS, Place, writing
+from harness.slices.pseudonyms import Pseudonyms
 from harness.slices.request import SliceRequest
 from harness.slices.rewriting import Rewriter, Settled, ordinals
 from harness.storage.stores import Storage
@@ -53,11 +54,12 @@ class IcebergSlice:
     @staticmethod
     def planned(table: IcebergTable, selection: Selection, request: SliceRequest, refreshed: int) -> IcebergSlice:
         """The slice of a table that a request asks for."""
-        columns = None if request.columns is None else bind_columns(request.columns, selection.schema)
+        columns = request.bound_columns(selection.schema)
         contents = contents_of(table, selection, request.where, request.last)
         if columns is not None:
             check_columns(contents, columns, compact=request.compact)
-        return IcebergSlice(table, contents, Names((table.metadata.location,), refreshed), request, columns)
+        names = Names((table.metadata.location,), refreshed, numbered=request.anonymise is not None)
+        return IcebergSlice(table, contents, names, request, columns)
 
     def with_rows(self, rows: KeptRows) -> IcebergSlice:
         """The slice that has these rows of its files and no others."""
@@ -110,6 +112,7 @@ class IcebergSlice:
         fetched: by target.
         """
         location = str(place.directory)
+        masking = self._masking()
         settled = self._settled(place)
         written: dict[FileKey, dict[str, Any]] = {}
         targets: dict[str, str] = {}
@@ -119,6 +122,8 @@ class IcebergSlice:
                 continue
             path = f"{location}/{self._placed_as(entry.file.path, entry.file.content)}"
             written[key_of(entry)] = {"file_path": path, "file_size_in_bytes": found.size}
+            if masking is not None and entry.file.content is Content.EQUALITY_DELETES:
+                written[key_of(entry)] |= self._masked_keys(masking, entry, place)
             if entry.file.content is Content.DATA:
                 targets[entry.file.path] = path
                 if entry.file.path in settled:
@@ -136,18 +141,32 @@ class IcebergSlice:
                 names=self.names,
                 recorded=location,
             ).write()
-        return self._write_metadata(place, written)
+        return self._write_metadata(place, written, masking)
 
-    def _write_metadata(self, place: Place, written: Mapping[FileKey, Mapping[str, Any]]) -> list[str]:
+    def _masking(self) -> Masking | None:
+        key = self.request.anonymise
+        return None if key is None else Masking(self.contents, Pseudonyms(key))
+
+    def _masked_keys(self, masking: Masking, entry: ManifestEntry, place: Place) -> dict[str, Any]:
+        path = entry.file.path
+        original, target = (place.file(name(path, entry.file.content)) for name in (self._fetched_as, self._placed_as))
+        with writing(target):
+            return masking.equality_deletes(entry, original, target)
+
+    def _write_metadata(
+        self, place: Place, written: Mapping[FileKey, Mapping[str, Any]], masking: Masking | None
+    ) -> list[str]:
         location = str(place.directory)
         source = read_document(self.table)
         kept, told = source, list[str]()
         if self.columns is not None:
             kept, told = narrowed(source, self.columns, self.contents)
+        if masking is not None:
+            kept = masking.document(kept)
         schema = self.contents.selection.schema
         folder = place.stage()
         writer = ManifestWriter(
-            contents=self.contents,
+            contents=self.contents if masking is None else masking.entries(),
             written=written,
             folder=folder,
             recorded=f"{location}/metadata",
@@ -165,7 +184,7 @@ class IcebergSlice:
         with writing(folder):
             (folder / "v1.metadata.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
             (folder / "version-hint.text").write_text("1", encoding="utf-8")
-        return [*told, *left_out(kept, document)]
+        return [*told, *left_out(source if masking is not None else kept, document)]
 
     def _settled(self, place: Place) -> dict[str, Settled]:
         """Data files in their place, by recorded path; empty, where they were fetched into it."""
@@ -179,6 +198,7 @@ class IcebergSlice:
                 row_ids=_lineage("_row_id"),
                 row_versions=_lineage("_last_updated_sequence_number"),
                 statistics=_statistics,
+                mask=self.request.mask(),
             )
             for physical, ordinal in ordinals(plan).items():
                 path = plan.files.column("path")[ordinal].as_py()
@@ -198,12 +218,16 @@ class IcebergSlice:
         return self.contents.source.path_map.physical(path)
 
     def _placed_as(self, path: str, content: Content) -> str:
-        is_written = self.request.rewrites and content is Content.DATA
+        is_written = self._is_written(content)
         return self.names.written(path) if is_written else self.names.of(path)
 
     def _fetched_as(self, path: str, content: Content) -> str:
         name = self.names.of(path)
-        return f"{ORIGINALS}/{name}" if self.request.rewrites and content is Content.DATA else name
+        return f"{ORIGINALS}/{name}" if self._is_written(content) else name
+
+    def _is_written(self, content: Content) -> bool:
+        """Whether files of that kind are the source's own no more."""
+        return self.request.anonymise is not None or (self.request.rewrites and content is Content.DATA)
 
 
 def _lineage(name: str) -> tuple[str, int]:
