@@ -47,7 +47,7 @@ def test_metadata_tables_and_statements_of_delta(job, lake):
         "files": 4,
         "manifests": 4,
         "partitions": 1,
-        "refs": 2,
+        "refs": 3,
         "entries": 4,
     }
     assert job.spark.sql("SELECT count(*) FROM prod.db.orders.snapshots").first()[0] == 4

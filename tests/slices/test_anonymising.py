@@ -147,6 +147,10 @@ def test_what_has_no_other_values_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="rows of one partition by id_bucket"):
         harness.pull(t.location, tmp_path / "slice", anonymise="k")
     assert not (tmp_path / "slice" / "metadata").exists()
+    d = DeltaTable.create(tmp_path / "d", {"id": "long", "b": "binary"}, partition_columns=["b"])
+    d.append(d.write_data([{"id": 1, "b": b"x"}]))
+    with pytest.raises(UnsupportedError, match="a partition by bytes"):
+        harness.pull(str(d.directory), tmp_path / "other", anonymise="k")
     with pytest.raises(RequestError, match="expected a key"):
         harness.pull(t.location, tmp_path / "slice", anonymise="")
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from harness.delta.actions import Metadata
 from harness.delta.partition_values import parse_partition_value
-from harness.model.schema import Field, StringType, TimestampType, UuidType
+from harness.errors import UnsupportedError
+from harness.model.schema import BinaryType, Field, StringType, TimestampType, UuidType
 from harness.slices.delta.actions import Json
 from harness.slices.pseudonyms import Pseudonyms
 from harness.writing.delta.log import LogState
@@ -96,6 +97,11 @@ class Masking:
         return {name: self._text(columns[name], text) for name, text in texts.items() if name in columns}
 
     def _text(self, column: Field, text: str | None) -> str | None:
+        if isinstance(column.type, BinaryType) and text is not None:
+            raise UnsupportedError(
+                "Cannot anonymise a partition by bytes: other bytes are no text, which the log has of them",
+                field=column.name,
+            )
         value = self.pseudonyms.of(column.type, parse_partition_value(text, column.type, column=column.name))
         found = partition_text(column.type, value)
         if found is not None and isinstance(column.type, TimestampType) and column.type.utc:
