@@ -1,7 +1,7 @@
 """Tables that are made to take memory or time: each is an error that names the limit, and costs less than 1 GiB.
 
-`tests/bombs.py` makes them. Those that need the default limits are read in processes of their own, all in one run; the
-others are read here, under small limits, so that they are small themselves.
+`tests/bombs.py` makes them. They are read under small limits, so that they are small themselves; `tests/fuzzing` reads
+those that need the default limits, in processes of their own.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import bz2
 import json
 import lzma
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,24 +32,6 @@ from harness.iceberg.avro_decoding import LONGS, Wanted
 from harness.limits import Limits, names, parse_limits
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
-
-MOST_MIB = 1024
-
-
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], list[Any]]:
-    folder = tmp_path_factory.mktemp("bombs")
-    run = subprocess.run([sys.executable, bombs.__file__, str(folder)], capture_output=True, text=True, check=True)
-    return {(found[0], found[1]): found[2:] for found in map(json.loads, run.stdout.splitlines())}
-
-
-@pytest.mark.parametrize("reader", ["read", "judge"])
-@pytest.mark.parametrize("name", bombs.MEASURED)
-def test_a_bomb_is_an_error_that_costs_little(measured: Any, name: str, reader: str) -> None:
-    outcome, message, mebibytes, _ = measured[name, reader]
-    assert outcome in ("LimitError", "CorruptFileError", "CorruptDeleteError"), message
-    assert "file " in message
-    assert mebibytes < MOST_MIB
 
 
 def test_a_footer_that_claims_a_million_row_groups_is_refused_before_memory_is_taken(tmp_path: Path) -> None:

@@ -154,13 +154,13 @@ def table_of(rows: list[tuple[int, ...]]) -> pa.Table:
 
 
 @given(left=ROWS, right=ROWS)
-@settings(max_examples=20, derandomize=True)
+@settings(max_examples=10, derandomize=True)
 def test_both_ways_agree(left: list, right: list) -> None:
     both_ways(table_of(left), table_of(right))
 
 
 @given(left=ROWS, right=ROWS)
-@settings(max_examples=10, derandomize=True)
+@settings(max_examples=6, derandomize=True)
 def test_both_ways_agree_with_keys(left: list, right: list) -> None:
     first, second = (table_of(list({row[:2]: row for row in rows}.values())) for rows in (left, right))
     both_ways(first, second, keys=["int64", "double"])
