@@ -151,8 +151,8 @@ class _Run:
         with failing(number):
             side = self.openings[number].open(self.rules.few, self.resources, like)
             if side.plan is not None:
-                names = {right: left for left, right in self.rules.relaxations.rename.items()} if number else {}
-                self._partitions[number] = tuple(names.get(name, name) for name in partition_columns(side.plan))
+                shown = self.rules.relaxations.shown_name
+                self._partitions[number] = tuple(shown(name, number) for name in partition_columns(side.plan))
             return relaxed(side, self.rules.relaxations, is_right=number == 1)
 
     def _compared(self, left: Side, right: Side, rules: Rules) -> ComparisonResult:
@@ -214,9 +214,10 @@ class _Run:
 
     def _allowed(self, sides: tuple[Side, Side], columns: Sequence[str]) -> dict[str, Tolerance]:
         """The allowances by column, as the left side calls it, of those that have no tolerance and are no keys."""
-        names = {right: left for left, right in self.rules.relaxations.rename.items()}
-        queries = {names.get(name, name): each for name, each in self.openings[1].allowances().items()}
-        queries |= self.openings[0].allowances()
+        shown = self.rules.relaxations.shown_name
+        queries = {
+            shown(name, side): each for side in (1, 0) for name, each in self.openings[side].allowances().items()
+        }
         floats = {name for name in columns if all(pa.types.is_floating(s.schema.field(name).type) for s in sides)}
         found = {name: each for name, each in queries.items() if name in floats} | dict(self.allowances)
         taken = (*self.rules.keys, *self.rules.relaxations.tolerances)

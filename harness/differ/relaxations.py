@@ -148,6 +148,10 @@ class Relaxations:
         """What the side calls a column that reports call `column`; 0 is the left side, 1 the right one."""
         return self.rename.get(column, column) if side else column
 
+    def shown_name(self, own: str, side: int) -> str:
+        """What reports call a column that the side calls `own`: the inverse of `own_name`."""
+        return next((left for left, right in self.rename.items() if right == own), own) if side else own
+
     @property
     def changes_text(self) -> bool:
         """Whether columns of text are compared as something else."""

@@ -35,7 +35,9 @@ from harness.model.schema import (
 from harness.slices.pseudonyms import Pseudonyms
 
 _ID = b"PARQUET:field_id"
-_OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+OLD_INT96 = b"org.apache.spark.legacyINT96"
+"""In the footer of a file whose INT96 are in the old calendar."""
+_OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", OLD_INT96)
 
 
 @dataclass(frozen=True, slots=True)

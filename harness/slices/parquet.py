@@ -17,12 +17,11 @@ import pyarrow.parquet as pq
 from harness.errors import CorruptFileError, UnsupportedError
 from harness.model.arrow_values import from_numpy
 from harness.model.schema import Field
-from harness.slices.masking import Mask, check_calendar, check_stored
+from harness.slices.masking import OLD_INT96, Mask, check_calendar, check_stored
 from harness.writing.columnless_files import write_columnless_parquet
 
 _ANNOTATION = re.compile(r"field_id=\d+|\([A-Z]\w+")
 _CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd", "LZ4": "lz4"}
-_OLD_CALENDAR = b"org.apache.spark.legacyINT96"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +127,7 @@ def _schema(file: pq.ParquetFile, places: Sequence[int], cut: Cut, name: str) ->
     for place in places:
         column = file.schema_arrow.field(place)
         if column.name in int96:
-            if not pa.types.is_timestamp(column.type) or _OLD_CALENDAR in (file.schema_arrow.metadata or {}):
+            if not pa.types.is_timestamp(column.type) or OLD_INT96 in (file.schema_arrow.metadata or {}):
                 raise UnsupportedError(
                     f"Cannot rewrite column {column.name}: it holds INT96 in a nested type, or in the old calendar; "
                     "pull whole files",
