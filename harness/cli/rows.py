@@ -74,16 +74,18 @@ class Rows:
         Raises:
             HarnessError: a row cannot be read or computed.
         """
+        from harness.engines.shared.streamed import Streamed
+
         with self._told():
-            reader = self.relation.to_arrow_reader(size)
-        rows = reader.cast(_file_schema(reader.schema))
-        with contextlib.closing(reader):
+            stream = Streamed(self.relation, size)
+        schema = _file_schema(stream.schema)
+        with contextlib.closing(stream):
             while True:
                 with self._told():
-                    batch = next(rows, None)
+                    batch = stream.read()
                 if batch is None:
                     return
-                yield batch
+                yield batch.cast(schema)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:

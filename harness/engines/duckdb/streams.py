@@ -11,6 +11,7 @@ from harness.engines.duckdb.engine import about
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.registrations import registrar
 from harness.engines.shared.duckdb_instance import cursor
+from harness.engines.shared.streamed import Streamed
 from harness.model.schema import arrow_field
 from harness.plan.scan_plan import ScanPlan
 
@@ -33,29 +34,29 @@ def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:
     try:
         with about(plan):
             query = numbered(lower(plan, connection, registrar(connection), Use.STREAM), plan)
-            reader = connection.sql(query).to_arrow_reader(rows)
+            stream = Streamed(connection.sql(query), rows)
             schema = conformed(pa.schema([arrow_field(f) for f in plan.columns]))
     except BaseException:
         connection.close()
         raise
-    return Batches(schema, _Running(plan, connection, reader, schema), context)
+    return Batches(schema, _Running(plan, connection, stream, schema), context)
 
 
 class _Running:
     """A query that runs on a connection of its own."""
 
     def __init__(
-        self, plan: ScanPlan, connection: duckdb.DuckDBPyConnection, reader: pa.RecordBatchReader, schema: pa.Schema
+        self, plan: ScanPlan, connection: duckdb.DuckDBPyConnection, stream: Streamed, schema: pa.Schema
     ) -> None:
-        self._plan, self._connection, self._reader, self._schema = plan, connection, reader, schema
+        self._plan, self._connection, self._stream, self._schema = plan, connection, stream, schema
 
     def read(self) -> pa.RecordBatch | None:
         """The next batch; None: there are no more."""
         with about(self._plan):
-            batch = next(self._reader, None)
+            batch = self._stream.read()
             return None if batch is None else conform_batch(batch, self._schema)
 
     def close(self) -> None:
         """End the query, with what is registered for it."""
-        self._reader.close()
+        self._stream.close()
         self._connection.close()

@@ -22,6 +22,7 @@ _Connection = TypeVar("_Connection", bound=Interruptible)
 
 _lock = threading.Lock()
 _connections: WeakSet[Interruptible] = WeakSet()
+_asked: list[None] = []  # an item each time
 
 
 def tracked(connection: _Connection) -> _Connection:
@@ -34,6 +35,12 @@ def tracked(connection: _Connection) -> _Connection:
 def interrupt_all() -> None:
     """End all queries that run now; those that start later run."""
     with _lock:
+        _asked.append(None)
         connections = list(_connections)
     for connection in connections:
         connection.interrupt()
+
+
+def interruptions() -> int:
+    """How often all queries were ended: of those that began at another number, somebody asked for the end."""
+    return len(_asked)
