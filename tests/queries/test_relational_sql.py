@@ -74,6 +74,13 @@ QUERIES = {
     "INTERVAL 1 MONTH PRECEDING) FROM orders",
     "groups": "SELECT event_id, sum(amount) OVER (ORDER BY kind GROUPS UNBOUNDED PRECEDING), first(amount) OVER "
     "(ORDER BY event_id) FROM events",
+    "exclude": "SELECT order_id, count(*) OVER s, sum(total) FILTER (discount IS NULL) OVER s, avg(order_id) OVER g, "
+    "max(order_id) OVER t, list(order_id ORDER BY order_id DESC) OVER t, first_value(discount IGNORE NULLS) OVER r, "
+    "bool_or(total > 50) OVER r, min(status) OVER g FROM orders WINDOW "
+    "s AS (PARTITION BY status ORDER BY customer_id RANGE UNBOUNDED PRECEDING EXCLUDE CURRENT ROW), "
+    "g AS (ORDER BY customer_id DESC RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING EXCLUDE GROUP), "
+    "t AS (ORDER BY discount NULLS FIRST GROUPS UNBOUNDED PRECEDING EXCLUDE TIES), "
+    "r AS (ORDER BY order_id ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING EXCLUDE CURRENT ROW)",
     "lists-of-groups": "SELECT customer_id, list(status ORDER BY total DESC, order_id), array_agg(items ORDER BY "
     "order_id DESC) FILTER (total > 50), list(DISTINCT status ORDER BY status DESC NULLS FIRST), len(list(status)), "
     "list_sort(list(DISTINCT discount IS NULL)) FROM orders GROUP BY customer_id HAVING len(list(order_id)) > 2 "
@@ -125,6 +132,15 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
         ),
         pytest.param(
             "SELECT sum(amount) OVER (ORDER BY kind GROUPS 1 PRECEDING) FROM events", "dense_rank", id="groups"
+        ),
+        pytest.param(
+            "SELECT stddev(amount) OVER (ROWS 1 PRECEDING EXCLUDE TIES) FROM events", "EXCLUDE", id="exclude-deviation"
+        ),
+        pytest.param(
+            "SELECT sum(amount) OVER (ORDER BY event_id RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING EXCLUDE TIES) "
+            "FROM events",
+            "without the row",
+            id="exclude-elsewhere",
         ),
         pytest.param("SELECT DISTINCT ON (kind) kind, amount FROM events", "add ORDER BY", id="distinct-on"),
         pytest.param("PIVOT orders ON status USING sum(total)", "name one column and its values", id="pivot"),

@@ -302,9 +302,6 @@ def test_the_order_of_sorted_rows_is_kept(tables, spark):
         pytest.param("SELECT de * 1.00000000000000000000000000001 FROM t", "more than 38 digits", id="wide-decimals"),
         pytest.param("SELECT median(d) OVER () FROM t", "as a window function", id="median-over"),
         pytest.param("SELECT count(DISTINCT id) OVER () FROM t", "DISTINCT in a window", id="distinct-over"),
-        pytest.param(
-            "SELECT sum(id) OVER (ORDER BY id ROWS 1 PRECEDING EXCLUDE TIES) FROM t", "EXCLUDE TIES", id="exclude"
-        ),
         pytest.param("SELECT sum(d)::HUGEINT FROM t", "a cast from double to hugeint", id="double-as-hugeint"),
         pytest.param("SELECT de AS id FROM t QUALIFY sum(id) OVER () > 1", "both a column", id="shadowed-in-qualify"),
         pytest.param("SELECT min(u) FROM t", "min of uuid", id="min-of-uuids"),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.filters.literals import Kind, literal_of
 from harness.model.schema import (
     BooleanType,
     DecimalType,
@@ -28,6 +27,7 @@ from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced
 
 if TYPE_CHECKING:
+    from harness.queries.transpile.excluded_rows import Exclusion
     from harness.queries.transpile.expressions import Expressions
 
 
@@ -36,12 +36,14 @@ class Aggregate:
     """An aggregate as it stands in a query.
 
     node: the call. conditions: those of rows that count, in Spark's SQL. over: the window that follows, with OVER.
+    left_out: what EXCLUDE leaves out of the window's frame.
     """
 
     expressions: Expressions
     node: exp.Expr
     conditions: tuple[str, ...] = ()
     over: str = ""
+    left_out: Exclusion | None = None
 
     @property
     def after(self) -> str:
@@ -96,16 +98,22 @@ def lowered(call: Aggregate) -> Typed | None:
             return lowered(replace(call, node=_with_nulls(node)))
         condition = call.expressions.boolean(node.expression.this)
         return lowered(replace(call, node=node.this).only(condition))
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "count_star" and not node.expressions:
-        return Typed(f"COUNT(*){call.after}", LONG)
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "mean" and len(node.expressions) == 1:
-        node = exp.Avg(this=node.expressions[0])
-        call = replace(call, node=node)
-    if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
-        node = node.this
-        call = replace(call, node=node)
-    lower = _LOWERED.get(type(node))
+    call = plainer(call)
+    lower = _LOWERED.get(type(call.node))
     return None if lower is None else lower(call)
+
+
+def plainer(call: Aggregate) -> Aggregate:
+    """The call under the name that the rest knows."""
+    match call.node:
+        case exp.Anonymous(expressions=[]) as node if node.name.lower() == "count_star":
+            return replace(call, node=exp.Count(this=exp.Star()))
+        case exp.Anonymous(expressions=[value]) as node if node.name.lower() == "mean":
+            return replace(call, node=exp.Avg(this=value))
+        case exp.IgnoreNulls(this=exp.AnyValue() as node):
+            return replace(call, node=node)
+        case _:
+            return call
 
 
 _OF_WHAT_IS_NOT_NULL = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
@@ -194,11 +202,16 @@ def _extreme(call: Aggregate) -> Typed:
     if call.node.args.get("count") is not None:
         descending = isinstance(call.node, exp.Max)
         return ordered_aggregates.greatest(call, call.node.this, call.node.this, descending=descending)
+    value = check_extreme(call)
+    return Typed(f"{_name(call.node).upper()}({value.sql}){call.after}", value.type)
+
+
+def check_extreme(call: Aggregate) -> Typed:
+    """The argument of `min` or `max`. Raises UnsupportedError: the engines put its values in different orders."""
     _, value = call.argument()
-    name = _name(call.node)
     if isinstance(value.type, ListType | StructType | MapType | VariantType | UuidType):
-        raise refused(call.node, f"{name} of {value.type}")
-    return Typed(f"{name.upper()}({value.sql}){call.after}", value.type)
+        raise refused(call.node, f"{_name(call.node)} of {value.type}")
+    return value
 
 
 def _logical(call: Aggregate) -> Typed:
@@ -286,19 +299,6 @@ def _arg_extreme(call: Aggregate) -> Typed:
     return Typed(f"{name}({value.sql}, {by.sql}){rows.after}", value.type)
 
 
-def _joined(call: Aggregate) -> Typed:
-    """`string_agg(x, sep ORDER BY y)`: without an order, each engine has another text."""
-    order, separator = call.node.this, call.node.args.get("separator")
-    literal = None if separator is None else literal_of(separator)
-    if separator is not None and (literal is None or literal.kind is not Kind.STRING):
-        raise refused(call.node, "string_agg", "write the separator as a text")
-    sign = spark_text.text("," if literal is None else str(literal.value))
-    if not isinstance(order, exp.Order):
-        raise refused(call.node, "string_agg without an order", "add ORDER BY to its arguments")
-    # Spark's LISTAGG fails beside several DISTINCT aggregates.
-    return ordered_aggregates.joined(call, sign)
-
-
 def _grouping(call: Aggregate) -> Typed:
     """Which keys are left out in a row of ROLLUP and its kind: a bit for each, the last key's is the lowest."""
     keys = [call.expressions.translate(key).sql for key in (call.node.this, *call.node.expressions) if key is not None]
@@ -328,7 +328,7 @@ _LOWERED: Mapping[type[exp.Expr], Callable[[Aggregate], Typed]] = {
     exp.AnyValue: ordered_aggregates.first,
     exp.ArgMax: _arg_extreme,
     exp.ArgMin: _arg_extreme,
-    exp.GroupConcat: _joined,
+    exp.GroupConcat: ordered_aggregates.joined,
     exp.Grouping: _grouping,
     exp.GroupingId: _grouping,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -16,6 +17,44 @@ if TYPE_CHECKING:
 
 _BOUNDS = ("start", "end")
 _DAY_US = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame in Spark's words: ROWS or RANGE, and its bounds."""
+
+    kind: str
+    start: str
+    end: str
+
+    @property
+    def sql(self) -> str:
+        """What stands in the window."""
+        return f"{self.kind} BETWEEN {self.start} AND {self.end}"
+
+    @property
+    def holds_its_row(self) -> bool:
+        """Whether the row that it is made for is always in it; if not, it never is but for nulls of a RANGE."""
+        return _reaches(self.start, "PRECEDING") and _reaches(self.end, "FOLLOWING")
+
+
+def _reaches(bound: str, side: str) -> bool:
+    return bound == "CURRENT ROW" or bound.endswith(side) or bound.startswith("0 ")
+
+
+def over(rows: str, frame: Frame | None) -> str:
+    """OVER of a window with this PARTITION BY and ORDER BY, as it follows a call."""
+    return f" OVER ({' '.join(part for part in (rows, frame.sql if frame else '') if part)})"
+
+
+EVERYTHING = Frame("ROWS", "UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")
+
+
+def excluded(frame: exp.WindowSpec) -> str:
+    """What EXCLUDE leaves out: CURRENT ROW, GROUP, TIES; empty: nothing."""
+    word = frame.args.get("exclude")
+    said = "" if word is None else str(word.name).upper()
+    return "" if said == "NO OTHERS" else said
 
 
 def _units(frame: exp.WindowSpec) -> set[bool]:
@@ -38,21 +77,21 @@ def moment(expressions: Expressions, node: exp.Window, items: list[exp.Expr]) ->
     return f"{sql}{direction(items[0])}"
 
 
-def written(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr]) -> str:
+def written(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr]) -> Frame:
     """The frame in Spark's SQL. Raises UnsupportedError."""
-    kind, left_out = str(frame.args.get("kind") or "").upper(), frame.args.get("exclude")
-    if left_out is not None and str(left_out.name).upper() != "NO OTHERS":
-        raise refused(frame, f"EXCLUDE {left_out.name}, which Spark has not,")
+    kind = str(frame.args.get("kind") or "").upper()
     if kind == "GROUPS" and not any(isinstance(frame.args.get(end), exp.Expr) for end in _BOUNDS):
         kind = "RANGE"  # which goes by groups of equal rows where it counts nothing
     if kind not in ("ROWS", "RANGE"):
         raise refused(frame, "this frame", "write it with ROWS, or with RANGE over a dense_rank() of a query inside")
     if len(_units(frame)) > 1:
         raise refused(frame, "a frame of months on one side and days on the other")
+    if kind == "RANGE" and not order:  # where all rows are peers; Spark has no RANGE there
+        return EVERYTHING
     counted = kind == "ROWS" or _is_whole(expressions, order)
     start = _bound(frame, "start", counted=counted)
     end = _bound(frame, "end", counted=counted) if frame.args.get("end") is not None else "CURRENT ROW"
-    return f"{kind} BETWEEN {start} AND {end}"
+    return Frame(kind, start, end)
 
 
 def _is_whole(expressions: Expressions, order: list[exp.Expr]) -> bool:

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from harness.filters.literals import Kind, literal_of
 from harness.model.schema import DecimalType, FloatType, Type, UnknownType
+from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.ordering import check_ordered
 from harness.queries.transpile.refusal import refused
@@ -39,12 +40,22 @@ def first(call: Aggregate) -> Typed:
     return Typed(f"TRY_ELEMENT_AT({rows}, {place}).v", value.type)
 
 
-def joined(call: Aggregate, separator: str) -> Typed:
-    """`string_agg(x, sep ORDER BY y)`; null for no texts. Raises UnsupportedError."""
+def joined(call: Aggregate) -> Typed:
+    """`string_agg(x, sep ORDER BY y)`; null for no texts. Raises UnsupportedError.
+
+    Spark's LISTAGG fails beside several DISTINCT aggregates.
+    """
+    order, separator = call.node.this, call.node.args.get("separator")
+    literal = None if separator is None else literal_of(separator)
+    if separator is not None and (literal is None or literal.kind is not Kind.STRING):
+        raise refused(call.node, "string_agg", "write the separator as a text")
+    if not isinstance(order, exp.Order):
+        raise refused(call.node, "string_agg without an order", "add ORDER BY to its arguments")
+    sign = spark_text.text("," if literal is None else str(literal.value))
     value, rows = _ordered_rows(call, without_nulls=True)
     if value.type != TEXT:
         raise refused(call.node, f"string_agg of {value.type}", "cast it to VARCHAR")
-    return Typed(f"ARRAY_JOIN(TRANSFORM({rows}, x -> x.v), {separator})", TEXT)
+    return Typed(f"ARRAY_JOIN(TRANSFORM({rows}, x -> x.v), {sign})", TEXT)
 
 
 def greatest(call: Aggregate, value: exp.Expr, by: exp.Expr, *, descending: bool) -> Typed:
@@ -71,7 +82,7 @@ def discrete_quantile(call: Aggregate, fraction: exp.Expr) -> Typed:
     body = found[0]
     if isinstance(fraction, exp.Array):
         result, body = list_of(value.type), f"CASE WHEN SIZE(y) > 0 THEN ARRAY({', '.join(found)}) END"
-    return Typed(_of_values(f"ARRAY_SORT(COLLECT_LIST({value.sql}){call.after})", body), result)
+    return Typed(of_list(f"ARRAY_SORT(COLLECT_LIST({value.sql}){call.after})", body), result)
 
 
 def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
@@ -100,10 +111,10 @@ def exact_median(call: Aggregate, value: Typed) -> Typed:
     unscaled = f"CAST(({low} + {high}) * CAST(1e{scale}BD AS DECIMAL({scale + 1}, 0)) AS BIGINT) DIV 2"
     one = f"CAST(1e-{scale}BD AS DECIMAL({scale + 1}, {scale}))"
     half = f"CAST(CAST({unscaled} AS DECIMAL(19, 0)) * {one} AS {type_name(value.type)})"
-    return Typed(_of_values(f"ARRAY_SORT(COLLECT_LIST({value.sql}){call.after})", half), value.type)
+    return Typed(of_list(f"ARRAY_SORT(COLLECT_LIST({value.sql}){call.after})", half), value.type)
 
 
-def _of_values(values: str, body: str) -> str:
+def of_list(values: str, body: str) -> str:
     """An expression of the list `y`, which is made once."""
     return f"TRY_ELEMENT_AT(TRANSFORM(ARRAY({values}), y -> {body}), 1)"
 
@@ -154,10 +165,15 @@ def _key(call: Aggregate, node: exp.Expr) -> Key:
 def _sorted(call: Aggregate, value: Typed, keys: Sequence[Key], word: str = "") -> str:
     """The rows of a group as structs with the value `v`, sorted; null if there are none."""
     places = "".join(f", 'k{place}', {key.sql}" for place, (key, _, _) in enumerate(keys))
+    if call.left_out is not None and not word:
+        return _in_order(call.left_out.left(f"'v', {value.sql}{places}", call.conditions), keys)
     row = f"NAMED_STRUCT('v', {value.sql}{places})"
     if call.over and call.conditions:  # no FILTER in a window on Spark 4.0 and 4.1
         row = f"CASE WHEN {' AND '.join(call.conditions)} THEN {row} END"
-    rows = f"COLLECT_LIST({word}{row}){call.over or call.after}"
+    return _in_order(f"COLLECT_LIST({word}{row}){call.over or call.after}", keys)
+
+
+def _in_order(rows: str, keys: Sequence[Key]) -> str:
     some = f"TRY_ELEMENT_AT(FILTER(ARRAY({rows}), y -> SIZE(y) > 0), 1)"
     return f"ARRAY_SORT({some}, (a, b) -> {_comparison(keys)})"
 

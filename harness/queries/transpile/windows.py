@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from harness.filters.literals import Kind, literal_of
-from harness.queries.transpile import frames
+from harness.queries.transpile import exclusions, frames
 from harness.queries.transpile.aggregates import Aggregate, lowered
+from harness.queries.transpile.excluded_rows import Exclusion
 from harness.queries.transpile.ordering import ordered
 from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.values import DOUBLE, LONG, Typed, alike
@@ -63,13 +65,17 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
         return None
     if node.args.get("alias") or node.args.get("first") is not None:
         raise refused(node, "a named window")
-    over = f" OVER ({_specification(expressions, node)})"
-    call, nulls = node.this, ""
-    if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
+    window = _window(expressions, node)
+    over, call, nulls = window.over, node.this, ""
+    if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) and not isinstance(call.this, exp.AnyValue):
         nulls = " IGNORE NULLS" if isinstance(call, exp.IgnoreNulls) else ""
         call = call.this
     if isinstance(call, _IN_ORDER) and node.args.get("order") is None:
         raise refused(node, "a place in a window without an order", "add ORDER BY to the window")
+    left_out = _left_out(node, window)
+    if left_out is not None:
+        over_rest = Aggregate(expressions, call, over=over, left_out=left_out)
+        return exclusions.translate(over_rest, ignore_nulls=bool(nulls))
     match call:
         case exp.RowNumber() | exp.Rank() | exp.DenseRank():
             return Typed(f"CAST({_RANKS[type(call)]}(){over} AS BIGINT)", LONG)
@@ -112,7 +118,23 @@ def _neighbour(expressions: Expressions, call: exp.Lag | exp.Lead, over: str) ->
     return Typed(f"{call.sql_name()}({', '.join(arguments)}){over}", type_)
 
 
-def _specification(expressions: Expressions, node: exp.Window) -> str:
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A window in Spark's SQL.
+
+    rows: PARTITION BY and ORDER BY, each item on its own in `keys`. frame: None: none is said.
+    """
+
+    rows: str
+    keys: tuple[str, ...]
+    frame: frames.Frame | None
+
+    @property
+    def over(self) -> str:
+        return frames.over(self.rows, self.frame)
+
+
+def _window(expressions: Expressions, node: exp.Window) -> _Window:
     parts = []
     partition = node.args.get("partition_by") or []
     if partition:
@@ -123,6 +145,15 @@ def _specification(expressions: Expressions, node: exp.Window) -> str:
         parts.append(f"ORDER BY {frames.moment(expressions, node, items)}")
     elif order is not None:
         parts.append(f"ORDER BY {', '.join(ordered(expressions, o) for o in items)}")
-    if frame is not None:
-        parts.append(frames.written(expressions, frame, items))
-    return " ".join(parts)
+    keys = tuple(expressions.translate(o.this if isinstance(o, exp.Ordered) else o).sql for o in items)
+    return _Window(" ".join(parts), keys, None if frame is None else frames.written(expressions, frame, items))
+
+
+def _left_out(node: exp.Window, window: _Window) -> Exclusion | None:
+    """What EXCLUDE leaves out of the frame; None: nothing."""
+    kind = "" if window.frame is None else frames.excluded(node.args["spec"])
+    if not kind or window.frame is None:
+        return None
+    if not window.frame.holds_its_row and window.frame.kind == "RANGE":
+        raise refused(node, "EXCLUDE in a frame without the row", "write the frame without EXCLUDE")
+    return Exclusion(kind, window.rows, window.keys, window.frame)

@@ -1,0 +1,136 @@
+"""Aggregates over a frame with EXCLUDE: reductions of the list of values that it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from harness.filters.literals import Kind, literal_of
+from harness.model.schema import BooleanType, DecimalType, FloatType, IntegerType, Type
+from harness.queries.transpile import ordered_aggregates
+from harness.queries.transpile.aggregates import Aggregate, check_extreme, plainer
+from harness.queries.transpile.ordered_aggregates import of_list
+from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced, type_name
+
+
+def translate(call: Aggregate, *, ignore_nulls: bool) -> Typed:
+    """The window function. Raises UnsupportedError: it is none that can be had from a list."""
+    if isinstance(call.node, exp.Filter):
+        condition = call.expressions.boolean(call.node.expression.this)
+        return translate(replace(call, node=call.node.this).only(condition), ignore_nulls=ignore_nulls)
+    call = plainer(call)
+    node = call.node
+    if isinstance(node, exp.FirstValue | exp.LastValue | exp.First | exp.Last | exp.NthValue) and not isinstance(
+        node.this, exp.Order
+    ):
+        return _at(call, ignore_nulls=ignore_nulls)
+    reduce = _REDUCED.get(type(node))
+    if reduce is None or ignore_nulls:
+        raise refused(node, f"{node.sql('duckdb')} with EXCLUDE")
+    return reduce(call)
+
+
+def _rows(call: Aggregate, value: str) -> str:
+    assert call.left_out is not None
+    rows = call.left_out.left(f"'v', {value}", call.conditions)
+    return f"TRANSFORM({rows}, r -> r.v)"
+
+
+def _some(call: Aggregate, value: str) -> str:
+    """The values that are no nulls."""
+    return f"FILTER({_rows(call, value)}, r -> r IS NOT NULL)"
+
+
+def _of_some(call: Aggregate, value: str, body: str, type_: Type) -> Typed:
+    """An expression of these values as `y`; null where there are none."""
+    return Typed(of_list(_some(call, value), f"CASE WHEN SIZE(y) > 0 THEN {body} END"), type_)
+
+
+def _count(call: Aggregate) -> Typed:
+    if isinstance(call.node.this, exp.Star):
+        return Typed(f"CAST(SIZE({_rows(call, 'true')}) AS BIGINT)", LONG)
+    return Typed(f"CAST(SIZE({_some(call, call.argument()[1].sql)}) AS BIGINT)", LONG)
+
+
+def _count_if(call: Aggregate) -> Typed:
+    condition = call.expressions.boolean(call.node.this)
+    return _of_some(call, f"CAST({condition} AS INT)", _total(HUGE), HUGE)
+
+
+def _sum(call: Aggregate) -> Typed:
+    value, type_ = _number(call)
+    return _of_some(call, value, _total(type_), type_)
+
+
+def _average(call: Aggregate) -> Typed:
+    value, type_ = _number(call)
+    return _of_some(call, value, f"CAST({_total(type_)} AS DOUBLE) / SIZE(y)", DOUBLE)
+
+
+def _number(call: Aggregate) -> tuple[str, Type]:
+    """An argument, and the type of its sum."""
+    value = call.argument()[1]
+    match value.type:
+        case FloatType():
+            return coerced(value, DOUBLE, "sum"), DOUBLE
+        case DecimalType(scale=scale):
+            return value.sql, DecimalType(38, scale)
+        case exact if isinstance(exact, IntegerType) or exact == HUGE:
+            return value.sql, HUGE
+        case _:
+            raise refused(call.node, f"a sum of {value.type}")
+
+
+def _total(type_: Type) -> str:
+    name = type_name(type_)
+    return f"AGGREGATE(y, CAST(0 AS {name}), (a, b) -> CAST(a + b AS {name}))"
+
+
+def _extreme(call: Aggregate) -> Typed:
+    if call.node.args.get("count") is not None:
+        descending = isinstance(call.node, exp.Max)
+        return ordered_aggregates.greatest(call, call.node.this, call.node.this, descending=descending)
+    value = check_extreme(call)
+    name = "ARRAY_MAX" if isinstance(call.node, exp.Max) else "ARRAY_MIN"
+    return _of_some(call, value.sql, f"{name}(y)", value.type)
+
+
+def _logical(call: Aggregate) -> Typed:
+    value = call.argument()[1]
+    if not isinstance(value.type, BooleanType):
+        raise refused(call.node)
+    name = "FORALL" if isinstance(call.node, exp.LogicalAnd) else "EXISTS"
+    return _of_some(call, value.sql, f"{name}(y, b -> b)", BOOLEAN)
+
+
+def _at(call: Aggregate, *, ignore_nulls: bool) -> Typed:
+    """`first_value`, `last_value` and `nth_value`."""
+    place = "-1" if isinstance(call.node, exp.LastValue | exp.Last) else "1"
+    if isinstance(call.node, exp.NthValue):
+        offset = literal_of(call.node.args["offset"])
+        if offset is None or offset.kind is not Kind.INTEGER or not 0 < offset.value < 2**31:
+            raise refused(call.node, "a number that is no literal from 1 on")
+        place = str(offset.value)
+    value = call.expressions.translate(call.node.this)
+    values = _some(call, value.sql) if ignore_nulls else _rows(call, value.sql)
+    return Typed(f"TRY_ELEMENT_AT({values}, {place})", value.type)
+
+
+_REDUCED: Mapping[type[exp.Expr], Callable[[Aggregate], Typed]] = {
+    exp.Count: _count,
+    exp.CountIf: _count_if,
+    exp.Sum: _sum,
+    exp.Avg: _average,
+    exp.Min: _extreme,
+    exp.Max: _extreme,
+    exp.LogicalAnd: _logical,
+    exp.LogicalOr: _logical,
+    exp.ArrayAgg: ordered_aggregates.listed,
+    exp.First: ordered_aggregates.first,
+    exp.Last: ordered_aggregates.first,
+    exp.AnyValue: ordered_aggregates.first,
+    exp.GroupConcat: ordered_aggregates.joined,
+}
