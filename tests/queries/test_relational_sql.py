@@ -81,6 +81,17 @@ QUERIES = {
     "g AS (ORDER BY customer_id DESC RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING EXCLUDE GROUP), "
     "t AS (ORDER BY discount NULLS FIRST GROUPS UNBOUNDED PRECEDING EXCLUDE TIES), "
     "r AS (ORDER BY order_id ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING EXCLUDE CURRENT ROW)",
+    "groups-by-numbers": "SELECT o.*, sum(total) OVER (PARTITION BY status ORDER BY customer_id GROUPS BETWEEN "
+    "1 PRECEDING AND 1 FOLLOWING EXCLUDE TIES) AS s, s + 1, count(*) OVER (ORDER BY discount DESC "
+    "GROUPS BETWEEN 2 FOLLOWING AND 3 FOLLOWING) FROM orders o QUALIFY s > 50 "
+    "ORDER BY max(total) OVER (ORDER BY customer_id GROUPS 1 PRECEDING), order_id DESC LIMIT 9",
+    "groups-of-groups": "SELECT status AS s, customer_id % 2, list(sum(total) ORDER BY s, max(order_id)) OVER (ORDER "
+    "BY s GROUPS 1 PRECEDING), count(*) FROM orders GROUP BY s, 2 HAVING count(*) > 1",
+    "unnest-beside-windows": "SELECT event_id AS e, unnest(scores) AS s, s + 1, {'a': unnest(payload.path), 'b': e}, "
+    "sum(event_id) OVER (ORDER BY kind GROUPS 1 PRECEDING) AS w FROM events QUALIFY rank() OVER (ORDER BY e) > 2 "
+    "ORDER BY w DESC, e, s LIMIT 9",
+    "unnest-of-groups": "SELECT DISTINCT unnest(list(status ORDER BY order_id)) AS s, count(*) AS n, unnest({'a': "
+    "max(total), 'b': min(total)}) FROM orders GROUP BY customer_id ORDER BY n, s, 3 LIMIT 9",
     "lists-of-groups": "SELECT customer_id, list(status ORDER BY total DESC, order_id), array_agg(items ORDER BY "
     "order_id DESC) FILTER (total > 50), list(DISTINCT status ORDER BY status DESC NULLS FIRST), len(list(status)), "
     "list_sort(list(DISTINCT discount IS NULL)) FROM orders GROUP BY customer_id HAVING len(list(order_id)) > 2 "
@@ -114,9 +125,14 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
         pytest.param("SELECT unnest(NULL)", "unnest of unknown", id="unnest-of-null"),
         pytest.param("SELECT unnest([[1], [2]], recursive := true)", "recursive unnest", id="unnest-deep"),
         pytest.param("SELECT unnest([[1], [2]], max_depth := 2)", "this unnest", id="unnest-max-depth"),
-        pytest.param("SELECT unnest(scores), sum(amount) OVER () FROM events", "beside a window", id="unnest-over"),
-        pytest.param("SELECT unnest(list(event_id)) FROM events", "of what is grouped", id="unnest-of-an-aggregate"),
-        pytest.param("SELECT count(*), unnest(scores) FROM events GROUP BY scores", "grouped", id="unnest-of-a-key"),
+        pytest.param(
+            "SELECT unnest(scores) AS s, sum(count(*)) OVER () FROM events GROUP BY s", "as a key and", id="unnest-both"
+        ),
+        pytest.param(
+            "SELECT unnest(scores) IN (SELECT event_id FROM events), count(*) OVER () FROM events",
+            "in a query around",
+            id="unnest-in-a-query",
+        ),
         pytest.param("SELECT list(kind) FROM events", "without an order", id="list-without-an-order"),
         pytest.param("SELECT any_value(kind) FROM events", "without an order", id="any-value"),
         pytest.param("SELECT string_agg(kind) FROM events", "add ORDER BY", id="string-agg-without-an-order"),
@@ -131,7 +147,7 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
             id="months-and-days",
         ),
         pytest.param(
-            "SELECT sum(amount) OVER (ORDER BY kind GROUPS 1 PRECEDING) FROM events", "dense_rank", id="groups"
+            "SELECT *, *, sum(amount) OVER (ORDER BY kind GROUPS 1 PRECEDING) FROM events", "several stars", id="groups"
         ),
         pytest.param(
             "SELECT stddev(amount) OVER (ROWS 1 PRECEDING EXCLUDE TIES) FROM events", "EXCLUDE", id="exclude-deviation"

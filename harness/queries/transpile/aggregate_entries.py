@@ -239,15 +239,16 @@ FUNCTIONS = (
         "OVER",
         written="OVER (…)",
         agree="any aggregate without DISTINCT; names of WINDOW; ROWS; RANGE over integers, and by INTERVAL over dates "
-        "and timestamps; GROUPS without numbers; EXCLUDE for counts, sums, averages, least and greatest values, lists "
+        "and timestamps; GROUPS; EXCLUDE for counts, sums, averages, least and greatest values, lists "
         "and first_value and its like, from a list of the frame for each row",
-        outside="refused: GROUPS with numbers, EXCLUDE for other functions",
+        outside="refused: EXCLUDE for other functions",
         draws=(
             "sum({int}) OVER (PARTITION BY b1 ORDER BY {count} RANGE UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)",
             "max({text}) OVER (ORDER BY {count} RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING EXCLUDE TIES)",
             "count({text}) OVER (ORDER BY row ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING EXCLUDE GROUP)",
             "count(*) OVER (ORDER BY {near} RANGE BETWEEN INTERVAL 2 DAYS PRECEDING AND INTERVAL 90 MINUTES FOLLOWING)",
             "sum({int}) OVER (ORDER BY {count} GROUPS UNBOUNDED PRECEDING)",
+            "count({text}) OVER (PARTITION BY b1 ORDER BY {count} GROUPS BETWEEN 1 PRECEDING AND 2 FOLLOWING)",
             "list({text} ORDER BY row) OVER (PARTITION BY b1)",
             "sum({int}) OVER (ORDER BY row ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
             "count({text}) OVER (ORDER BY {count} RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING)",

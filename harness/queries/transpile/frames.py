@@ -63,6 +63,12 @@ def _units(frame: exp.WindowSpec) -> set[bool]:
     return {span is not None and span[0] > 0 for span in spans}
 
 
+def counts_groups(frame: exp.WindowSpec) -> bool:
+    """Whether the frame is of GROUPS and says how many."""
+    is_groups = str(frame.args.get("kind") or "").upper() == "GROUPS"
+    return is_groups and any(isinstance(frame.args.get(end), exp.Expr) for end in _BOUNDS)
+
+
 def is_of_moments(frame: exp.WindowSpec) -> bool:
     """Whether a bound of the frame is an interval."""
     return any(isinstance(frame.args.get(end), exp.Interval) for end in _BOUNDS)
@@ -80,10 +86,10 @@ def moment(expressions: Expressions, node: exp.Window, items: list[exp.Expr]) ->
 def written(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr]) -> Frame:
     """The frame in Spark's SQL. Raises UnsupportedError."""
     kind = str(frame.args.get("kind") or "").upper()
-    if kind == "GROUPS" and not any(isinstance(frame.args.get(end), exp.Expr) for end in _BOUNDS):
+    if kind == "GROUPS" and not counts_groups(frame):
         kind = "RANGE"  # which goes by groups of equal rows where it counts nothing
     if kind not in ("ROWS", "RANGE"):
-        raise refused(frame, "this frame", "write it with ROWS, or with RANGE over a dense_rank() of a query inside")
+        raise refused(frame, "this frame")
     if len(_units(frame)) > 1:
         raise refused(frame, "a frame of months on one side and days on the other")
     if kind == "RANGE" and not order:  # where all rows are peers; Spark has no RANGE there

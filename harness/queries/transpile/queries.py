@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 from harness.errors import RequestError
 from harness.filters.parse import reason
 from harness.model.schema import Type
-from harness.queries.transpile import recursion, spark_text, unnest
+from harness.queries.transpile import recursion, spark_text, two_steps
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.grouping import group_by
 from harness.queries.transpile.nodes import check
@@ -23,7 +23,7 @@ from harness.queries.transpile.pivots import Turned
 from harness.queries.transpile.projection import projected
 from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.relations import Lowered, check_parts, renamed
-from harness.queries.transpile.scopes import Output, Scope
+from harness.queries.transpile.scopes import Output, Scope, Source
 from harness.queries.transpile.set_operations import combined
 from harness.queries.transpile.sources import Sources
 from harness.queries.transpile.unnest import Unnests
@@ -175,7 +175,17 @@ class _Queries:
         scope = Scope(ctes=around.ctes, outer=around)
         source = self._sources.clause(node, scope)
         scope.aliases = _aliases(node)
-        unnest.check(node)
+        return self._selected(node, scope, start, source)
+
+    def _selected(self, node: exp.Select, scope: Scope, start: str, source: str) -> Lowered:
+        """A SELECT of what `source` reads, in two steps where it has to be. start: its WITH clause."""
+        steps = two_steps.split(node, scope)
+        if steps is not None:
+            scope.aliases = {}
+            first = self._selected(steps.inner, scope, "", source)
+            name = f"h{next(self._numbers)}"
+            second = Scope(sources=[Source(name, name, two_steps.named(first.columns))], ctes=scope.ctes)
+            return self._selected(steps.outer(first.columns), second, start, f" FROM ({first.sql}) AS {name}")
         unnests = Unnests.of(node, next(self._numbers))
         expressions = self._expressions(scope, unnests)
         outputs = [o for e in node.expressions for o in projected(e, scope, expressions)]
@@ -190,20 +200,22 @@ class _Queries:
         source += self._having(node, scope, expressions)
         distinct = "DISTINCT " if _is_distinct(node) else ""
         hidden = {item.value.sql: f"o{i}" for i, item in enumerate(items) if item.column is None}
-        if chosen is None and (distinct or not hidden or node.args.get("group") is None):
-            order = order_by([f"{item.column or item.value.sql}{item.direction}" for item in items])
-            return Lowered(f"{start}SELECT {distinct}{', '.join(shown)}{source}{order}{limits(node)}", columns)
+        order = node.args.get("order")
+        is_late = node.args.get("group") is not None or (order is not None and order.find(exp.Window) is not None)
+        if chosen is None and (distinct or not hidden or not is_late):
+            by = order_by([f"{item.column or item.value.sql}{item.direction}" for item in items])
+            return Lowered(f"{start}SELECT {distinct}{', '.join(shown)}{source}{by}{limits(node)}", columns)
         if distinct and hidden:
             raise refused(node, "an order by what is no column of the result")
-        # Spark orders by no aggregate that it has not shown, and chooses rows in a query around.
+        # Spark orders by no aggregate and no window that it has not shown, and chooses rows in a query around.
         shown += [f"{sql} AS {name}" for sql, name in hidden.items()]
         where = ""
         if chosen is not None:
             shown, where = [*shown, f"{chosen} AS q"], " WHERE q"
-        order = order_by([f"{item.column or hidden[item.value.sql]}{item.direction}" for item in items])
+        by = order_by([f"{item.column or hidden[item.value.sql]}{item.direction}" for item in items])
         names = ", ".join(c.sql for c in columns)
         inner = f"SELECT {', '.join(shown)}{source}"
-        return Lowered(f"{start}SELECT {distinct}{names} FROM ({inner}){where}{order}{limits(node)}", columns)
+        return Lowered(f"{start}SELECT {distinct}{names} FROM ({inner}){where}{by}{limits(node)}", columns)
 
     def _chosen(
         self,

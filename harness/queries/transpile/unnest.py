@@ -30,23 +30,31 @@ def _calls(select: exp.Select) -> Iterator[exp.Explode]:
                 yield call
 
 
-def check(select: exp.Select) -> None:
-    """Refuses UNNEST where it works on what the SELECT gives, and not on the rows that it reads."""
+def works_on_results(select: exp.Select) -> bool:
+    """Whether UNNEST works on what the groups or windows of the SELECT give, and not on the rows that it reads.
+
+    Raises:
+        UnsupportedError: it works on both.
+    """
     if not is_used(select):
-        return
-    instead = "unnest in a query around it"
+        return False
     windows = (w for item in select.expressions for w in item.find_all(exp.Window))
-    if select.args.get("qualify") is not None or next(windows, None) is not None:
-        raise refused(select, "UNNEST beside a window function", instead)
+    with_windows = select.args.get("qualify") is not None or next(windows, None) is not None
     group = select.args.get("group")
     aggregated = any(isinstance(n, exp.AggFunc) for item in select.expressions for n in item.walk())
     if group is None and not aggregated:
-        return
-    keys = [] if group is None else [key.sql().casefold() for key in group.expressions]
+        return with_windows
+    keys = [] if group is None else [key.sql("duckdb").casefold() for key in group.expressions]
+    are_keys = set()
     for place, item in enumerate(select.expressions, 1):
-        named = (item.alias.casefold(), item.unalias().sql().casefold(), str(place))
-        if item.find(exp.Explode) is not None and not any(name in keys for name in named):
-            raise refused(select, "UNNEST of what is grouped", instead)
+        named = (item.alias.casefold(), item.unalias().sql("duckdb").casefold(), str(place))
+        if item.find(exp.Explode) is not None:
+            are_keys.add(any(name in keys for name in named))
+    if True not in are_keys:
+        return True
+    if with_windows or False in are_keys:
+        raise refused(select, "UNNEST as a key and of what is grouped", "unnest in a query around it")
+    return False
 
 
 @dataclass(slots=True)

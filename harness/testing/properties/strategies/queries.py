@@ -121,6 +121,16 @@ def _columns(table: str) -> list[Column]:
     return [(f"{table}.{name}", type_) for name, type_ in TABLES[table].items() if type_ in _LITERALS]
 
 
+_OF_RESULTS = (
+    "SELECT t.k AS x0, unnest(list(t.a ORDER BY t.a)) AS x1, count(*) AS x2 FROM t{} GROUP BY t.k HAVING count(*) < 4",
+    "SELECT unnest(t.l) AS x0, count(*) AS x1, unnest([max(t.k), min(t.k)]) AS x2 FROM t{} GROUP BY t.l",
+    "SELECT t.k AS x0, unnest(t.l) + t.k AS x1, sum(t.a) OVER (PARTITION BY t.s) AS x2 FROM t{}",
+    "SELECT t.k AS x0, unnest(t.l) AS x1, sum(t.a) OVER (ORDER BY t.s GROUPS 1 PRECEDING) AS x2 FROM t{} "
+    "QUALIFY rank() OVER (ORDER BY t.k) < 4",
+)
+"""UNNEST of what groups and windows give."""
+
+
 def _unnested(draw: Draw, depth: int) -> tuple[str, int]:
     """Lists in the projection, side by side or grouped by their elements."""
     where = _where(draw, _columns("t"), depth)
@@ -128,6 +138,8 @@ def _unnested(draw: Draw, depth: int) -> tuple[str, int]:
     if draw(st.booleans()):
         inner = f"SELECT unnest(t.l) AS e, t.a AS b FROM t{where}"
         return f"SELECT e AS x0, count(*) AS x1, sum(b) AS x2 FROM ({inner}) AS r GROUP BY e", 3
+    if draw(st.integers(0, 2)) == 0:
+        return f"{draw(st.sampled_from(_OF_RESULTS)).format(where)}", 3
     return f"SELECT t.k AS x0, unnest(t.l) AS x1, {other} AS x2 FROM t{where}", 3
 
 
@@ -237,6 +249,9 @@ def _aggregate(draw: Draw, columns: Sequence[Column]) -> str:
     return call + some if call.endswith(")") else call
 
 
+_EXCLUDED = ("", "", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES")
+
+
 def _windowed(draw: Draw, depth: int) -> tuple[str, int]:
     source, columns = _source(draw, depth)
     name, type_ = draw(st.sampled_from(columns))
@@ -244,10 +259,18 @@ def _windowed(draw: Draw, depth: int) -> tuple[str, int]:
     calls = ["rank()", "dense_rank()", "count(*)", f"min({name})", f"max({name})", "percent_rank()"]
     calls += [f"sum({name})"] if type_ == "int" else []
     way = draw(st.sampled_from(["", " DESC", " NULLS FIRST"]))
-    frames = ["", "", " GROUPS UNBOUNDED PRECEDING"]
+    frames = [
+        "",
+        "",
+        " GROUPS UNBOUNDED PRECEDING",
+        " GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+        " GROUPS 2 PRECEDING",
+    ]
+    frames += [" RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", " GROUPS BETWEEN 1 FOLLOWING AND 2 FOLLOWING"]
     if by != order and order.endswith(".d"):
         frames += [" RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND CURRENT ROW", " RANGE INTERVAL 31 DAYS PRECEDING"]
     frame = draw(st.sampled_from(frames))
+    frame += draw(st.sampled_from(_EXCLUDED)) if frame and "FOLLOWING AND" not in frame else ""
     over = draw(st.sampled_from([f"ORDER BY {order}{way}", f"PARTITION BY {by} ORDER BY {order}{way}"]))
     call = draw(st.sampled_from(calls))
     call += f" OVER ({over}{'' if 'rank' in call else frame})"
