@@ -102,7 +102,8 @@ QUERIES = {
     "quantile_cont(order_id, [0.5, 1]), string_agg(DISTINCT status, '|' ORDER BY status DESC), "
     "count(DISTINCT (customer_id, status)) FROM orders GROUP BY ROLLUP (discount)",
     "chosen-of-nothing": "SELECT list(order_id ORDER BY order_id), quantile_disc(total, 0.5), max(total, 2), "
-    "median(total), quantile_cont(order_id, [0.5]), first(status ORDER BY order_id) FROM orders WHERE order_id < 0",
+    "median(total), quantile_cont(order_id, [0.5]), first(status ORDER BY order_id), mode(status) "
+    "FROM orders WHERE order_id < 0",
     "lists-over-windows": "SELECT order_id, list(total ORDER BY order_id) FILTER (total > 9) OVER (PARTITION BY "
     "customer_id), "
     "string_agg(status, '-' ORDER BY order_id) OVER (PARTITION BY customer_id) FROM orders",
@@ -138,7 +139,9 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
         pytest.param("SELECT string_agg(kind) FROM events", "add ORDER BY", id="string-agg-without-an-order"),
         pytest.param("SELECT list(DISTINCT value ORDER BY value) FROM events", "DISTINCT", id="distinct-floats"),
         pytest.param("SELECT quantile_disc(amount, -0.5) FROM events", "a quantile", id="quantile"),
-        pytest.param("SELECT mode(kind) FROM events", "Mode", id="mode"),
+        pytest.param("SELECT mode(value) FROM events", "of floats", id="mode"),
+        pytest.param("SELECT histogram(kind) FROM events", "count(*)", id="histogram"),
+        pytest.param("SELECT map([], [])", "lists of a type", id="map-of-nothing"),
         pytest.param("SELECT row_number() OVER () FROM events", "without an order", id="no-order"),
         pytest.param(
             'SELECT count(*) OVER (ORDER BY "at" RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND INTERVAL 1 DAY '
@@ -200,7 +203,15 @@ def test_what_spark_does_not_analyse_is_refused(tables, spark):
         harness.sql(query, engine="spark", spark=spark, **tables)
 
 
-def test_months_from_behind_the_28th_are_an_error(tables, spark):
-    query = "SELECT range(DATE '2024-01-31', DATE '2024-05-05', INTERVAL 1 MONTH)"
-    with pytest.raises(Exception, match="behind the 28th"):
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        pytest.param(
+            "SELECT range(DATE '2024-01-31', DATE '2024-05-05', INTERVAL 1 MONTH)", "behind the 28th", id="28th"
+        ),
+        pytest.param("SELECT mode(order_id) FROM orders", "several values are the most frequent", id="mode"),
+    ],
+)
+def test_what_cannot_be_the_same_for_some_rows_is_an_error(tables, spark, query, message):
+    with pytest.raises(Exception, match=message):
         harness.sql(query, engine="spark", spark=spark, **tables).collect()

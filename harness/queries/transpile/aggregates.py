@@ -23,6 +23,7 @@ from harness.model.schema import (
 )
 from harness.queries.transpile import ordered_aggregates, spark_text
 from harness.queries.transpile.functions.lists import list_of
+from harness.queries.transpile.ordering import check_ordered
 from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced
 
@@ -94,8 +95,9 @@ def lowered(call: Aggregate) -> Typed | None:
     """An aggregate, maybe with FILTER around it; None if it is none that is known. Raises UnsupportedError."""
     node = call.node
     if isinstance(node, exp.Filter):
-        if call.over and type(node.this) in _OF_WHAT_IS_NOT_NULL and not node.this.args.get("count"):
-            return lowered(replace(call, node=_with_nulls(node)))
+        inner = plainer(replace(call, node=node.this)).node
+        if call.over and type(inner) in _OF_WHAT_IS_NOT_NULL and not inner.args.get("count"):
+            return lowered(replace(call, node=_with_nulls(inner, node.expression.this)))
         condition = call.expressions.boolean(node.expression.this)
         return lowered(replace(call, node=node.this).only(condition))
     call = plainer(call)
@@ -116,14 +118,18 @@ def plainer(call: Aggregate) -> Aggregate:
             return call
 
 
-_OF_WHAT_IS_NOT_NULL = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
+_OF_WHAT_IS_NOT_NULL = (
+    *(exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr),
+    *(exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.BitwiseXorAgg, exp.Stddev, exp.StddevSamp, exp.StddevPop),
+    *(exp.Variance, exp.VariancePop, exp.CovarPop, exp.CovarSamp, exp.Corr),
+)
 
 
-def _with_nulls(node: exp.Filter) -> exp.Expr:
+def _with_nulls(node: exp.Expr, condition: exp.Expr) -> exp.Expr:
     """An aggregate with null in place of what its FILTER leaves out: Spark 4.0 and 4.1 have no FILTER in a window."""
-    call: exp.Expr = node.this.copy()
+    call: exp.Expr = node.copy()
     value = exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this
-    call.set("this", exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=value.copy())]))
+    call.set("this", exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())]))
     return call
 
 
@@ -212,6 +218,17 @@ def check_extreme(call: Aggregate) -> Typed:
     if isinstance(value.type, ListType | StructType | MapType | VariantType | UuidType):
         raise refused(call.node, f"{_name(call.node)} of {value.type}")
     return value
+
+
+def _mode(call: Aggregate) -> Typed:
+    """The most frequent value. Of several DuckDB takes the one that it met first; here they are an error."""
+    word, value = call.argument()
+    check_ordered(call.node, value.type)
+    if call.over or word or isinstance(value.type, FloatType | UnknownType):
+        raise refused(call.node, "mode as a window function, or of floats", "use count(*) with GROUP BY")
+    first, last = (f"MODE() WITHIN GROUP (ORDER BY {value.sql}{way}){call.after}" for way in ("", " DESC"))
+    message = spark_text.text("mode: several values are the most frequent; take arg_max() of their counts")
+    return Typed(f"CASE WHEN {first} <=> {last} THEN {first} ELSE RAISE_ERROR({message}) END", value.type)
 
 
 def _logical(call: Aggregate) -> Typed:
@@ -315,6 +332,7 @@ _LOWERED: Mapping[type[exp.Expr], Callable[[Aggregate], Typed]] = {
     exp.Max: _extreme,
     exp.LogicalAnd: _logical,
     exp.LogicalOr: _logical,
+    exp.Mode: _mode,
     **dict.fromkeys(_BITS, _bits),
     **dict.fromkeys(_STATISTICS, _statistic),
     exp.Corr: _correlation,

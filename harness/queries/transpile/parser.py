@@ -61,6 +61,10 @@ def _plainer(node: exp.Expr) -> exp.Expr | None:
     match node:
         case exp.RawString():
             return exp.Literal.string(node.name)
+        case exp.Map():
+            return exp.Anonymous(
+                this="map", expressions=[v for v in (node.args.get("keys"), node.args.get("values")) if v]
+            )
         case exp.Anonymous(expressions=[operand]) if str(node.this).upper() in ("ALL", "ANY", "SOME"):
             return exp.All(this=operand) if str(node.this).upper() == "ALL" else exp.Any(this=operand)
         case exp.EQ(expression=exp.Any(this=operand)) | exp.NEQ(expression=exp.All(this=operand)):

@@ -6,7 +6,7 @@ from typing import Unpack
 
 from sqlglot import exp
 
-from harness.model.schema import Field, IntegerType, MapType, StringType, StructType, UnknownType
+from harness.model.schema import Field, IntegerType, ListType, MapType, StringType, StructType, UnknownType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.functions.parameters import said
@@ -110,6 +110,18 @@ def made_map(call: Call, keys: list[exp.Expr], values: list[exp.Expr]) -> Typed:
     return Typed(f"MAP({pairs})", MapType(Field(id=1, name="key", type=key), Field(id=2, name="value", type=value)))
 
 
+def _zipped(call: Call) -> Typed | None:
+    """`map(keys, values)`: lists of other lengths, and keys that are null or come twice, are errors on both engines."""
+    if len(call.arguments) != 2:
+        raise call.refused("a map without types")
+    lists = [call.value(0), call.value(1)]
+    types = [v.type.element.type for v in lists if isinstance(v.type, ListType)]
+    if len(types) < 2 or not isinstance(types[0], _KEYS) or isinstance(types[1], UnknownType):
+        raise call.refused(f"a map of {lists[0].type} and {lists[1].type}", "cast them to lists of a type")
+    pair = MapType(Field(id=1, name="key", type=types[0]), Field(id=2, name="value", type=types[1]))
+    return Typed(f"MAP_FROM_ARRAYS({lists[0].sql}, {lists[1].sql})", pair)
+
+
 def _nested(
     names: tuple[str, ...],
     lowering: Lowering,
@@ -171,6 +183,17 @@ FUNCTIONS = (
         "map_contains({map}, 'b')",
         agree="keys of text or integers",
     ),
+    _nested(
+        ("map",),
+        _zipped,
+        "list, list",
+        "MAP_FROM_ARRAYS(a, b)",
+        "map(['a', 'b'], [{int}, 2])",
+        "map([1, 2, 3], [{text}, 'x', NULL])[2]",
+        agree="keys of text or integers; lists of one length, keys once each",
+        outside="an error; refused: cast",
+    ),
+    Function(names=("histogram",), kind=Kind.AGGREGATES, refused="use count(*) with GROUP BY: its counts are UBIGINT"),
     Function(names=("cardinality",), kind=Kind.NESTED, refused="use len(map_keys(…)), whose type both engines have"),
     Function(names=("row", "struct_insert", "struct_keys"), kind=Kind.NESTED, refused="use {'name': value}"),
     Function(names=("map_concat", "map_from_entries"), kind=Kind.NESTED, refused="use MAP {key: value}"),
