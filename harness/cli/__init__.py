@@ -43,6 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say_interrupted()
         if argv is None:  # the process ends: another Ctrl-C ends it at once, instead of a traceback
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+            # Python notes what went through a text that it ran, as for each dataclass, and would then end itself by the
+            # signal instead of with the code. The next text takes the note away.
+            exec("")
     return code
 
 

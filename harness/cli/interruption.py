@@ -1,16 +1,19 @@
 """Ctrl-C ends the command within a moment, wherever it is: in Python, in a query of DuckDB or Spark, in an import.
 
 Python's own handler raises KeyboardInterrupt, but not before the main thread comes back from C code. So a thread waits
-for the signal beside it, and ends the queries; what they then raise counts as the interruption that it is.
+for the signal beside it, and ends the queries; what they then raise counts as the interruption that it is. Where Python
+drops what the handler raises, as in callbacks of weak references, the thread lets it be raised again.
 """
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import select
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -31,7 +34,7 @@ class Interruption:
     """Whether somebody asked for an end; true from the moment of the signal on."""
 
     def __init__(self) -> None:
-        self._asked, self._called = threading.Event(), threading.Event()
+        self._asked, self._called, self._dropped = threading.Event(), threading.Event(), threading.Event()
         self._signals, self._wakeup = socket.socketpair()
         self._signals.setblocking(False)
         self._wakeup.setblocking(False)
@@ -42,6 +45,12 @@ class Interruption:
     def ask(self) -> None:
         """Note that somebody did."""
         self._asked.set()
+
+    def was_dropped(self) -> bool:
+        """Whether what was raised for it came to nothing; says so once."""
+        dropped = self._dropped.is_set()
+        self._dropped.clear()
+        return dropped
 
     def wait_for_call(self) -> None:
         """Wait until queries were told to end.
@@ -55,10 +64,20 @@ class Interruption:
         """A thread ends queries, while the block runs; it ends the process if a second signal comes later."""
         listener = threading.Thread(target=self._listen, name="harness-interruption", daemon=True)
         before = signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
+        unraisable = sys.unraisablehook
+
+        def note(dropped: sys.UnraisableHookArgs) -> None:
+            if self._asked.is_set() and issubclass(dropped.exc_type, KeyboardInterrupt):
+                self._dropped.set()
+            else:
+                unraisable(dropped)
+
+        sys.unraisablehook = note
         listener.start()
         try:
             yield
         finally:
+            sys.unraisablehook = unraisable
             signal.set_wakeup_fd(before)
             self._wakeup.send(bytes([_END]))
             listener.join(_LAST_S)
@@ -95,6 +114,8 @@ class Interruption:
             if self._asked.is_set():
                 _end_queries()
                 self._called.set()
+            if self._dropped.is_set():
+                _thread.interrupt_main()
 
 
 @contextlib.contextmanager
@@ -109,7 +130,7 @@ def listening() -> Iterator[Interruption]:
 
     def raise_once(number: int, frame: FrameType | None) -> None:
         nonlocal raised
-        if not raised:  # a second time it would break off what the first one cleans up
+        if not raised or found.was_dropped():  # a second time it would break off what the first one cleans up
             raised = True
             found.ask()
             found.wait_for_call()

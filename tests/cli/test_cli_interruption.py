@@ -42,6 +42,7 @@ class Command:
         (directory / "tmp").mkdir(parents=True)
         self.process = subprocess.Popen(
             [sys.executable, *python, "-m", "harness", *arguments],
+            bufsize=0,  # `communicate` does not know what a line that was read before has left in a buffer
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=directory,
@@ -121,6 +122,27 @@ def test_start_up(tmp_path, module):
     told = [line for line in "".join(said).splitlines() if not line.startswith("import time:")]
     assert told == ["interrupted"]
     assert command.leaves() == []
+
+
+EXECUTED = "exec('raise KeyboardInterrupt')"
+DROPPED = """
+    class Dropping:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+            for _ in range(10): pass
+    Dropping()
+    while True: time.sleep(0.01)"""
+
+
+@pytest.mark.parametrize("text", [EXECUTED, DROPPED], ids=["in-executed-text", "where-exceptions-are-dropped"])
+def test_a_signal_where_python_treats_it_apart(tmp_path, text):
+    """An executed text is noted, and Python would end by the signal; what `__del__` raises is printed, and gone."""
+    script = tmp_path / "script.py"
+    main = "sys.argv[1:] = ['info', 'x']\nfrom harness import cli\ncli._run = run\nsys.exit(cli.main())"
+    script.write_text(f"import signal, sys, time\ndef run(*_):\n    {text.strip()}\n{main}\n")
+    command = [sys.executable, "-m", script.stem]  # of a module only, Python looks at what it noted
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=HANGS_S)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
 @pytest.mark.harness_spark
