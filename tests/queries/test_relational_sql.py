@@ -76,7 +76,7 @@ QUERIES = {
     "(ORDER BY event_id) FROM events",
     "exclude": "SELECT order_id, count(*) OVER s, sum(total) FILTER (discount IS NULL) OVER s, avg(order_id) OVER g, "
     "max(order_id) OVER t, list(order_id ORDER BY order_id DESC) OVER t, first_value(discount IGNORE NULLS) OVER r, "
-    "bool_or(total > 50) OVER r, min(status) OVER g FROM orders WINDOW "
+    "bool_or(total > 50) OVER r, min(status) OVER g, sum(order_id * 1.0000000001) OVER t FROM orders WINDOW "
     "s AS (PARTITION BY status ORDER BY customer_id RANGE UNBOUNDED PRECEDING EXCLUDE CURRENT ROW), "
     "g AS (ORDER BY customer_id DESC RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING EXCLUDE GROUP), "
     "t AS (ORDER BY discount NULLS FIRST GROUPS UNBOUNDED PRECEDING EXCLUDE TIES), "

@@ -11,9 +11,10 @@ from harness.filters.literals import Kind, literal_of
 from harness.model.schema import BooleanType, DecimalType, FloatType, IntegerType, Type
 from harness.queries.transpile import ordered_aggregates
 from harness.queries.transpile.aggregates import Aggregate, check_extreme, plainer
+from harness.queries.transpile.functions.folds import total
 from harness.queries.transpile.ordered_aggregates import of_list
 from harness.queries.transpile.refusal import refused
-from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced, type_name
+from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced
 
 
 def translate(call: Aggregate, *, ignore_nulls: bool) -> Typed:
@@ -57,17 +58,17 @@ def _count(call: Aggregate) -> Typed:
 
 def _count_if(call: Aggregate) -> Typed:
     condition = call.expressions.boolean(call.node.this)
-    return _of_some(call, f"CAST({condition} AS INT)", _total(HUGE), HUGE)
+    return _of_some(call, f"CAST({condition} AS INT)", total("y", HUGE), HUGE)
 
 
 def _sum(call: Aggregate) -> Typed:
     value, type_ = _number(call)
-    return _of_some(call, value, _total(type_), type_)
+    return _of_some(call, value, total("y", type_), type_)
 
 
 def _average(call: Aggregate) -> Typed:
     value, type_ = _number(call)
-    return _of_some(call, value, f"CAST({_total(type_)} AS DOUBLE) / SIZE(y)", DOUBLE)
+    return _of_some(call, value, f"CAST({total('y', type_)} AS DOUBLE) / SIZE(y)", DOUBLE)
 
 
 def _number(call: Aggregate) -> tuple[str, Type]:
@@ -82,11 +83,6 @@ def _number(call: Aggregate) -> tuple[str, Type]:
             return value.sql, HUGE
         case _:
             raise refused(call.node, f"a sum of {value.type}")
-
-
-def _total(type_: Type) -> str:
-    name = type_name(type_)
-    return f"AGGREGATE(y, CAST(0 AS {name}), (a, b) -> CAST(a + b AS {name}))"
 
 
 def _extreme(call: Aggregate) -> Typed:

@@ -42,9 +42,16 @@ def _sum(call: Call) -> Typed | None:
             result = DOUBLE
         case _:
             raise call.refused(f"{call.name} of {listed.type}")
-    name = type_name(result)
-    added = f"AGGREGATE({without_nulls(listed.sql)}, CAST(0 AS {name}), (s, v) -> CAST(s + v AS {name}))"
-    return Typed(f"CASE WHEN SIZE({without_nulls(listed.sql)}) > 0 THEN {added} END", result)
+    values = without_nulls(listed.sql)
+    return Typed(f"CASE WHEN SIZE({values}) > 0 THEN {total(values, result)} END", result)
+
+
+def total(values: str, type_: Type) -> str:
+    """The sum of a list without nulls, 0 if it is empty. Spark keeps the scale of decimals with a digit to spare."""
+    spare = DecimalType(37, type_.scale) if isinstance(type_, DecimalType) and type_.scale else type_
+    name = type_name(spare)
+    added = f"AGGREGATE({values}, CAST(0 AS {name}), (s, v) -> CAST(s + CAST(v AS {name}) AS {name}))"
+    return added if spare is type_ else f"CAST({added} AS {type_name(type_)})"
 
 
 def _count(call: Call) -> Typed | None:
@@ -136,7 +143,15 @@ FUNCTIONS = (
         )
         for name in ("min", "max")
     ),
-    list_function(("list_sum",), _sum, "list of numbers", "AGGREGATE", "list_sum({ints})", "list_sum({doubles})"),
+    list_function(
+        ("list_sum",),
+        _sum,
+        "list of numbers",
+        "AGGREGATE",
+        "list_sum({ints})",
+        "list_sum({doubles})",
+        "list_sum([{decimal}, 0.0000000003])",
+    ),
     list_function(("list_count",), _count, "list", "SIZE of what is not null", "list_count({texts})"),
     list_function(
         ("list_transform", "list_apply", "array_transform", "array_apply", "apply"),
