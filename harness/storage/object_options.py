@@ -191,18 +191,44 @@ def _url(found: Mapping[str, str]) -> str | None:
     return f"{'http' if found.get('allow_http') == 'true' else 'https'}://{endpoint}"
 
 
-def _of_azure(found: Mapping[str, str], authority: str) -> StoreOptions:
+@dataclass(frozen=True, slots=True)
+class AzureAccount:
+    """What is said of an account, by options of its own or in a connection string; None: nothing."""
+
+    name: str | None
+    key: str | None = field(repr=False)
+    sas_token: str | None = field(repr=False)
+    endpoint: str | None
+
+
+def azure_account(found: Mapping[str, str], authority: str) -> AzureAccount:
+    """The account of a location.
+
+    Args:
+        found: options as `canonical` gives them.
+        authority: what stands behind `://`; of `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`, it names the account.
+    """
     parts = dict(part.partition("=")[::2] for part in found.get("connection_string", "").split(";") if part)
     host = authority.partition("@")[2]
+    return AzureAccount(
+        name=found.get("account_name") or parts.get("AccountName") or host.partition(".")[0] or None,
+        key=found.get("account_key") or parts.get("AccountKey"),
+        sas_token=found.get("sas_token") or parts.get("SharedAccessSignature"),
+        endpoint=_url(found) or parts.get("BlobEndpoint"),
+    )
+
+
+def _of_azure(found: Mapping[str, str], authority: str) -> StoreOptions:
+    account = azure_account(found, authority)
     config: dict[str, Any] = {
-        "account_name": found.get("account_name") or parts.get("AccountName") or host.partition(".")[0] or None,
-        "account_key": found.get("account_key") or parts.get("AccountKey"),
-        "sas_key": found.get("sas_token") or parts.get("SharedAccessSignature"),
+        "account_name": account.name,
+        "account_key": account.key,
+        "sas_key": account.sas_token,
         "client_id": found.get("client_id"),
         "client_secret": found.get("client_secret"),
         "tenant_id": found.get("tenant_id"),
         "token": found.get("token"),
-        "endpoint": _url(found) or parts.get("BlobEndpoint"),
+        "endpoint": account.endpoint,
     }
     if found.get("anonymous") == "true":
         config["skip_signature"] = True

@@ -1,4 +1,4 @@
-"""Tables in S3 on Spark: what Hadoop is told, and what is said where it has no s3a."""
+"""Tables in object stores on Spark: what Hadoop is told, and what is said where it has no file system for them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from harness import RequestError
+from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.packages import coordinates, hadoop_aws
-from harness.engines.spark.store_access import check_access, hadoop_location, hadoop_options
+from harness.engines.spark.store_access import check_access, hadoop_location
 from harness.storage.stores import Storage
 
 KEYS = {"key": "k", "secret": "s"}
@@ -64,9 +65,83 @@ def test_options_of_a_bucket(said: dict[str, Any], told: dict[str, str]) -> None
 
 
 def test_each_bucket_has_its_own_options() -> None:
-    told = options("s3a://lake/f", "s3://other/g", "/local", "gs://g/f", **{**KEYS, "s3://other": {"region": "r"}})
+    told = options(
+        "s3a://lake/f", "s3://other/g", "/local", "gs://g/f", **{**KEYS, "s3://other": {"region": "r"}, "gs://g": {}}
+    )
     assert {name for name in told if name.startswith("other.")} == {"other.endpoint.region"}
     assert told["lake.access.key"] == "k"
+
+
+ABFS = {"fs.abfss.impl.disable.cache": "true"}
+GS = {"fs.gs.impl.disable.cache": "true"}
+HOST = "acme.dfs.core.windows.net"
+SHARED_KEY = {f"fs.azure.account.auth.type.{HOST}": "SharedKey", f"fs.azure.account.key.{HOST}": "azE=", **ABFS}
+CLIENT_SECRET = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
+SAS = {f"fs.azure.account.auth.type.{HOST}": "SAS", f"fs.azure.sas.fixed.token.{HOST}": "sv=1&sig=x", **ABFS}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({}, {}),
+        ({"account_key": "azE="}, SHARED_KEY),
+        ({f"fs.azure.account.key.{HOST}": "azE="}, SHARED_KEY),
+        ({"connection_string": "AccountName=acme;AccountKey=azE=;EndpointSuffix=core.windows.net"}, SHARED_KEY),
+        ({"adls.sas-token": "sv=1&sig=x"}, SAS),
+        ({"sas_token": "?sv=1&sig=x"}, SAS),
+        (
+            {"azure_client_id": "app", "azure_client_secret": "s", "azure_tenant_id": "acme-tenant"},
+            {
+                f"fs.azure.account.auth.type.{HOST}": "OAuth",
+                f"fs.azure.account.oauth.provider.type.{HOST}": CLIENT_SECRET,
+                f"fs.azure.account.oauth2.client.id.{HOST}": "app",
+                f"fs.azure.account.oauth2.client.secret.{HOST}": "s",
+                f"fs.azure.account.oauth2.client.endpoint.{HOST}": "https://login.microsoftonline.com/acme-tenant/oauth2/token",
+                **ABFS,
+            },
+        ),
+        ({"token": "t"}, {}),  # Hadoop takes it from a class only: Spark's configuration holds
+    ],
+)
+def test_options_of_an_azure_account(said: dict[str, Any], told: dict[str, str]) -> None:
+    assert options(f"abfss://lake@{HOST}/t/f", **said) == told
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({}, {}),
+        (
+            {"gcs.service-account": "/keys/sa.json", "gcs.project-id": "acme"},
+            {
+                "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",
+                "fs.gs.auth.service.account.json.keyfile": "/keys/sa.json",
+                "fs.gs.project.id": "acme",
+                **GS,
+            },
+        ),
+        (
+            {"anonymous": True, "endpoint": "http://localhost:4443"},
+            {
+                "fs.gs.auth.type": "UNAUTHENTICATED",
+                "fs.gs.auth.service.account.enable": "false",
+                "fs.gs.auth.null.enable": "true",
+                "fs.gs.storage.root.url": "http://localhost:4443/",
+                **GS,
+            },
+        ),
+        ({"token": "t"}, {}),
+    ],
+)
+def test_options_of_google_cloud(said: dict[str, Any], told: dict[str, str]) -> None:
+    assert options("gs://lake/t/f", **said) == told
+
+
+def test_buckets_of_google_cloud_have_one_set_of_options() -> None:
+    with pytest.raises(
+        RequestError, match="Cannot read gs://other with Spark: its options differ from those of another"
+    ):
+        options("gs://lake/f", "gs://other/f", **{"project": "a", "gs://other": {"project": "b"}})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from harness.engines.shared.head_worker import Ends, Head, HeadReader
 from harness.engines.spark.footer_images import FooterImages, Image
 from harness.engines.spark.footer_job import Found, Look, Text, decode
 from harness.engines.spark.gateway import DiskFile, Gateway, hadoop_opens
-from harness.engines.spark.store_access import hadoop_options
+from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.worker_errors import unwrap
 from harness.errors import HarnessError, StorageError
 from harness.files.orc import OrcTraits

@@ -25,9 +25,9 @@ from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.constants import FileConstants
 from harness.engines.spark.executor_looks import ExecutorLooks
 from harness.engines.spark.gateway import FileFormat, Gateway, hadoop_opens
+from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.positions import encode, is_marked, unmarked
-from harness.engines.spark.store_access import hadoop_options
 from harness.engines.spark.types import natural
 from harness.plan.scan_plan import ScanPlan
 

@@ -1,0 +1,110 @@
+"""Options of object stores as Hadoop's file systems have them: s3a, ABFS of Azure, and Google's connector.
+
+They go with a read and not into the session. Hadoop keeps its file systems by bucket, whatever their options are, so a
+read that has options gets one of its own. Where a table was opened without options, Spark's configuration holds; and so
+it does for what Hadoop takes from a class of one's own only: bearer tokens, and keys of service accounts as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from harness.engines.spark.store_access import S3
+from harness.errors import RequestError
+from harness.storage.aws_profiles import with_profile
+from harness.storage.object_options import azure_account
+from harness.storage.paths import is_local
+from harness.storage.stores import Storage
+
+_S3A = {
+    "access_key_id": "access.key",
+    "secret_access_key": "secret.key",
+    "session_token": "session.token",
+    "region": "endpoint.region",
+    "endpoint": "endpoint",
+}
+_PROVIDER = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
+_CLIENT_SECRET = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
+_ENTRA = "https://login.microsoftonline.com/{}/oauth2/token"
+
+
+def hadoop_options(storage: Storage, paths: Iterable[str]) -> dict[str, str]:
+    """Hadoop's options for the stores that the paths are in, as the table was opened with; empty: none said.
+
+    Raises:
+        RequestError: the table's options are wrong, name a profile that is not there, or differ between buckets of
+            Google Cloud, for which Hadoop has one set.
+    """
+    options: dict[str, str] = {}
+    for base in dict.fromkeys("/".join(path.split("/", 3)[:3]) for path in paths if not is_local(path)):
+        written, _, authority = base.partition("://")
+        scheme = written.lower()
+        if scheme in S3:
+            given = _of_bucket(authority, with_profile(storage.store_options(base)))
+            scheme = "s3a"
+        elif scheme in ("abfs", "abfss"):
+            given = _of_account(authority, storage.store_options(base))
+        elif scheme in ("gs", "gcs"):
+            given = _of_google(storage.store_options(base))
+        else:
+            given = {}
+        if any(options.get(name, value) != value for name, value in given.items()):
+            raise RequestError(
+                f"Cannot read {base} with Spark: its options differ from those of another bucket, and Hadoop has one "
+                "set of them; give both the same",
+                options=("storage_options",),
+            )
+        options |= {**given, f"fs.{scheme}.impl.disable.cache": "true"} if given else {}
+    return options
+
+
+def _of_bucket(bucket: str, said: Mapping[str, str]) -> dict[str, str]:
+    given = {hadoop: said[name] for name, hadoop in _S3A.items() if name in said}
+    endpoint = said.get("endpoint", "")
+    if endpoint:
+        given["path.style.access"] = "false" if said.get("path_style") == "false" else "true"
+        given["connection.ssl.enabled"] = "false" if endpoint.startswith("http://") else "true"
+        given.setdefault("endpoint.region", "us-east-1")
+    if said.get("anonymous") == "true":
+        given["aws.credentials.provider"] = _PROVIDER.format("Anonymous")
+    elif "session_token" in said:
+        given["aws.credentials.provider"] = _PROVIDER.format("Temporary")
+    elif "access_key_id" in said:
+        given["aws.credentials.provider"] = _PROVIDER.format("Simple")
+    return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in given.items()}
+
+
+def _of_account(authority: str, said: Mapping[str, str]) -> dict[str, str]:
+    """For the account of `CONTAINER@HOST`. Of several credentials, in the order in which object_store takes them."""
+    host, account = authority.partition("@")[2], azure_account(said, authority)
+    if account.key is not None:
+        given = {"account.auth.type": "SharedKey", "account.key": account.key}
+    elif account.sas_token is not None:
+        given = {"account.auth.type": "SAS", "sas.fixed.token": account.sas_token.removeprefix("?")}
+    elif {"client_id", "client_secret", "tenant_id"} <= said.keys():
+        given = {
+            "account.auth.type": "OAuth",
+            "account.oauth.provider.type": _CLIENT_SECRET,
+            "account.oauth2.client.id": said["client_id"],
+            "account.oauth2.client.secret": said["client_secret"],
+            "account.oauth2.client.endpoint": _ENTRA.format(said["tenant_id"]),
+        }
+    else:
+        given = {}
+    return {f"fs.azure.{name}.{host}": value for name, value in given.items()}
+
+
+def _of_google(said: Mapping[str, str]) -> dict[str, str]:
+    """For all buckets. A connector passes over names that only others of its versions have."""
+    given = {}
+    if "service_account_path" in said:
+        given["auth.type"] = "SERVICE_ACCOUNT_JSON_KEYFILE"
+        given["auth.service.account.json.keyfile"] = said["service_account_path"]
+    elif said.get("anonymous") == "true":
+        given["auth.type"] = "UNAUTHENTICATED"
+        given |= {"auth.service.account.enable": "false", "auth.null.enable": "true"}  # before 3.0
+    if "endpoint" in said:
+        given["storage.root.url"] = f"{said['endpoint'].rstrip('/')}/"
+    if "project" in said:
+        given["project.id"] = said["project"]
+    return {f"fs.gs.{name}": value for name, value in given.items()}
