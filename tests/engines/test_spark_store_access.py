@@ -166,6 +166,10 @@ def test_a_spark_without_s3a_says_what_to_add(harness_spark: Any) -> None:
     ) as e:
         check_access(harness_spark.sparkContext, ["s3://lake/f"])
     assert e.value.cause == "MissingPackage"
-    for scheme, advice in (("gs", "gcs-connector"), ("abfss", "hadoop-azure"), ("az", "abfss://CONTAINER")):
+    for scheme, advice in (
+        ("gs", "hadoop-gcp, .*gcs-connector"),
+        ("abfss", "hadoop-azure"),
+        ("az", "abfss://CONTAINER"),
+    ):
         with pytest.raises(RequestError, match=f"Cannot read {scheme}:// with Spark: .*{advice}"):
             check_access(harness_spark.sparkContext, [f"{scheme}://lake/f"])

@@ -95,7 +95,7 @@ def _of_account(authority: str, said: Mapping[str, str]) -> dict[str, str]:
 
 
 def _of_google(said: Mapping[str, str]) -> dict[str, str]:
-    """For all buckets. A connector passes over names that only others of its versions have."""
+    """For all buckets. A connector passes over the names of others: Hadoop's own has no endpoint, and needs keys."""
     given = {}
     if "service_account_path" in said:
         given["auth.type"] = "SERVICE_ACCOUNT_JSON_KEYFILE"

@@ -20,7 +20,8 @@ _ADVICE = {
     ),
     **dict.fromkeys(
         ("gs", "gcs"),
-        "add com.google.cloud.bigdataoss:gcs-connector in spark.jars.packages",
+        "add org.apache.hadoop:hadoop-gcp, in the version of its Hadoop, in spark.jars.packages; before Hadoop "
+        "3.5, the shaded jar of com.google.cloud.bigdataoss:gcs-connector in spark.jars",
     ),
     **dict.fromkeys(
         ("az", "azure"),
