@@ -248,7 +248,7 @@ FUNCTIONS = (
         written="OVER (…)",
         agree="any aggregate without DISTINCT; names of WINDOW; ROWS; RANGE over integers, and by INTERVAL over dates "
         "and timestamps; GROUPS; EXCLUDE for counts, sums, averages, least and greatest values, lists "
-        "and first_value and its like, from a list of the frame for each row",
+        "and first_value and its like",
         outside="refused: EXCLUDE for other functions",
         draws=(
             "sum({int}) OVER (PARTITION BY b1 ORDER BY {count} RANGE UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)",

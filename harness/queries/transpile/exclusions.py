@@ -1,4 +1,4 @@
-"""Aggregates over a frame with EXCLUDE: reductions of the list of values that it leaves."""
+"""Aggregates over a frame with EXCLUDE: differences where these are exact, else reductions of a list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from harness.filters.literals import Kind, literal_of
 from harness.model.schema import BooleanType, DecimalType, FloatType, IntegerType, Type
-from harness.queries.transpile import ordered_aggregates
+from harness.queries.transpile import ordered_aggregates, subtractions
 from harness.queries.transpile.aggregates import Aggregate, check_extreme, plainer
 from harness.queries.transpile.functions.folds import total
 from harness.queries.transpile.ordered_aggregates import of_list
@@ -51,24 +51,42 @@ def _of_some(call: Aggregate, value: str, body: str, type_: Type) -> Typed:
 
 
 def _count(call: Aggregate) -> Typed:
-    if isinstance(call.node.this, exp.Star):
-        return Typed(f"CAST(SIZE({_rows(call, 'true')}) AS BIGINT)", LONG)
-    return Typed(f"CAST(SIZE({_some(call, call.argument()[1].sql)}) AS BIGINT)", LONG)
+    is_star = isinstance(call.node.this, exp.Star)
+    return Typed(_number_of(call, "true" if is_star else call.argument()[1].sql), LONG)
 
 
 def _count_if(call: Aggregate) -> Typed:
     condition = call.expressions.boolean(call.node.this)
-    return _of_some(call, f"CAST({condition} AS INT)", total("y", HUGE), HUGE)
+    return Typed(_total(call, f"CAST({condition} AS INT)", HUGE), HUGE)
 
 
 def _sum(call: Aggregate) -> Typed:
     value, type_ = _number(call)
-    return _of_some(call, value, total("y", type_), type_)
+    return Typed(_total(call, value, type_), type_)
 
 
 def _average(call: Aggregate) -> Typed:
     value, type_ = _number(call)
-    return _of_some(call, value, f"CAST({total('y', type_)} AS DOUBLE) / SIZE(y)", DOUBLE)
+    return Typed(f"(CAST({_total(call, value, type_)} AS DOUBLE) / NULLIF({_number_of(call, value)}, 0))", DOUBLE)
+
+
+def _number_of(call: Aggregate, value: str) -> str:
+    """How many values are no nulls."""
+    if call.left_out is not None and subtractions.are_certain(call.left_out):
+        return subtractions.counted(call.left_out, _where(call, value))
+    return f"CAST(SIZE({_some(call, value)}) AS BIGINT)"
+
+
+def _total(call: Aggregate, value: str, type_: Type) -> str:
+    """The sum of the values; null for none. Doubles are added, since a difference would not have their last bits."""
+    if call.left_out is not None and subtractions.are_certain(call.left_out) and type_ != DOUBLE:
+        return subtractions.total(call.left_out, _where(call, value), type_)
+    return _of_some(call, value, total("y", type_), type_).sql
+
+
+def _where(call: Aggregate, value: str) -> str:
+    """The value, null in rows that do not count."""
+    return f"CASE WHEN {' AND '.join(call.conditions)} THEN {value} END" if call.conditions else value
 
 
 def _number(call: Aggregate) -> tuple[str, Type]:
