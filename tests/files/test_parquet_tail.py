@@ -100,6 +100,7 @@ def test_metadata_of_geoparquet_is_noticed() -> None:
 )
 def test_numbers_from_a_million_on_are_noticed(number: bytes, is_large: bool) -> None:
     assert claims_too_much(framed(_SCHEMA + b"\x16\x02\x18" + number)) is is_large
+    assert not claims_too_much(number + framed(_SCHEMA))  # of a page
 
 
 def test_the_length_of_the_end_is_read_from_it() -> None:
