@@ -98,12 +98,15 @@ class Interruption:
 
     def _listen(self) -> None:
         first: float | None = None
+        own = 0  # signals of this thread, which come back to it as those of the user do
         while self._signals.fileno() >= 0:
             select.select([self._signals], [], [], _AGAIN_S if self._asked.is_set() else None)
             numbers = self._waiting()
             if _END in numbers:
                 return
-            if signal.SIGINT in numbers:
+            heard = numbers.count(signal.SIGINT)
+            own, heard = max(own - heard, 0), max(heard - own, 0)
+            if heard:
                 if first is None:
                     first = time.monotonic()
                 elif time.monotonic() - first > _SECOND_S:
@@ -115,6 +118,7 @@ class Interruption:
                 _end_queries()
                 self._called.set()
             if self._dropped.is_set():
+                own += 1
                 _thread.interrupt_main()
 
 
