@@ -205,19 +205,22 @@ def _average(call: Aggregate) -> Typed:
 
 
 def _extreme(call: Aggregate) -> Typed:
+    return extreme(call, lambda value: Typed(f"{_name(call.node).upper()}({value.sql}){call.after}", value.type))
+
+
+def extreme(call: Aggregate, of: Callable[[Typed], Typed]) -> Typed:
+    """`min` or `max`: of several values by their order, of one as `of` makes it of the argument.
+
+    Raises:
+        UnsupportedError: the engines put the values in different orders.
+    """
     if call.node.args.get("count") is not None:
         descending = isinstance(call.node, exp.Max)
         return ordered_aggregates.greatest(call, call.node.this, call.node.this, descending=descending)
-    value = check_extreme(call)
-    return Typed(f"{_name(call.node).upper()}({value.sql}){call.after}", value.type)
-
-
-def check_extreme(call: Aggregate) -> Typed:
-    """The argument of `min` or `max`. Raises UnsupportedError: the engines put its values in different orders."""
     _, value = call.argument()
     if isinstance(value.type, ListType | StructType | MapType | VariantType | UuidType):
         raise refused(call.node, f"{_name(call.node)} of {value.type}")
-    return value
+    return of(value)
 
 
 def _mode(call: Aggregate) -> Typed:

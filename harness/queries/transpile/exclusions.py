@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from harness.filters.literals import Kind, literal_of
 from harness.model.schema import BooleanType, DecimalType, FloatType, IntegerType, Type
 from harness.queries.transpile import ordered_aggregates, subtractions
-from harness.queries.transpile.aggregates import Aggregate, check_extreme, plainer
+from harness.queries.transpile.aggregates import Aggregate, extreme, plainer
+from harness.queries.transpile.counts import whole
 from harness.queries.transpile.functions.folds import total
 from harness.queries.transpile.ordered_aggregates import of_list
 from harness.queries.transpile.refusal import refused
@@ -104,12 +104,8 @@ def _number(call: Aggregate) -> tuple[str, Type]:
 
 
 def _extreme(call: Aggregate) -> Typed:
-    if call.node.args.get("count") is not None:
-        descending = isinstance(call.node, exp.Max)
-        return ordered_aggregates.greatest(call, call.node.this, call.node.this, descending=descending)
-    value = check_extreme(call)
     name = "ARRAY_MAX" if isinstance(call.node, exp.Max) else "ARRAY_MIN"
-    return _of_some(call, value.sql, f"{name}(y)", value.type)
+    return extreme(call, lambda value: _of_some(call, value.sql, f"{name}(y)", value.type))
 
 
 def _logical(call: Aggregate) -> Typed:
@@ -124,10 +120,7 @@ def _at(call: Aggregate, *, ignore_nulls: bool) -> Typed:
     """`first_value`, `last_value` and `nth_value`."""
     place = "-1" if isinstance(call.node, exp.LastValue | exp.Last) else "1"
     if isinstance(call.node, exp.NthValue):
-        offset = literal_of(call.node.args["offset"])
-        if offset is None or offset.kind is not Kind.INTEGER or not 0 < offset.value < 2**31:
-            raise refused(call.node, "a number that is no literal from 1 on")
-        place = str(offset.value)
+        place = str(whole(call.node, call.node.args["offset"]))
     value = call.expressions.translate(call.node.this)
     values = _some(call, value.sql) if ignore_nulls else _rows(call, value.sql)
     return Typed(f"TRY_ELEMENT_AT({values}, {place})", value.type)

@@ -15,6 +15,7 @@ from sqlglot import exp
 from harness.filters.literals import Kind, literal_of
 from harness.model.schema import DecimalType, FloatType, Type, UnknownType
 from harness.queries.transpile import spark_text
+from harness.queries.transpile.counts import whole
 from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.ordering import check_ordered
 from harness.queries.transpile.refusal import refused
@@ -60,14 +61,12 @@ def joined(call: Aggregate) -> Typed:
 
 def greatest(call: Aggregate, value: exp.Expr, by: exp.Expr, *, descending: bool) -> Typed:
     """`max(x, 3)` and `arg_max(x, y, 3)`: rows with a null in either leave nothing. Raises UnsupportedError."""
-    count = literal_of(call.node.args["count"])
-    if count is None or count.kind is not Kind.INTEGER or not 0 < count.value < 2**31:
-        raise refused(call.node, "a number of values that is no literal from 1 on")
+    count = whole(call.node, call.node.args["count"], "a number of values")
     shown, key = call.expressions.translate(value), call.expressions.translate(by)
     check_ordered(call.node, key.type)
     only = call.only(*dict.fromkeys(f"({v.sql}) IS NOT NULL" for v in (shown, key)))
     rows = _sorted(only, shown, [(key, descending, False)])
-    return Typed(f"SLICE(TRANSFORM({rows}, x -> x.v), 1, {count.value})", list_of(shown.type))
+    return Typed(f"SLICE(TRANSFORM({rows}, x -> x.v), 1, {count})", list_of(shown.type))
 
 
 def discrete_quantile(call: Aggregate, fraction: exp.Expr) -> Typed:

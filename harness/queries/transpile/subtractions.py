@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.model.schema import DecimalType, Type
+from harness.model.schema import Type
 from harness.queries.transpile.excluded_rows import Exclusion
 from harness.queries.transpile.frames import Frame, over
-from harness.queries.transpile.values import type_name
+from harness.queries.transpile.values import added_as, type_name
 
 _PEERS = Frame("RANGE", "CURRENT ROW", "CURRENT ROW")
 
@@ -28,8 +28,7 @@ def counted(left_out: Exclusion, value: str) -> str:
 
 def total(left_out: Exclusion, value: str, type_: Type) -> str:
     """The sum of the values, none of them a float; null for none."""
-    spare = DecimalType(37, type_.scale) if isinstance(type_, DecimalType) and type_.scale else type_
-    name, shown = type_name(spare), type_name(type_)
+    name, shown = type_name(added_as(type_)), type_name(type_)
     cast, zero = f"CAST({value} AS {name})", f"CAST(0 AS {name})"
     left = _less(left_out, lambda window: f"COALESCE(SUM({cast}){window}, {zero})", f"COALESCE({cast}, {zero})", name)
     return f"CASE WHEN {counted(left_out, value)} > 0 THEN CAST({left} AS {shown}) END"

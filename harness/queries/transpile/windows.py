@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.filters.literals import Kind, literal_of
 from harness.queries.transpile import exclusions, frames
 from harness.queries.transpile.aggregates import Aggregate, lowered
+from harness.queries.transpile.counts import whole
 from harness.queries.transpile.excluded_rows import Exclusion
 from harness.queries.transpile.ordering import ordered
 from harness.queries.transpile.refusal import refused
@@ -65,14 +64,14 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
         return None
     if node.args.get("alias") or node.args.get("first") is not None:
         raise refused(node, "a named window")
-    window = _window(expressions, node)
-    over, call, nulls = window.over, node.this, ""
+    rows, frame = _window(expressions, node)
+    over, call, nulls = frames.over(rows, frame), node.this, ""
     if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) and not isinstance(call.this, exp.AnyValue):
         nulls = " IGNORE NULLS" if isinstance(call, exp.IgnoreNulls) else ""
         call = call.this
     if isinstance(call, _IN_ORDER) and node.args.get("order") is None:
         raise refused(node, "a place in a window without an order", "add ORDER BY to the window")
-    left_out = _left_out(node, window)
+    left_out = _left_out(expressions, node, rows, frame)
     if left_out is not None:
         over_rest = Aggregate(expressions, call, over=over, left_out=left_out)
         return exclusions.translate(over_rest, ignore_nulls=bool(nulls))
@@ -82,7 +81,7 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
         case exp.PercentRank() | exp.CumeDist():
             return Typed(f"{_SHARES[type(call)]}(){over}", DOUBLE)
         case exp.Ntile():
-            return Typed(f"CAST(NTILE({_whole(call, call.this)}){over} AS BIGINT)", LONG)
+            return Typed(f"CAST(NTILE({whole(call, call.this)}){over} AS BIGINT)", LONG)
         case exp.Lag() | exp.Lead():
             return _neighbour(expressions, call, nulls + over)
         case exp.FirstValue() | exp.LastValue() | exp.First() | exp.Last() if not isinstance(call.this, exp.Order):
@@ -91,19 +90,12 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
             return Typed(f"{name}({value.sql}){nulls}{over}", value.type)
         case exp.NthValue():
             value = expressions.translate(call.this)
-            return Typed(f"NTH_VALUE({value.sql}, {_whole(call, call.args['offset'])}){nulls}{over}", value.type)
+            return Typed(f"NTH_VALUE({value.sql}, {whole(call, call.args['offset'])}){nulls}{over}", value.type)
         case _:
             found = None if nulls else lowered(Aggregate(expressions, call, over=over))
             if found is None:
                 raise refused(node, f"the window function {call.sql('duckdb')}")
             return found
-
-
-def _whole(call: exp.Expr, node: exp.Expr) -> int:
-    literal = literal_of(node)
-    if literal is None or literal.kind is not Kind.INTEGER or literal.value < 1:
-        raise refused(call, "a number that is no literal from 1 on")
-    return int(literal.value)
 
 
 def _neighbour(expressions: Expressions, call: exp.Lag | exp.Lead, over: str) -> Typed:
@@ -118,23 +110,8 @@ def _neighbour(expressions: Expressions, call: exp.Lag | exp.Lead, over: str) ->
     return Typed(f"{call.sql_name()}({', '.join(arguments)}){over}", type_)
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """A window in Spark's SQL.
-
-    rows: PARTITION BY and ORDER BY, each item on its own in `keys`. frame: None: none is said.
-    """
-
-    rows: str
-    keys: tuple[str, ...]
-    frame: frames.Frame | None
-
-    @property
-    def over(self) -> str:
-        return frames.over(self.rows, self.frame)
-
-
-def _window(expressions: Expressions, node: exp.Window) -> _Window:
+def _window(expressions: Expressions, node: exp.Window) -> tuple[str, frames.Frame | None]:
+    """PARTITION BY and ORDER BY in Spark's SQL, and the frame if one is said."""
     parts = []
     partition = node.args.get("partition_by") or []
     if partition:
@@ -145,15 +122,17 @@ def _window(expressions: Expressions, node: exp.Window) -> _Window:
         parts.append(f"ORDER BY {frames.moment(expressions, node, items)}")
     elif order is not None:
         parts.append(f"ORDER BY {', '.join(ordered(expressions, o) for o in items)}")
-    keys = tuple(expressions.translate(o.this if isinstance(o, exp.Ordered) else o).sql for o in items)
-    return _Window(" ".join(parts), keys, None if frame is None else frames.written(expressions, frame, items))
+    return " ".join(parts), None if frame is None else frames.written(expressions, frame, items)
 
 
-def _left_out(node: exp.Window, window: _Window) -> Exclusion | None:
+def _left_out(expressions: Expressions, node: exp.Window, rows: str, frame: frames.Frame | None) -> Exclusion | None:
     """What EXCLUDE leaves out of the frame; None: nothing."""
-    kind = "" if window.frame is None else frames.excluded(node.args["spec"])
-    if not kind or window.frame is None:
+    kind = "" if frame is None else frames.excluded(node.args["spec"])
+    if not kind or frame is None:
         return None
-    if not window.frame.holds_its_row and window.frame.kind == "RANGE":
+    if not frame.holds_its_row and frame.kind == "RANGE":
         raise refused(node, "EXCLUDE in a frame without the row", "write the frame without EXCLUDE")
-    return Exclusion(kind, window.rows, window.keys, window.frame)
+    order = node.args.get("order")
+    items = [] if order is None else order.expressions
+    keys = tuple(expressions.translate(o.this if isinstance(o, exp.Ordered) else o).sql for o in items)
+    return Exclusion(kind, rows, keys, frame)

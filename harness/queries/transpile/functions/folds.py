@@ -16,7 +16,7 @@ from harness.queries.transpile.functions.lists import (
 )
 from harness.queries.transpile.functions.parameters import ANY_TEXT, VARCHAR, said
 from harness.queries.transpile.functions.registry import Call, Function, Kind, Lowering
-from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, TEXT, Typed, coerced, type_name
+from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, TEXT, Typed, added_as, coerced, type_name
 
 # Aggregates of a list.
 
@@ -47,8 +47,8 @@ def _sum(call: Call) -> Typed | None:
 
 
 def total(values: str, type_: Type) -> str:
-    """The sum of a list without nulls, 0 if it is empty. Spark keeps the scale of decimals with a digit to spare."""
-    spare = DecimalType(37, type_.scale) if isinstance(type_, DecimalType) and type_.scale else type_
+    """The sum of a list without nulls, 0 if it is empty."""
+    spare = added_as(type_)
     name = type_name(spare)
     added = f"AGGREGATE({values}, CAST(0 AS {name}), (s, v) -> CAST(s + CAST(v AS {name}) AS {name}))"
     return added if spare is type_ else f"CAST({added} AS {type_name(type_)})"
