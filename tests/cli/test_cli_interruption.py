@@ -133,8 +133,17 @@ DROPPED = """
     Dropping()
     while True: time.sleep(0.01)"""
 
+SLOW = f"""
+    from harness.cli import interruption
+    interruption._SECOND_S, interruption._end_queries = 0, lambda: time.sleep(0.05)
+{DROPPED.removeprefix(chr(10))}"""
 
-@pytest.mark.parametrize("text", [EXECUTED, DROPPED], ids=["in-executed-text", "where-exceptions-are-dropped"])
+
+@pytest.mark.parametrize(
+    "text",
+    [EXECUTED, DROPPED, SLOW],
+    ids=["in-executed-text", "where-exceptions-are-dropped", "where-queries-end-late"],
+)
 def test_a_signal_where_python_treats_it_apart(tmp_path, text):
     """An executed text is noted, and Python would end by the signal; what `__del__` raises is printed, and gone."""
     script = tmp_path / "script.py"

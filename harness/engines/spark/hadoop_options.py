@@ -75,7 +75,7 @@ def _of_bucket(bucket: str, said: Mapping[str, str]) -> dict[str, str]:
 
 
 def _of_account(authority: str, said: Mapping[str, str]) -> dict[str, str]:
-    """For the account of `CONTAINER@HOST`. Of several credentials, in the order in which object_store takes them."""
+    """For the account of `CONTAINER@HOST`. Of several credentials a key goes first, and a SAS token before a secret."""
     host, account = authority.partition("@")[2], azure_account(said, authority)
     if account.key is not None:
         given = {"account.auth.type": "SharedKey", "account.key": account.key}
