@@ -78,7 +78,8 @@ def open_table(
             `docs/how-to/object-stores.md`; of other file systems those of fsspec.
         allow_version_guess: where no version hint tells the current metadata file, take the highest number
             (iceberg 1.5); without it that is an error.
-        lenient_delete_partition: apply position delete files to data files of other partitions by path (iceberg 4.4).
+        lenient_delete_partition: apply position delete files and deletion vectors to data files of other partitions by
+            path (iceberg 4.3, 4.4).
         allow_duplicate_files: read a data file twice that is listed twice (iceberg 2.13).
         allow_checkpoint_only: read a Delta table whose newest checkpoint has no commit of its version (delta L23).
         enforce_retention: refuse snapshots of a Delta table, but the latest, that are older than the table keeps

@@ -86,7 +86,7 @@ PruneLevel: TypeAlias = Annotated[
 ]
 LenientDeletePartition: TypeAlias = Annotated[
     bool,
-    typer.Option("--lenient-delete-partition", help="Position deletes hit files of any partition, by their path."),
+    typer.Option("--lenient-delete-partition", help="Deletes by position hit files of any partition, by their path."),
 ]
 AllowDuplicateFiles: TypeAlias = Annotated[
     bool, typer.Option("--allow-duplicate-files", help="Read a data file twice that is listed twice.")

@@ -90,8 +90,8 @@ class DeleteIndex:
             live_paths: recorded paths of the snapshot's live data files; those of `single_targets` are enough. A delete
                 file on one path that is not among them is read for its whole partition: slower, equally right
                 (iceberg 4.14).
-            mismatched_partitions: `apply` lets position delete files hit files of any partition by path
-                (iceberg 4.4, the flag `lenient_delete_partition`).
+            mismatched_partitions: `apply` lets position delete files and vectors hit files of any partition by path
+                (iceberg 4.3, 4.4, the flag `lenient_delete_partition`).
 
         Raises:
             CorruptDeleteError: an entry lacks what its kind needs (4.17, 4.23), or two vectors hit one file (4.21).
@@ -170,7 +170,7 @@ class DeleteIndex:
                 file=vector.file.path,
                 rule="iceberg 4.3",
             )
-        if _partition(vector.file, self._partition_of) != partition:
+        if not self._lenient and _partition(vector.file, self._partition_of) != partition:
             raise partition_mismatch(vector, data, rule="iceberg 4.3")
 
     def _targeting(self, data: ManifestEntry, partition: Hashable) -> Iterator[ManifestEntry]:
@@ -197,14 +197,15 @@ def single_targets(deletes: Iterable[ManifestEntry]) -> frozenset[str]:
 
 
 def partition_mismatch(delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> CorruptDeleteError:
-    """The error for a position delete that names a live data file of another partition."""
+    """The error for a position delete or a vector that names a live data file of another partition."""
     return CorruptDeleteError(
         f"Delete of spec {delete.file.spec_id} and partition {dict(delete.file.partition)} names data file"
         f" {data.file.path} of spec {data.file.spec_id} and partition {dict(data.file.partition)}. Rewrite the delete,"
-        " or read with lenient delete partitions to apply it by path",
+        " or apply it by path with lenient_delete_partition=True",
         cause="DeletePartitionMismatch",
         file=delete.file.path,
         rule=rule,
+        options=("lenient_delete_partition",),
     )
 
 

@@ -227,7 +227,7 @@ def test_partition_mismatch_error_names_both_sides():
         index(position(6, 0, referenced_data_file=DATA)).for_data_file(data(5))
     assert str(caught.value) == (
         "Delete of spec 0 and partition {} names data file s3://t/data/a.parquet of spec 1 and partition {1000: 7}."
-        " Rewrite the delete, or read with lenient delete partitions to apply it by path"
+        " Rewrite the delete, or apply it by path with lenient_delete_partition=True"
         " [DeletePartitionMismatch; file d, rule iceberg 4.4]"
     )
 
@@ -243,15 +243,17 @@ def test_partition_mismatch_error_names_both_sides():
         pytest.param(position(4, 0), "", id="earlier"),
         pytest.param(position(6, 0, bounds=("s3://t/e", "s3://t/f")), "", id="range excludes the path"),
         pytest.param(equality(6, 2, 7), "", id="equality keeps its partition"),
+        pytest.param(vector(6, 1, 8), "v", id="vector, other tuple"),
+        pytest.param(vector(6, 0), "v", id="vector, other spec"),
     ],
 )
 def test_mismatched_partitions_apply_by_path_where_asked(delete, expected):
     assert hits(index(delete, mismatched="apply").for_data_file(data(5))) == expected
 
 
-def test_mismatched_vector_is_refused_even_where_position_files_apply():
-    with pytest.raises(CorruptDeleteError):
-        index(vector(6, 1, 8), mismatched="apply").for_data_file(data(5))
+def test_a_vector_older_than_its_data_file_is_refused_even_where_partitions_may_differ():
+    with pytest.raises(CorruptDeleteError, match="sequence number 4, expected at least 5"):
+        index(vector(4, 1, 8), mismatched="apply").for_data_file(data(5))
 
 
 @pytest.mark.parametrize(
