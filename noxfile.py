@@ -283,7 +283,7 @@ def tests_spark_jobs(session: nox.Session, pyspark: str) -> None:
 def tests_catalogs(session: nox.Session) -> None:
     """Tables by name through PyIceberg's catalogs: SQLite, REST (Java, Maven), Glue, DynamoDB and S3 (moto); histories.
 
-    DuckDB's own Iceberg extension, of a version beside, writes through REST too.
+    DuckDB's own Iceberg extension, of a version beside, writes through REST too; examples of the docs are run.
 
     `-- --histories 500 --seed 7` draws others, `--store s3` keeps their tables in a store, for which Spark fetches some
     700 MB. What cannot start is skipped, and says why.
@@ -291,7 +291,7 @@ def tests_catalogs(session: nox.Session) -> None:
     session.install("-e", ".[dev,catalog,s3]", "moto[server,s3,glue,dynamodb]", "deltalake", "pyiceberg-core")
     parts = ("", "-extension-avro", "-extension-httpfs", "-extension-iceberg")
     writer = _beside(session, *(f"duckdb{part}==1.5.5" for part in parts))
-    _pytest(session, *_ONE, "-m", "catalog", "tests/catalogs/servers", HARNESS_DUCKDB_WRITER=writer)
+    _pytest(session, *_ONE, "-m", "catalog", "tests/catalogs/servers", "tests/docs", HARNESS_DUCKDB_WRITER=writer)
 
 
 @nox.session

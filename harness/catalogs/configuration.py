@@ -37,7 +37,8 @@ _NEEDED = {"unity": "uri", "warehouse": "location"}
 class Configured:
     """A catalog that has a name.
 
-    kind: such as unity, rest or sql; None: PyIceberg tells it by the address. warehouse: where its tables are, if said.
+    kind: such as unity, rest or sql; None: a class of the user's, or nobody can tell.
+    warehouse: where its tables are, if said.
     open: makes it.
     """
 
@@ -65,8 +66,8 @@ def configured() -> dict[str, Configured]:
         for name, properties in of.configured().items():
             if name in found:
                 raise _twice(name, "harness's configuration and PyIceberg's")
-            kind, warehouse = properties.get("type"), properties.get("warehouse")
-            found[name] = Configured(name, kind, warehouse, partial(of.open_configured, name, properties))
+            opening = partial(of.open_configured, name, properties)
+            found[name] = Configured(name, of.kind(properties), properties.get("warehouse"), opening)
     return found
 
 

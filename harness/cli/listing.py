@@ -12,7 +12,7 @@ from harness.catalogs.catalog import Catalog, absent_namespace, walk
 from harness.catalogs.configuration import configured
 from harness.catalogs.names import Name, parse_name, written
 from harness.catalogs.pyiceberg.configured import ADVICE, is_installed
-from harness.catalogs.resolving import open_catalog
+from harness.catalogs.resolving import NO_CATALOGS, open_catalog
 from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
 from harness.cli.storage_options import storage_options
@@ -92,8 +92,8 @@ def _lines(content: dict[str, Any]) -> Iterator[str]:
     """A name on each line, a namespace with a dot at its end; catalogs as a table."""
     if "catalogs" in content:
         if not content["catalogs"]:
-            hint = "see .pyiceberg.yaml" if is_installed() else f"they need PyIceberg: {ADVICE}"
-            terminal.message(f"no catalogs are configured; {hint}")
+            hint = "" if is_installed() else f"; those of PyIceberg need it: {ADVICE}"
+            terminal.message(f"{NO_CATALOGS}{hint}")
             return
         yield from text_document(content)
         return

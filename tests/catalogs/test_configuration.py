@@ -130,3 +130,20 @@ def test_a_name_of_no_catalog(project):
         harness.open_table("lak.sales.orders")
     with pytest.raises(RequestError, match="Cannot find catalog 'lak': there is no such directory, and configured are"):
         harness.open_table("sales.orders", catalog="lak")
+
+
+@pytest.mark.parametrize(
+    ("properties", "kind"),
+    [
+        ({"uri": "https://host"}, "rest"),
+        ({"uri": "thrift://host:9083"}, "hive"),
+        ({"uri": "sqlite:///prod.db"}, "sql"),
+        ({"uri": "postgresql+psycopg2://host/db"}, "sql"),
+        ({"type": "GLUE", "uri": "https://host"}, "glue"),
+        ({"uri": "https://host", "py-catalog-impl": "mine.Catalog"}, None),
+        ({"uri": "ftp://host"}, None),
+        ({}, None),
+    ],
+)
+def test_what_a_catalog_of_pyiceberg_is(properties, kind):
+    assert pyiceberg.kind(properties) == kind

@@ -4,17 +4,20 @@ A page says so by the line `<!-- examples are run -->`. Then, in a directory tha
 --directory demo-tables`, and from the top of the page to its end:
 
 - in each `console` block, every `$ harness …` is run, and what it prints is compared with the lines under it; what
-  stands between `<<'END'` and `END` is typed into it;
+  stands between `<<'END'` and `END` is typed into it; `$ export NAME=VALUE` holds from there on;
 - each `python` block is executed, with the names that the blocks before it made; its `assert`s are the check.
 
-A block below the line `<!-- not run: why -->` is only shown. `python tests/docs/refresh.py` writes into the pages what
-the commands print now.
+A block below the line `<!-- not run: why -->` is only shown, and one below `<!-- run with PyIceberg -->` is run where
+that is installed, by `nox -s tests-catalogs`. `python tests/docs/refresh.py` writes into the pages what the commands
+print now.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import logging
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -29,8 +32,10 @@ from harness.cli import main
 ROOT = Path(__file__).parents[2]
 MARK = "<!-- examples are run -->"
 _BLOCK = re.compile(
-    r"(?P<skip><!-- not run: [^\n]*-->\n+)?^```(?P<kind>python|console)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"(?P<where><!-- (?:not run: [^\n]*|run with PyIceberg )-->\n+)?^```(?P<kind>python|console)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
+_EXPORT = re.compile(r"^\$ export (\w+)=(.*)$", re.MULTILINE)
 _COMMAND = re.compile(
     r"^\$ harness (?P<command>.*?)(?P<typed> <<'END'\n(?:(?!END$).*\n)*END)?\n(?P<shown>(?:(?!\$ ).*\n)*)", re.MULTILINE
 )
@@ -52,13 +57,23 @@ def marked() -> list[Path]:
     return [page for page in pages if f"{MARK}\n" in page.read_text("utf-8")]
 
 
-def examples(text: str) -> list[Example]:
+def wants_pyiceberg(page: Path) -> bool:
+    """Whether a page has blocks that are run where PyIceberg is installed."""
+    return "<!-- run with PyIceberg -->" in page.read_text("utf-8")
+
+
+def examples(text: str, *, with_pyiceberg: bool = False) -> list[Example]:
     """The blocks of a page that are run, in its order."""
     return [
         Example(found["kind"], found["text"], found.start("text"))
         for found in _BLOCK.finditer(text)
-        if found["skip"] is None
+        if found["where"] is None or (with_pyiceberg and "not run" not in found["where"])
     ]
+
+
+def export(block: str) -> None:
+    """Sets the variables that a console block sets; who calls it sees to it that they end with the page."""
+    os.environ.update({name: shlex.split(value)[0] for name, value in _EXPORT.findall(block)})
 
 
 def commands(block: str) -> list[tuple[str, str, str]]:
@@ -78,7 +93,11 @@ def answer(command: str, typed: str = "") -> tuple[str, int]:
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     if typed:
         err = out
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), mock.patch("sys.stdin", io.StringIO(typed)):
+    with contextlib.ExitStack() as changed:
+        changed.enter_context(contextlib.redirect_stdout(out))
+        changed.enter_context(contextlib.redirect_stderr(err))
+        changed.enter_context(mock.patch("sys.stdin", io.StringIO(typed)))
+        changed.enter_context(mock.patch.object(logging.root, "handlers", []))  # those of pytest would have the lines
         code = main(shlex.split(command))
     printed = "".join(stream.buffer.getvalue().decode("utf-8") for stream in dict.fromkeys((out, err)))
     return printed.replace(f"duckdb {duckdb.__version__},", "duckdb 2.0.0,"), code
@@ -89,9 +108,9 @@ def expected_code(shown: str) -> int:
     return 2 if "error: " in shown else int("different: " in shown)
 
 
-def rewritten(text: str, answered: Answer) -> str:
+def rewritten(text: str, answered: Answer, *, with_pyiceberg: bool = False) -> str:
     """The page with what the commands of its console blocks print now."""
-    for example in reversed(examples(text)):
+    for example in reversed(examples(text, with_pyiceberg=with_pyiceberg)):
         if example.kind == "console":
             block = _COMMAND.sub(
                 lambda at: f"$ harness {at['command']}{at['typed'] or ''}\n{answered((at['command'], _typed(at)))}",

@@ -1,12 +1,15 @@
 """`python tests/docs/refresh.py`: writes into the pages what the commands print, and which options they have, now.
 
 Look at the difference before you commit it: the pages are there to be right, and not only to agree with the code.
+Examples with PyIceberg stay as they are where it is not installed.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import tempfile
+from unittest import mock
 
 import pages
 import tables
@@ -22,6 +25,7 @@ def refresh() -> None:
     trust.write_text(tables.with_trust(trust.read_text("utf-8")), "utf-8")
     functions = pages.ROOT / "docs/reference/functions.md"
     functions.write_text(tables.with_functions(functions.read_text("utf-8")), "utf-8")
+    known = importlib.util.find_spec("pyiceberg") is not None
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)
         assert main(["demo", "--directory", "demo-tables"]) == 0
@@ -29,12 +33,15 @@ def refresh() -> None:
             text = page.read_text("utf-8")
             namespace: dict[str, object] = {}
             answers: dict[tuple[str, str], str] = {}
-            for example in pages.examples(text):  # in the order in which a reader runs them
-                if example.kind == "python":
-                    exec(compile(example.text, str(page), "exec"), namespace)
-                for command, typed, _ in pages.commands(example.text) if example.kind == "console" else ():
-                    answers[command, typed] = pages.answer(command, typed)[0]
-            page.write_text(pages.rewritten(text, answers.__getitem__), "utf-8")
+            with mock.patch.dict(os.environ):
+                for example in pages.examples(text, with_pyiceberg=known):  # in the order in which a reader runs them
+                    if example.kind == "python":
+                        exec(compile(example.text, str(page), "exec"), namespace)
+                        continue
+                    pages.export(example.text)
+                    for command, typed, _ in pages.commands(example.text):
+                        answers[command, typed] = pages.answer(command, typed)[0]
+            page.write_text(pages.rewritten(text, answers.__getitem__, with_pyiceberg=known), "utf-8")
         os.chdir(pages.ROOT)
 
 

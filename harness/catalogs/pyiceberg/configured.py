@@ -14,6 +14,8 @@ from harness.errors import RequestError, StorageError
 ADVICE = "pip install 'lakeharness[catalog]'"
 _FINDING = "harness.catalogs.pyiceberg.finding.Finding"
 _SQLITE = "sqlite:///"
+_BY_ADDRESS = {"http": "rest", "thrift": "hive", "sqlite": "sql", "postgresql": "sql"}
+"""How PyIceberg 0.12 takes a catalog whose type is not said, by what its address begins with."""
 
 
 def is_installed() -> bool:
@@ -40,6 +42,16 @@ def configured() -> dict[str, Mapping[str, Any]]:
             f"Cannot read PyIceberg's configuration ({said}); see .pyiceberg.yaml and PYICEBERG_CATALOG__…",
             cause="CatalogMisconfigured",
         ) from error
+
+
+def kind(properties: Mapping[str, Any]) -> str | None:
+    """What a catalog is: `rest`, `glue`, …; None: it is a class of the user's, or its address says nothing."""
+    if "py-catalog-impl" in properties:
+        return None
+    said, uri = properties.get("type"), str(properties.get("uri", ""))
+    if isinstance(said, str):
+        return said.lower()
+    return next((kind for front, kind in _BY_ADDRESS.items() if uri.startswith(front)), None)
 
 
 def default_name() -> str | None:
