@@ -123,9 +123,8 @@ def test_a_column_hides_a_virtual_one(tmp_path, connection):  # arrow_files.need
 def test_a_positional_join_pairs_rows_in_physical_order(tmp_path, connection, n):  # branch.by_position
     path = write(tmp_path / "f.parquet", size=20_000, id=pa.array(range(n), pa.int64()))
     connection.register("flags", pa.table({"p": pa.array(range(n), pa.int64())}))
-    data = f"(SELECT *, file_row_number FROM {read_parquet([path])})"
-    joined = f"SELECT * FROM {data} POSITIONAL JOIN (SELECT p FROM flags)"
-    query = f"SELECT count(*) FROM ({joined}) WHERE p = id AND p = file_row_number"
+    joined = f"{read_parquet([path])} AS f POSITIONAL JOIN flags AS m"
+    query = f"SELECT count(*) FROM {joined} WHERE m.p = f.id AND m.p = f.file_row_number"
     assert connection.execute(query).fetchall() == [(n,)]
 
 

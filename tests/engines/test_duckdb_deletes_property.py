@@ -241,7 +241,9 @@ def read(plan: Any, *, pooled: bool = False, joined: bool = False) -> list[tuple
             patch.setattr(
                 lowering,
                 "runs",
-                lambda arms, *_: [[slice(i, i + 2) for i in range(0, len(counts), 2)] for counts in arms],
+                lambda arms, *_: [
+                    [tuple(range(len(counts))[i::3]) for i in range(min(3, len(counts)))] for counts in arms
+                ],
             )
         if pooled:
             patch.setattr(key_sets, "joins_by_set", lambda plan: False)

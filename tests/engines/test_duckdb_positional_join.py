@@ -18,6 +18,7 @@ import pytest
 
 from harness.engines.duckdb import engine, lowering
 from harness.engines.duckdb.engine import Use
+from harness.engines.duckdb.runs import Run
 from harness.engines.shared.duckdb_instance import cursor
 from harness.plan.scan_plan import ScanPlan
 from harness.table import open_table
@@ -56,16 +57,16 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> ScanPlan:
     return open_table(str(path)).snapshot().plan(columns=["id", "k", "s", "_pos", "_file"])
 
 
-def file_by_file(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[slice]]:
-    return [[slice(i, i + 1) for i in range(len(counts))] for counts in deleted]
+def file_by_file(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[Run]]:
+    return [[(i,) for i in range(len(counts))] for counts in deleted]
 
 
-def all_at_once(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[slice]]:
-    return [[slice(0, len(counts))] for counts in deleted]
+def all_at_once(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[Run]]:
+    return [[tuple(range(len(counts)))] for counts in deleted]
 
 
 def registered(
-    plan: ScanPlan, con: duckdb.DuckDBPyConnection, runs: Callable[..., list[list[slice]] | None], use: Use = Use.ONCE
+    plan: ScanPlan, con: duckdb.DuckDBPyConnection, runs: Callable[..., list[list[Run]] | None], use: Use = Use.ONCE
 ) -> None:
     """Makes the view `v`, with files joined by position in the `runs` given."""
     with pytest.MonkeyPatch.context() as patch:
@@ -250,7 +251,7 @@ def test_row_groups_as_long_as_writers_make_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("runs", [file_by_file, all_at_once])
 @pytest.mark.parametrize("query", [query for query, _ in QUERIES.values()], ids=QUERIES)
 def test_nothing_is_pushed_below_a_positional_join(
-    plan: ScanPlan, runs: Callable[..., list[list[slice]]], query: str
+    plan: ScanPlan, runs: Callable[..., list[list[Run]]], query: str
 ) -> None:
     with cursor() as con:
         registered(plan, con, runs)

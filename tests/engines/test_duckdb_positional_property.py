@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from harness.engines.duckdb import engine, lowering
 from harness.engines.duckdb.engine import Use
+from harness.engines.duckdb.runs import Run
 from harness.plan.scan_plan import ScanPlan
 from harness.table import open_table
 from harness.writing.iceberg.builder import IcebergTable
@@ -94,15 +95,17 @@ def filtered(t: IcebergTable, where: str, draw: Callable[[st.SearchStrategy[bool
     return replace(plan, kept_whole=lambda: lie)
 
 
-def cuts(draw: Callable[[st.SearchStrategy[bool]], bool]) -> Callable[..., list[list[slice]]]:
-    """Runs that end after drawn files."""
+def cuts(draw: Callable[[st.SearchStrategy[int]], int]) -> Callable[..., list[list[Run]]]:
+    """Runs of drawn files, neighbours or not, in a drawn order."""
 
-    def runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[slice]]:
-        cut = []
+    def runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[Run]]:
+        dealt = []
         for counts in deleted:
-            ends = [i for i in range(1, len(counts)) if draw(st.booleans())]
-            cut.append([slice(a, b) for a, b in zip([0, *ends], [*ends, len(counts)], strict=True)])
-        return cut
+            chosen: dict[int, list[int]] = {}
+            for place in range(len(counts)):
+                chosen.setdefault(draw(st.integers(0, 2)), []).append(place)
+            dealt.append([tuple(run) for _, run in sorted(chosen.items())])
+        return dealt
 
     return runs
 

@@ -8,7 +8,7 @@ Deleted positions are applied in one of two ways, both measured on 20 million ro
 of the query alone (docs/bench has whole reads by the clock):
 - by *bitmap*: a row's bit is looked up in its file's bitmap, which joins on `file_index`. Filters reach the Parquet
   reader, so row groups are still skipped; a full scan costs 1.75 times the plain one.
-- by *positional join* of runs of files with a column of flags: a full scan costs 1.15 times the plain one, but nothing
+- by *positional join* of runs of files with a column of flags: a full scan costs 1.1 times the plain one, but nothing
   can be skipped. So only for files of which the metadata says that the filter keeps all rows, on DuckDB versions whose
   optimizer is known to leave it alone, and where `harness.engines.duckdb.runs` finds enough to do for all threads.
   Never for streams: each run holds a row group, and DuckDB begins all of them while it waits for the reader (20 runs
@@ -35,7 +35,7 @@ from pyroaring import BitMap64
 
 from harness.engines.duckdb.columns import FileTable, Translation
 from harness.engines.duckdb.equality import EqualityLowering, Match
-from harness.engines.duckdb.runs import runs
+from harness.engines.duckdb.runs import Run, runs
 from harness.engines.duckdb.scans import GroupScan, Scanner
 from harness.engines.shared import sqltext
 from harness.engines.shared.enough_files import with_enough
@@ -137,9 +137,9 @@ class _Lowering:
             queries += [arm.by_bitmap()] if cut is None else map(arm.by_position, cut)
         return queries
 
-    def _cut(self, arms: Sequence[_Arm]) -> list[tuple[_Arm, list[slice] | None]]:
+    def _cut(self, arms: Sequence[_Arm]) -> list[tuple[_Arm, list[Run] | None]]:
         """The arms, and the runs of their files that are joined by position; None: bitmaps are looked up."""
-        by_bitmap: list[tuple[_Arm, list[slice] | None]] = [(arm, None) for arm in arms]
+        by_bitmap: list[tuple[_Arm, list[Run] | None]] = [(arm, None) for arm in arms]
         if self.use is not Use.ONCE or any(arm.arm.flags_deleted for arm in arms):
             return by_bitmap
         if not duckdb.__version__.startswith(_POSITIONAL_JOIN_VERSIONS):
@@ -155,7 +155,7 @@ class _Lowering:
             cut = self._runs(joined, others, threads)
         return by_bitmap if cut is None else [*zip(joined, cut, strict=True), *((arm, None) for arm in others)]
 
-    def _runs(self, joined: Sequence[_Arm], others: Sequence[_Arm], threads: int) -> list[list[slice]] | None:
+    def _runs(self, joined: Sequence[_Arm], others: Sequence[_Arm], threads: int) -> list[list[Run]] | None:
         counted = [arm.scan.rows for arm in joined]
         return runs(counted, sum(sum(arm.scan.rows) for arm in others), threads) if joined else None
 
@@ -208,22 +208,20 @@ class _Arm:
         deleted = f"get_bit({bits}, CAST(f.file_row_number AS INTEGER)) = 1"
         return self._query(arm, self.scan.relation, translation, deleted=deleted)
 
-    def by_position(self, run: slice) -> str:
+    def by_position(self, run: Run) -> str:
         """Some of the arm's files joined by position with a column of flags, one per physical row.
 
         Flags are an Arrow table and never a DuckDB table: a table's row order is not promised. They are bytes, which
-        Arrow and DuckDB pass on as they are; Booleans cost to pack and to unpack.
+        Arrow and DuckDB pass on as they are; Booleans cost to pack and to unpack. Nothing stands between the files and
+        the join: a subquery of all columns would cost planning a quarter more.
         """
-        (part,) = self.part(range(len(self.arm.files))[run])
+        (part,) = self.part(run)
         arm, rows = part.arm, part.scan.rows
-        flag = "deleted"
-        while flag in {shown.name.lower() for shown in self.scan.shown}:
-            flag += "_"
         masks = [deleted_mask(positions, count) for positions, count in zip(arm.deleted or (), rows, strict=True)]
-        flags = self.scanner.register(pa.table({flag: pa.chunked_array(masks, pa.int8())}))
-        data = f"(SELECT *, file_index, file_row_number FROM {part.scan.relation})"
-        relation = f"(SELECT * FROM {data} POSITIONAL JOIN (SELECT {flag} FROM {flags}))"
-        return self._query(arm, relation, Translation(self.scan.shown, FileTable(len(rows))), deleted=f"f.{flag} = 1")
+        flags = self.scanner.register(pa.table({"deleted": pa.chunked_array(masks, pa.int8())}))
+        translation = Translation(self.scan.shown, FileTable(len(rows)))
+        joined = f" POSITIONAL JOIN {flags} AS m"
+        return self._query(arm, part.scan.relation, translation, deleted="m.deleted = 1", joined=joined)
 
     def _listed(self, deleted: Sequence[BitMap64]) -> str:
         """Whether a row is deleted, looked up among the listed positions of all files."""
@@ -232,15 +230,17 @@ class _Arm:
         name = self.scanner.register(pa.table({"i": np.concatenate(places), "p": np.concatenate(listed)}))
         return f"EXISTS (SELECT 1 FROM {name} AS l WHERE l.i = f.file_index AND l.p = f.file_row_number)"
 
-    def _query(self, arm: UnionArm, relation: str, translation: Translation, *, deleted: str | None) -> str:
+    def _query(
+        self, arm: UnionArm, relation: str, translation: Translation, *, deleted: str | None, joined: str = ""
+    ) -> str:
         """The rows of the files less the deleted ones, or all rows where `_deleted` is asked for.
 
-        deleted: when a row, `f`, is deleted by position; None: never.
+        deleted: when a row, `f`, is deleted by position; None: never. joined: a clause that this speaks of.
         """
         inner = {label: translation.expression(value) for label, value in arm.values().items()}
         if arm.flags_deleted:
             inner["p"] = deleted or "false"
-        scan = f"SELECT {_labelled(inner)} FROM {relation} AS f{translation.table.join(self.scanner.register)}"
+        scan = f"SELECT {_labelled(inner)} FROM {relation} AS f{joined}{translation.table.join(self.scanner.register)}"
         if deleted is not None and not arm.flags_deleted:
             scan += f" WHERE NOT ({deleted})"
         roots = {root: f"s.{label}" for root, label in arm.key_labels().items()}
