@@ -24,6 +24,7 @@ from harness.opening import OpenedTable, Point, Selection
 from harness.plan.scan_plan import ScanPlan
 from harness.reading import reading
 from harness.storage.paths import shown
+from harness.storage.roots import metadata_root
 
 if TYPE_CHECKING:
     import duckdb
@@ -122,19 +123,28 @@ class Snapshot:
     """A table at one point of its history, with the schema that its rows are shown in.
 
     Anything that takes an Arrow stream takes a snapshot.
+
+    name: what a catalog calls the table, the catalog's name first; None: it was opened by its location.
     """
 
     source: OpenedTable = field(repr=False)
     selection: Selection = field(repr=False)
+    name: str | None = None
 
     def __repr__(self) -> str:
-        return f"Snapshot({point_shown(self.source, self.selection.snapshot)})"
+        return f"Snapshot({point_shown(self.source, self.selection.snapshot, self.name)})"
 
     def _repr_html_(self) -> str:
         """For notebooks: which point of the table's history it is, and the columns. Reads nothing."""
         time = None if self.timestamp_ms is None else show_ms(self.timestamp_ms)
-        name = "version" if self.source.format == "delta" else "snapshot"
-        known = {"location": shown(self.source.location), "format": self.source.format, name: self.id, "time": time}
+        kind = "version" if self.source.format == "delta" else "snapshot"
+        known = {
+            "name": self.name,
+            "location": shown(self.source.location),
+            "format": self.source.format,
+            kind: self.id,
+            "time": time,
+        }
         return described("Snapshot", known, self.schema)
 
     @property
@@ -352,10 +362,17 @@ class Snapshot:
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
-def point_shown(table: OpenedTable, point: Point | None) -> str:
-    """Where a table is, and which point of its history is meant, for people."""
-    name = "version" if table.format == "delta" else "snapshot"
-    return f"{shown(table.location)!r}, format={table.format!r}, {name}={None if point is None else point.id}"
+def point_shown(table: OpenedTable, point: Point | None, name: str | None) -> str:
+    """What a table is called, or where it is, and which point of its history is meant, for people."""
+    kind = "version" if table.format == "delta" else "snapshot"
+    called = shown(table.location) if name is None else name
+    return f"{called!r}, format={table.format!r}, {kind}={None if point is None else point.id}"
+
+
+def called(location: str, name: str | None = None) -> str:
+    """What to call a table beside another one: what its catalog calls it, else its directory's name."""
+    folder = metadata_root(location) if location.endswith(".metadata.json") else location
+    return name or folder.rstrip("/").rpartition("/")[2]
 
 
 def column_names(columns: Sequence[str] | None, table: str) -> tuple[str, ...] | None:

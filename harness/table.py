@@ -183,7 +183,7 @@ class Table:
     name: str | None = None
 
     def __repr__(self) -> str:
-        return f"Table({point_shown(self.source, self.source.current)})"
+        return f"Table({point_shown(self.source, self.source.current, self.name)})"
 
     def _repr_html_(self) -> str:
         """For notebooks: where the table is, its current snapshot, and the columns. Reads nothing."""
@@ -280,9 +280,8 @@ class Table:
             if self.format != "delta":
                 raise RequestError(f"Cannot select version {version}: {self.format} tables have snapshot ids")
         with reading(self.source, None):
-            return Snapshot(
-                self.source, self.source.select(snapshot_id if version is None else version, timestamp, ref)
-            )
+            selection = self.source.select(snapshot_id if version is None else version, timestamp, ref)
+            return Snapshot(self.source, selection, self.name)
 
     def changes(
         self,

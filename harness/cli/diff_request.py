@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import typer
 
@@ -13,12 +13,10 @@ from harness.differ.relaxations import Relaxations
 from harness.differ.result import ComparisonResult
 from harness.differ.sources import Source
 from harness.engines.registry import find_engine
-
-if TYPE_CHECKING:
-    from harness.snapshot import Snapshot
+from harness.snapshot import Snapshot, called
 
 ENGINES = "duckdb,spark"
-Side: TypeAlias = "Snapshot | Source"
+Side: TypeAlias = Snapshot | Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +69,7 @@ class Request:
 
 
 def _name(side: Side) -> str:
-    return side.name if isinstance(side, Source) else side.source.location.rstrip("/").rpartition("/")[2]
+    return side.name if isinstance(side, Source) else called(side.source.location, side.name)
 
 
 def pair_of_engines(text: str) -> tuple[str, str]:

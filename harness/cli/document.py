@@ -97,7 +97,9 @@ def _cell(key: str, value: Any) -> str:
 
 def _one_line(value: Any) -> str:
     match value:
-        case None | [] | {}:
+        case None | []:
+            return "-"
+        case dict() if not value:  # the pattern {} is any mapping
             return "-"
         case list() if not any(isinstance(item, list | dict) for item in value):
             return ", ".join(_one_line(item) for item in value)

@@ -20,7 +20,12 @@ _CUT = "…"
 
 
 def text_lines(
-    schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, max_rows: int | None = None, width: int | None = None
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    max_rows: int | None = None,
+    width: int | None = None,
+    option: str = "--max-rows",
 ) -> Iterator[str]:
     """A header, a rule, and a line per row; numbers to the right; at last what is not shown. Nulls are NULL.
 
@@ -28,7 +33,8 @@ def text_lines(
         schema: of the batches.
         batches: the rows; all are read, also those that are not shown, because they are counted.
         max_rows: how many are shown; None: all, and widths come from the first batch.
-            width: of a line at most, in cells; None: as long as it is.
+        width: of a line at most, in cells; None: as long as it is.
+        option: what sets `max_rows`, as the person says it.
     """
     rest = iter(batches)
     if max_rows is None:
@@ -38,7 +44,7 @@ def text_lines(
     more += sum(batch.num_rows for batch in rest)
     yield from _lines(schema, pa.Table.from_batches(shown, schema).combine_chunks().to_batches(), width)
     if more:
-        yield f"({max_rows:,} of {max_rows + more:,} rows; --max-rows all shows all)\n"
+        yield f"({max_rows:,} of {max_rows + more:,} rows; {option} all shows all)\n"
 
 
 def _head(batches: Iterator[pa.RecordBatch], rows: int) -> tuple[list[pa.RecordBatch], int]:

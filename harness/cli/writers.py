@@ -46,8 +46,17 @@ class RowFormat(enum.Enum):
         return self in (RowFormat.PARQUET, RowFormat.ARROW)
 
 
-def write_rows(rows: Rows, row_format: RowFormat, stream: ByteStream, *, max_rows: int | None = MAX_ROWS) -> None:
+def write_rows(
+    rows: Rows,
+    row_format: RowFormat,
+    stream: ByteStream,
+    *,
+    max_rows: int | None = MAX_ROWS,
+    option: str = "--max-rows",
+) -> None:
     """All of `rows` to `stream`, while they are read; as text at most `max_rows`, if that is not None.
+
+    option: what sets `max_rows`, as the person says it.
 
     Raises:
         RequestError: the format cannot hold these columns.
@@ -56,7 +65,8 @@ def write_rows(rows: Rows, row_format: RowFormat, stream: ByteStream, *, max_row
     match row_format:
         case RowFormat.TEXT:
             width = shutil.get_terminal_size().columns if stream.isatty() else None
-            write_texts(text_lines(rows.schema(), rows.batches(), max_rows=max_rows, width=width), stream)
+            lines = text_lines(rows.schema(), rows.batches(), max_rows=max_rows, width=width, option=option)
+            write_texts(lines, stream)
         case RowFormat.CSV:
             write_csv(rows, stream)
         case RowFormat.JSON:

@@ -22,6 +22,15 @@ _SHOW = re.compile(
     rf"{_SPACE}SHOW\s+(?:(?P<what>TABLES|SCHEMAS|NAMESPACES)(?:\s+(?:FROM|IN)\s+{_NAME})?|DATABASES|CATALOGS){_SPACE}",
     re.IGNORECASE | re.DOTALL,
 )
+_SHOW_TABLE = re.compile(rf"{_SPACE}SHOW\s+{_NAME}{_SPACE}", re.IGNORECASE | re.DOTALL)
+_SHOWN = ("TABLES", "SCHEMAS", "NAMESPACES", "DATABASES", "CATALOGS", "VARIABLES")
+"""What SHOW lists, and does not describe."""
+
+
+def as_described(text: str) -> str:
+    """`SHOW orders` as DESCRIBE, which is the same to DuckDB and can be parsed; other statements as they are."""
+    found = _SHOW_TABLE.fullmatch(text)
+    return text if found is None or found["name"].upper() in _SHOWN else f"DESCRIBE {found['name']}"
 
 
 def used(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> tuple[str, Tables] | None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from harness.catalogs.names import Name, written
-from harness.connections.namespaces import shown, used
+from harness.connections.namespaces import as_described, shown, used
 from harness.connections.tables import Tables
 from harness.engines.registry import duckdb_engine
 from harness.errors import AmbiguousTableError, HarnessError, RequestError
@@ -101,7 +101,7 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
         return Prepared(text=use[0], gives_rows=False, chosen=use[1])
     if (listing := shown(text, tables, connection)) is not None:
         return Prepared(text=listing, gives_rows=True)
-    pinned = _pinned(text, tables, connection)
+    pinned = _pinned(as_described(text), tables, connection)
     text = pinned.query
     kind = _kind(text, connection)
     as_it_is = Prepared(text=text, gives_rows=kind in _QUERIES)

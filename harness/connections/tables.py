@@ -14,6 +14,7 @@ from harness.catalogs.resolving import NO_CATALOGS, open_catalog
 from harness.catalogs.together import Together
 from harness.connections.locations import is_location
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
+from harness.metadata_tables.naming import NAMES
 from harness.snapshot import Snapshot
 from harness.table import Table, open_table
 
@@ -146,12 +147,27 @@ class Tables:
                 f"There is no table at {name[0]!r}: it is no directory of an Iceberg or Delta table; check the path",
                 cause="NoSuchTable",
             )
+        if (metadata := self._no_metadata_table(name)) is not None:
+            return metadata
         known = list(self._like(name))
         near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
         ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
         shown = [each for each in known if each[-1:] in ends] or list(near)
         hint = f"the nearest are {', '.join(map(written, shown[:3]))}" if shown else self._nothing("tables")
         return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
+
+    def _no_metadata_table(self, name: Name) -> TableNotFoundError | None:
+        """The error about what stands behind a table's name and is none of its metadata tables; None: no table's is."""
+        with contextlib.suppress(HarnessError):
+            found = self.open(name[:-1]) if len(name) > 1 else None
+            if found is not None:
+                whole, table = found
+                names = ", ".join(NAMES[(table if isinstance(table, Table) else table.source).format])
+                return TableNotFoundError(
+                    f"There is no table {written(name)}; the metadata tables of {whole} are {names}",
+                    cause="NoSuchTable",
+                )
+        return None
 
     def _of_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:
         """The table of exactly that name, else the only one whose name differs in case alone."""

@@ -34,7 +34,7 @@ from harness.engines.shared.duckdb_instance import cursor
 from harness.errors import EngineError, HarnessError, RequestError
 from harness.model.schema import arrow_field
 from harness.plan.scan_plan import ScanPlan
-from harness.snapshot import Changes, Snapshot
+from harness.snapshot import Changes, Snapshot, called
 from harness.table import Table, open_table
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Opening:
         if isinstance(data, Table | Snapshot | Changes):
             plan, snapshot = _place(data)
             engine = f"{self.engine} {find_engine(self.engine).version()}"
-            name = self.name or plan.rstrip("/").rpartition("/")[2]
+            name = self.name or called(plan, None if isinstance(data, Changes) else data.name)
             return SideInfo(name=name, engine=engine, table=plan, snapshot=snapshot, format=_format(data))
         if isinstance(data, Source):
             return SideInfo(name=self.name or data.name, engine=f"duckdb {duckdb.__version__}, {data.kind.value}")

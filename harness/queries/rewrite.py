@@ -165,7 +165,9 @@ def refuse_writes(statement: Statement) -> None:
     writes = next(iter(statement.tree.find_all(*_WRITES)), None)
     if writes is None and isinstance(statement.tree, _READS):
         return
-    kind = (writes or statement.tree).key.upper()
+    found = writes or statement.tree
+    # sqlglot leaves some statements as they are, and knows their first word alone.
+    kind = (found.name if isinstance(found, exp.Command) else found.key).upper()
     raise RequestError(f"A query only reads, got {kind}. Use SELECT, and write its result with the API or the shell.")
 
 

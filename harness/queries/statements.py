@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -82,7 +84,8 @@ def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
         while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
             tokens.pop()
         text = text[: tokens[-1].end + 1] if tokens else ""
-        parsed = language.parser().parse(tokens, text)
+        with _unsaid():
+            parsed = language.parser().parse(tokens, text)
     except (SqlglotError, ValueError) as error:
         raise RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.") from error
     except RecursionError:
@@ -91,6 +94,21 @@ def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
         count = len([p for p in parsed if p is not None])
         raise RequestError(f"Expected one query, got {count} statements. Run them one by one.")
     return parsed[0], text
+
+
+@contextlib.contextmanager
+def _unsaid() -> Iterator[None]:
+    """Keeps sqlglot from logging that it leaves a statement unparsed: who runs it says what becomes of it."""
+    log = logging.getLogger("sqlglot")
+    log.addFilter(_is_of_use)
+    try:
+        yield
+    finally:
+        log.removeFilter(_is_of_use)
+
+
+def _is_of_use(record: logging.LogRecord) -> bool:
+    return "Falling back to parsing as a 'Command'" not in record.getMessage()
 
 
 def _references(tree: exp.Expr) -> Iterator[Reference]:

@@ -278,9 +278,11 @@ def refused() -> Exception:
         (error("ServerError", "x" * 1000), harness.StorageError, r"Catalog my-prod failed \(ServerError: x{200}…\)"),
     ],
 )
-def test_every_failure_is_one_line_that_says_what_to_set(raised, kind, said):
-    with pytest.raises(kind, match=said) as shown, asking("my-prod", "http://user:pass@host/x?key=secret"):
+def test_every_failure_is_one_line_that_says_what_to_set(raised, kind, said, caplog):
+    caplog.set_level("DEBUG", "harness.catalogs")
+    with pytest.raises(kind, match=said) as shown, asking("my-prod", "http://user:pass@host/x?key=secret", "its name"):
         raise raised
+    assert caplog.text.count("my-prod: its name, ") == 1
     assert "\n" not in str(shown.value)
     assert "secret" not in str(shown.value)
     assert "pass" not in str(shown.value)

@@ -50,6 +50,14 @@ def test_a_name_opens_the_table(lake, name, table_format, ids):
     table = harness.open_table(name, catalog=harness.open_warehouse(str(lake), name="lake"))
     assert (table.name, table.format) == (f"lake.{name.replace(chr(34), '')}", table_format)
     assert sorted(table.snapshot().to_arrow()["id"].to_pylist()) == ids
+    assert repr(table.snapshot()).startswith(f"Snapshot('{table.name}', format='{table_format}'")
+
+
+def test_what_is_compared_has_its_name_in_the_catalog(lake):
+    table = harness.open_table("sales.returns", catalog=str(lake))
+    (file,) = (lake / "sales.db/returns/metadata").glob("*2.metadata.json")  # the newest, as catalogs answer
+    found = harness.compare(table.snapshot(), harness.open_table(str(file)), engines=("duckdb", "duckdb"))
+    assert (found.left.name, found.right.name) == (f"{lake.name}.sales.returns", "returns")
 
 
 @pytest.mark.parametrize(

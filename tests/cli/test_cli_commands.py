@@ -58,6 +58,7 @@ class StandInTable:
                 {"id": 2, "name": "long name", "type": "string", "doc": None},
             ],
             "properties": {"owner_name": "me\x1b"},
+            "snapshots": [{"id": 7, "summary": {"operation": "append", "parts": {}}}, {"id": 8, "summary": {}}],
             "refs": [],
             "warnings": ["the version hint lags"],
         }
@@ -123,6 +124,10 @@ def test_info_as_text(calls, capfd):
         "  2   long name  string\n"
         "properties:\n"
         "  owner_name: me\\x1b\n"
+        "snapshots:\n"
+        "  id  summary\n"
+        "  7   operation=append, parts=-\n"
+        "  8   -\n"
         "refs: -\n"
         "warnings:\n"
         "  the version hint lags\n"

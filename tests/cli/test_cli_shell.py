@@ -52,7 +52,7 @@ def test_statements_and_commands_run_one_after_the_other(shell):
 
 
 def test_what_fails_is_a_line_and_the_next_statement_runs(shell):
-    text = "FROM sales.order;\nSELECT nope FROM days; SELEC;\n.what\n.format arrow\n.schema x\nSELECT 1;\n"
+    text = "FROM sales.order;\nSELECT nope FROM days; SELEC;\n.what\n.format arrow\n.schema x\nSELECT 1;SHOW y;\n"
     code, out, err = shell(".plan\n" + text)
     assert (code, out) == (2, "1\n-\n1\n")
     assert [re.split(r" \^* ?\[| \[", line)[0] for line in err.splitlines()] == [
@@ -64,6 +64,7 @@ def test_what_fails_is_a_line_and_the_next_statement_runs(shell):
         "error: There is no command .what; the nearest is .help",
         "error: Cannot write rows as arrow: say one of text, csv, json, jsonl",
         "error: There is no table x; the nearest are days, sales.orders",
+        "error: There is no table y; the nearest are days, sales.orders",
     ]
 
 
@@ -72,6 +73,14 @@ def test_commands_say_what_there_is(shell):
     assert (code, err) == (0, "")
     assert out.startswith("sales.orders\nid    long\nnote  string\n")
     assert "1\n-\n" not in out
+
+
+def test_rows_that_are_left_out_are_counted(shell):
+    assert shell(".max-rows 1\nFROM range(3);") == (
+        0,
+        "range\n-----\n    0\n(1 of 3 rows; .max-rows all shows all)\n",
+        "",
+    )
 
 
 def test_the_plan_of_a_query(shell):

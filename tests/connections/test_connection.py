@@ -79,6 +79,8 @@ def con(connection: harness.Connection) -> Any:
             "DESCRIBE old.orders",
             [("id", "BIGINT", "YES", None, None, None), ("region", "VARCHAR", "YES", None, None, None)],
         ),
+        ("CREATE TEMP TABLE own AS SELECT 1 AS x; SHOW own", [("x", "INTEGER", "YES", None, None, None)]),
+        (" show LAKE.old.orders -- columns\n", 2),
         ("FROM (PIVOT old.orders ON region USING count(*)) ORDER BY id", [(1, 1), (2, 1)]),
         ("CREATE TEMP TABLE mine AS FROM old.orders; INSERT INTO mine SELECT id, 'x' FROM days; FROM mine", 3),
     ],
@@ -101,7 +103,16 @@ def test_conditions_skip_files_of_qualified_tables(con):
     ("query", "error", "message"),
     [
         ("FROM sales.ordrs", TableNotFoundError, "There is no table sales.ordrs; the nearest are sales.orders"),
-        ("FROM sales.orders.versions", TableNotFoundError, "There is no table sales.orders.versions"),
+        (
+            "FROM sales.orders.versions",
+            TableNotFoundError,
+            r"no table sales.orders.versions; the metadata tables of lake\.sales\.orders are snapshots, history, refs",
+        ),
+        (
+            "FROM days.snapshots",
+            TableNotFoundError,
+            r"metadata tables of lake\.Days are versions, history, files, part",
+        ),
         ("FROM orders", TableNotFoundError, "There is no table orders; the nearest are old.orders, sales.orders"),
         ("FROM nowhere.orders", TableNotFoundError, "no table nowhere.orders; the nearest are old.orders"),
         ("SELECT orders.id FROM sales.orders, old.orders", RequestError, "orders.id may be of two tables named orders"),
@@ -126,6 +137,13 @@ def test_conditions_skip_files_of_qualified_tables(con):
 def test_what_cannot_be_run_is_refused(con, query, error, message):
     with pytest.raises(error, match=message):
         con.execute(query)
+
+
+@pytest.mark.parametrize(("query", "word"), [("SHOW ALL TABLES", "SHOW"), ("CALL pragma_version()", "CALL")])
+def test_a_statement_that_sqlglot_leaves_is_named_and_not_logged(caplog, query, word):
+    with pytest.raises(RequestError, match=f"A query only reads, got {word}"):
+        harness.sql(query)
+    assert caplog.text == ""
 
 
 def test_a_name_of_both_sides_is_ambiguous(con):

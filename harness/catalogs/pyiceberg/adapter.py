@@ -29,7 +29,7 @@ class PyIcebergCatalog:
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The namespaces directly in `parent`; none where there is no such one."""
-        with asking(self.name, self._uri):
+        with asking(self.name, self._uri, f"namespaces in {written(parent) or 'the root'}"):
             try:
                 found = {tuple(each) for each in self.client.list_namespaces(parent)}
             except Exception as error:
@@ -43,7 +43,7 @@ class PyIcebergCatalog:
         """The tables directly in a namespace; none where there is no such one. The root holds none."""
         if not namespace:
             return ()
-        with asking(self.name, self._uri):
+        with asking(self.name, self._uri, f"tables of {written(namespace)}"):
             try:
                 found = {tuple(each) for each in self.client.list_tables(namespace)} | self._delta_tables(namespace)
             except Exception as error:
@@ -68,7 +68,7 @@ class PyIcebergCatalog:
                 cause="NoSuchTable",
             )
         try:
-            with asking(self.name, self._uri):
+            with asking(self.name, self._uri, f"where {written(name)} is"):
                 found = answer(self.client, name)
         except HarnessError as error:
             if error.__cause__ is not None and type(error.__cause__).__name__ in _ABSENT:

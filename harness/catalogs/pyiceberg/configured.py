@@ -76,7 +76,7 @@ def open_configured(name: str, properties: Mapping[str, Any]) -> PyIcebergCatalo
         _check_file(name, uri)
     # Asked and never written: a SQL catalog that has no tables yet does not get them, and metadata is not read here.
     own = {**properties, "init_catalog_tables": "false", "py-io-impl": _FINDING}
-    with asking(name, uri if isinstance(uri, str) else None):
+    with asking(name, uri if isinstance(uri, str) else None, "opening"):
         return PyIcebergCatalog(name, load_catalog(name, **own))
 
 

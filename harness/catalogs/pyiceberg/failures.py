@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,22 +24,28 @@ _SHOWN = 200
 _SECRET = re.compile(r"(?<=://)[^\s/@]*@|(?<=[?&])[^\s'\"<>]*")
 
 
+_LOG = logging.getLogger("harness.catalogs")
+
+
 @contextmanager
-def asking(catalog: str, uri: str | None) -> Iterator[None]:
+def asking(catalog: str, uri: str | None, what: str) -> Iterator[None]:
     """To be entered around every question to a catalog.
 
-    catalog: its name. uri: where it is, as it is configured.
+    catalog: its name. uri: where it is, as it is configured. what: it is asked for, in the log.
 
     Raises:
         RequestError: it is configured wrongly, or a package is missing.
         StorageError: it is down, refuses the credentials, or fails.
     """
+    start = time.monotonic()
     try:
         yield
     except HarnessError:
         raise
     except Exception as error:  # the classes of clients' errors are theirs
         raise _translated(error, catalog, uri) from error
+    finally:
+        _LOG.debug("%s: %s, %.0f ms", catalog, what, (time.monotonic() - start) * 1000)
 
 
 def setting(catalog: str, name: str) -> str:

@@ -65,7 +65,7 @@ class Session:
                 results.write_texts([visible_lines(text).rstrip("\n") + "\n"], stream)
                 return
             with terminal.progress_until_written("running the query", stream) as written:
-                write_rows(Rows(relation), self.row_format, written, max_rows=self.max_rows)
+                write_rows(Rows(relation), self.row_format, written, max_rows=self.max_rows, option=".max-rows")
 
 
 def guarded(action: Callable[[], None]) -> bool:
