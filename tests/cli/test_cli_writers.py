@@ -162,6 +162,13 @@ def test_json_keeps_two_columns_of_one_name():
     assert json.loads(stream.getvalue())["rows"] == [[1, 2]]
 
 
+def test_a_parquet_dictionary_does_not_hold_all_values_of_a_column():
+    rows = 60_000  # 8 bytes each: a dictionary of them would take 480,000, and the places in it another 120,000
+    content = written(pa.table({"n": range(rows)}), RowFormat.PARQUET)
+    column = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0).column(0)
+    assert column.total_uncompressed_size < 8 * rows * 1.1
+
+
 def test_parquet_refuses_what_it_cannot_hold():
     table = pa.table({"n": [1], "i": pa.array([pa.MonthDayNano([1, 2, 3])])})
     with pytest.raises(RequestError) as caught:
