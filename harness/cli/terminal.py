@@ -165,10 +165,11 @@ class _Reading:
     """What is done, and how much of stores was read for it so far: asked for each time that it is shown."""
 
     text: str
-    _before: int = field(default_factory=lambda: TRAFFIC.requests)
+    _before: str = field(default_factory=TRAFFIC.summary)
 
     def __rich__(self) -> Text:
-        return Text(self.text if TRAFFIC.requests == self._before else f"{self.text} ({TRAFFIC.summary()})")
+        now = TRAFFIC.summary()
+        return Text(self.text if now == self._before else f"{self.text} ({now})")
 
 
 @contextlib.contextmanager

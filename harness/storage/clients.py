@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from harness.errors import StorageError
 from harness.storage.listings import Entry, FileStatus, FileVersion, remote_entry, remote_status, remote_version
 from harness.storage.paths import SCHEME
+from harness.storage.retries import MOST_RETRIES, passing
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -39,6 +40,10 @@ class Client(Protocol):
     @property
     def reads_ends(self) -> bool:
         """Whether to read the ends of many files at once by `end`, which tells their status too."""
+
+    @property
+    def most_retries(self) -> int:
+        """How often a request that failed in a way that passes is asked again; the client itself asks once."""
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         """Bytes of a file, fewer at its end, in one request; and what it was then, if that is told with them."""
@@ -103,6 +108,7 @@ class FsspecClient:
     file_system: fsspec.AbstractFileSystem
     protocol: str
     reads_ends: bool = False
+    most_retries: int = MOST_RETRIES
 
     @property
     def identity(self) -> Hashable:
@@ -139,8 +145,7 @@ class FsspecClient:
     def is_file(self, path: str) -> bool:
         """As `Client` says."""
         try:
-            with _turn(self.file_system):
-                return bool(self.file_system.info(self._name(path))["type"] == "file")
+            return bool(self._told(self._name(path))["type"] == "file")
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             return False  # S3 denies what is not there to who may not list
 
@@ -162,8 +167,19 @@ class FsspecClient:
         name = self._name(path)
         with _turn(self.file_system):
             self.file_system.invalidate_cache(name)
-            info: dict[str, Any] = self.file_system.info(name)
-            return info
+            return self._told(name)
+
+    def _told(self, name: str) -> dict[str, Any]:
+        try:
+            with _turn(self.file_system):
+                info: dict[str, Any] = self.file_system.info(name)
+        except FileNotFoundError as error:
+            # That of HTTP says so of any failure (fsspec 2026.9): a file that is there would be taken for absent.
+            failure = error.__cause__
+            if failure is not None and (passing(failure) or _is_unanswered(failure)):
+                raise failure from None
+            raise
+        return info
 
     def _listed(self, directory: str) -> list[dict[str, Any]]:
         name = self._name(directory)
@@ -175,6 +191,13 @@ class FsspecClient:
     def _name(self, path: str) -> str:
         match = SCHEME.match(path)
         return path if match is None else self.protocol + path[match.end() :]
+
+
+def _is_unanswered(failure: BaseException) -> bool:
+    """Whether nobody answered, rather than that there is no such file."""
+    return isinstance(failure, OSError) and not isinstance(
+        failure, FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError
+    )
 
 
 def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:

@@ -1,7 +1,7 @@
-"""What is asked of a store, as log records of `harness.storage` at level DEBUG, one for each request.
+"""What is asked of a store, as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.
 
-A record says what was asked, for which file, what came, and how long it took. Requests that a client library repeats by
-itself after a failure are one here, with the time of all of them.
+A record says what was asked, for which file, what came, and how long it took. A request that failed in a way that
+passes is asked again here (`harness.storage.retries`), so that each time it is asked shows.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from harness.storage import retries
 from harness.storage.clients import Client
 from harness.storage.listings import Entry, FileStatus, FileVersion
 from harness.storage.paths import shown
@@ -22,7 +23,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class LoggedClient:
-    """A client whose requests are logged."""
+    """A client whose requests are logged, and repeated where that may help."""
 
     client: Client
 
@@ -36,40 +37,57 @@ class LoggedClient:
         """As `Client` says."""
         return self.client.reads_ends
 
+    @property
+    def most_retries(self) -> int:
+        """As `Client` says."""
+        return self.client.most_retries
+
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         """As `Client` says."""
         what = "all" if length is None and offset == 0 else f"from byte {offset}"
-        return _told(f"read {what} of", path, lambda: self.client.read(path, offset, length), _bytes)
+        return self._asked(f"read {what} of", path, lambda: self.client.read(path, offset, length), _bytes)
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
         """As `Client` says."""
-        return _told("read the end of", path, lambda: self.client.end(path, length), _bytes)
+        return self._asked("read the end of", path, lambda: self.client.end(path, length), _bytes)
 
     def status(self, path: str) -> FileStatus:
         """As `Client` says."""
-        return _told("ask the status of", path, lambda: self.client.status(path), lambda found: f"{found.size} bytes")
+        return self._asked("ask the status of", path, lambda: self.client.status(path), lambda s: f"{s.size} bytes")
 
     def version(self, path: str) -> FileVersion | None:
         """As `Client` says."""
-        return _told("ask the version of", path, lambda: self.client.version(path), lambda found: "done")
+        return self._asked("ask the version of", path, lambda: self.client.version(path), lambda found: "done")
 
     def is_file(self, path: str) -> bool:
         """As `Client` says."""
-        return _told("look for file", path, lambda: self.client.is_file(path), _yes_or_no)
+        return self._asked("look for file", path, lambda: self.client.is_file(path), _yes_or_no)
 
     def is_directory(self, path: str) -> bool:
         """As `Client` says."""
-        return _told("look for directory", path, lambda: self.client.is_directory(path), _yes_or_no)
+        return self._asked("look for directory", path, lambda: self.client.is_directory(path), _yes_or_no)
 
     def entries(self, directory: str) -> list[Entry]:
         """As `Client` says."""
-        return _told("list files of", directory, lambda: self.client.entries(directory), lambda f: f"{len(f)} files")
+        return self._asked(
+            "list files of", directory, lambda: self.client.entries(directory), lambda f: f"{len(f)} files"
+        )
 
     def directories(self, directory: str) -> set[str]:
         """As `Client` says."""
-        return _told(
+        return self._asked(
             "list directories of", directory, lambda: self.client.directories(directory), lambda f: f"{len(f)} of them"
         )
+
+    def _asked(self, what: str, path: str, ask: Callable[[], _Result], came: Callable[[_Result], str]) -> _Result:
+        most = self.most_retries
+
+        def tell(found: retries.Passing, wait_s: float, number: int) -> None:
+            TRAFFIC.repeat()
+            told = f"{found.reason}, asked again in {wait_s:.1f} s, {number} of {most}"
+            LOG.info("%s %s: %s", what, shown(path), told)
+
+        return retries.asked(lambda: _told(what, path, ask, came), most, tell)
 
 
 def _told(what: str, path: str, ask: Callable[[], _Result], came: Callable[[_Result], str]) -> _Result:

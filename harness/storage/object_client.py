@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +21,7 @@ from harness.storage.object_options import StoreOptions, made_for
 from harness.storage.option_names import Kind
 from harness.storage.paths import SCHEME
 from harness.storage.places import place
+from harness.storage.retries import MOST_SECONDS
 
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), Kind.S3),
@@ -29,6 +31,8 @@ KINDS: dict[str, Kind] = {
 """By scheme, in lower case."""
 _EXTRAS = {Kind.S3: "s3", Kind.AZURE: "azure", Kind.GCS: "gcs"}
 _CLIENTS = 64
+_ONCE = {"max_retries": 0, "retry_timeout": timedelta(seconds=MOST_SECONDS)}
+"""What obstore repeats by itself nobody sees: `harness.storage.retries` does it."""
 _UNSATISFIABLE = 416
 _NO_NAME = re.compile(r"(?:^|/)(?:\.{1,2})?(?=/|$)")
 
@@ -72,11 +76,12 @@ def _client(kind: Kind, authority: str, options: StoreOptions) -> ObjectClient:
             bucket,
             config=dict(options.config),
             client_options=dict(options.client),
-            retry_config=options.retries,
+            retry_config=_ONCE,
             **({} if options.provider is None else {"credential_provider": options.provider}),
         ),
         kind,
         (kind, authority, options),
+        options.most_retries,
     )
 
 
@@ -87,6 +92,7 @@ class ObjectClient:
     store: Any
     kind: Kind
     identity: Hashable
+    most_retries: int
 
     @property
     def reads_ends(self) -> bool:

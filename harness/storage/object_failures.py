@@ -17,6 +17,10 @@ _HOST = re.compile(r"Error performing [A-Z]+ (https?://[^/\s?]+)")
 _METADATA = re.compile(r"Error performing [A-Z]+ https?://[^/\s]+/(?:latest/|computeMetadata/|metadata/identity)")
 """Of the service on a machine that knows its role."""
 _BROKEN = re.compile(r"dns error|Connection refused|TimedOut|timed out|certificate|Connection reset|IncompleteMessage")
+_KIND = re.compile(r"HttpError \{\s*kind: (\w+)")
+_PASSING_KINDS = ("Interrupted", "Request", "Timeout")
+_PASSING_BREAKS = re.compile(r"TimedOut|timed out|Connection reset|IncompleteMessage")
+_PASSING_CODES = ("SlowDown", "RequestTimeout", "ServerBusy", "OperationTimedOut")
 _MISSING = ("NoSuchKey", "BlobNotFound", "ResourceNotFound")
 _KEYS = {
     Kind.S3: "access_key_id and secret_access_key, profile, or anonymous=true",
@@ -39,6 +43,8 @@ _BY_CODE = {
     "PermanentRedirect": _ELSEWHERE,
 }
 _THROTTLED = (429, 503)
+PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+"""Of HTTP, which the same request may not be answered with when it is sent again."""
 DENIED = "Denied"
 """The cause of the error where a store does not say whether a file is there, as S3 does to who may not list."""
 
@@ -47,10 +53,25 @@ NO_PARTS = "non-partial response"
 """In a message: a server gave all of a file when it was asked for a part, as some do of an empty one."""
 
 
-def status_of(error: Exception) -> int | None:
+def status_of(error: BaseException) -> int | None:
     """The status that a server answered with; None: it did not answer."""
     found = _STATUS.search(str(error))
     return int(found[1]) if found else None
+
+
+def passing(error: BaseException) -> str | None:
+    """Why the same request may be answered later, in a few words; None: it would fail again."""
+    text, status, code = str(error), status_of(error), _CODE.search(str(error))
+    if status is not None:
+        if status in PASSING_STATUSES or (code and code[1] in _PASSING_CODES):
+            return code[1] if code else f"HTTP {status}"
+        return None
+    if _METADATA.search(text):  # no machine with a role, most likely
+        return None
+    kind, broken = _KIND.search(text), _PASSING_BREAKS.search(text)
+    if broken is not None:
+        return broken[0].lower()
+    return "connection broke off" if kind is not None and kind[1] in _PASSING_KINDS else None
 
 
 def told(error: Exception, path: str, kind: Kind, *, listing: bool = False) -> Exception:
@@ -93,7 +114,8 @@ def _unanswered(text: str, path: str, kind: Kind) -> StorageError:
     host = _HOST.search(text)
     asked = host[1] if host else ""
     broken = _BROKEN.search(text)
-    if broken is None and not host:
+    broke_off = _KIND.search(text)
+    if broken is None and not host and (broke_off is None or broke_off[1] not in _PASSING_KINDS):
         return _failure("Storage", f"its client failed; check credentials and options, such as {_KEYS[kind]}", path, "")
     reason = broken[0].lower() if broken else "connection failed"
     return _failure("Unreachable", f"{asked or 'it'} does not answer ({reason}); set endpoint, or try again", path, "")

@@ -11,12 +11,12 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 from harness.errors import RequestError
 from harness.storage.aws_profiles import ProfileCredentials, profile_settings
 from harness.storage.option_names import CLIENT, IGNORED, NAMES, NEGATED, Kind
+from harness.storage.retries import MOST_RETRIES
 
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 _SECONDS = re.compile(r"\d+(?:\.\d+)?")
@@ -34,13 +34,8 @@ class StoreOptions:
 
     config: tuple[tuple[str, Any], ...] = field(repr=False)
     client: tuple[tuple[str, Any], ...] = ()
-    most_retries: int = 5
+    most_retries: int = MOST_RETRIES
     provider: Callable[[], Any] | None = field(default=None, repr=False)
-
-    @property
-    def retries(self) -> dict[str, Any]:
-        """As obstore wants it."""
-        return {"max_retries": self.most_retries, "retry_timeout": timedelta(seconds=60)}
 
 
 def made_for(kind: Kind, authority: str, found: Mapping[str, str]) -> StoreOptions:
@@ -149,7 +144,7 @@ def _client(found: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
 def _made(
     config: Mapping[str, Any], client: Mapping[str, Any], found: Mapping[str, str], provider: Any = None
 ) -> StoreOptions:
-    retries = found.get("max_retries", "5")
+    retries = found.get("max_retries", str(MOST_RETRIES))
     if not retries.isdecimal():
         raise RequestError("Invalid storage_options: max_retries is no number", options=("storage_options",))
     return StoreOptions(tuple(sorted(config.items())), tuple(sorted(client.items())), int(retries), provider)

@@ -14,7 +14,8 @@ _EVERY_S = 5.0
 
 @dataclass(slots=True)
 class Traffic:
-    """Requests that were answered, and the bytes of files that came. While they come, the log says so at INFO.
+    """Requests that were answered, the bytes of files that came, and how often a request that failed was repeated.
+    While they come, the log says so at INFO.
 
     clock: the time in seconds; the log is told when five have passed since it was.
     """
@@ -22,6 +23,7 @@ class Traffic:
     clock: Callable[[], float] = time.monotonic
     requests: int = 0
     size: int = 0
+    repeated: int = 0
     _told: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -37,10 +39,16 @@ class Traffic:
             self._told = now
         LOG.info("%s so far", self.summary())
 
+    def repeat(self) -> None:
+        """A request failed, and is asked again."""
+        with self._lock:
+            self.repeated += 1
+
     def summary(self) -> str:
-        """Such as `63.8 MB of stores in 83 requests`."""
+        """Such as `63.8 MB of stores in 83 requests, 2 asked again`."""
         plural = "" if self.requests == 1 else "s"
-        return f"{self.size / 1e6:.1f} MB of stores in {self.requests} request{plural}"
+        repeated = f", {self.repeated} asked again" if self.repeated else ""
+        return f"{self.size / 1e6:.1f} MB of stores in {self.requests} request{plural}{repeated}"
 
 
 TRAFFIC = Traffic()
