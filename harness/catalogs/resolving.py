@@ -74,16 +74,22 @@ def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located
         )
     if found:
         return found.popitem()[1]
-    has = f"configured are {', '.join(sorted(catalogs))}, which have no such table either" if catalogs else NO_CATALOGS
+    has = f"configured are {', '.join(sorted(catalogs))}, which have no such table either"
+    has = has if catalogs else no_catalogs()
     raise TableNotFoundError(f"{tried}: {has}", cause="NoSuchTable", table=written(name))
 
 
 _ELSEWHERE = ("NoSuchTable", "NoSuchNamespace")
-NO_CATALOGS = (
-    "no catalog is configured: see .pyiceberg.yaml, PYICEBERG_CATALOG__NAME__URI and [tool.harness.catalogs.NAME] of "
-    "pyproject.toml"
-)
-"""Where none is."""
+
+
+def no_catalogs() -> str:
+    """What to say where no catalog is configured."""
+    from harness.catalogs.pyiceberg import configured as of
+
+    return (
+        "no catalog is configured: see .pyiceberg.yaml, PYICEBERG_CATALOG__NAME__URI and [tool.harness.catalogs.NAME] "
+        f"of pyproject.toml{'' if of.is_installed() else f'; those of PyIceberg need it: {of.ADVICE}'}"
+    )
 
 
 def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] | None = None) -> Catalog:
@@ -129,7 +135,7 @@ def _configured(name: str) -> Catalog:
 
 def _refuse_unknown(name: str, known: tuple[Name, ...]) -> NoReturn:
     near = nearest((name,), known) or known
-    which = f"configured are {', '.join(map(written, near))}" if near else NO_CATALOGS
+    which = f"configured are {', '.join(map(written, near))}" if near else no_catalogs()
     raise RequestError(
         f"Cannot find catalog {name!r}: there is no such directory, and {which}",
         cause="UnknownCatalog",

@@ -11,8 +11,7 @@ import typer
 from harness.catalogs.catalog import Catalog, absent_namespace, walk
 from harness.catalogs.configuration import configured
 from harness.catalogs.names import Name, parse_name, written
-from harness.catalogs.pyiceberg.configured import ADVICE, is_installed
-from harness.catalogs.resolving import NO_CATALOGS, open_catalog
+from harness.catalogs.resolving import no_catalogs, open_catalog
 from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
 from harness.cli.storage_options import storage_options
@@ -30,9 +29,12 @@ def list_(
         bool, typer.Option("--recursive", help="All tables below, of inner namespaces too, and no namespaces.")
     ] = False,
     storage_option: options.StorageOption = None,
+    verbose: options.Verbose = False,
     format_: options.Format = options.Document.TEXT,
 ) -> None:
     """List what is in a catalog or namespace, or which catalogs are configured."""
+    if verbose:
+        terminal.say_more()
     if name is None and catalog is None:
         content = {"catalogs": _catalogs()}
     else:
@@ -92,8 +94,7 @@ def _lines(content: dict[str, Any]) -> Iterator[str]:
     """A name on each line, a namespace with a dot at its end; catalogs as a table."""
     if "catalogs" in content:
         if not content["catalogs"]:
-            hint = "" if is_installed() else f"; those of PyIceberg need it: {ADVICE}"
-            terminal.message(f"{NO_CATALOGS}{hint}")
+            terminal.message(no_catalogs())
             return
         yield from text_document(content)
         return

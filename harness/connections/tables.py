@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from harness.catalogs.catalog import Catalog, walk
 from harness.catalogs.names import Name, nearest, parse_name, written
 from harness.catalogs.objects import is_table
-from harness.catalogs.resolving import NO_CATALOGS, open_catalog
+from harness.catalogs.resolving import no_catalogs, open_catalog
 from harness.catalogs.together import Together
 from harness.connections.locations import is_location
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
@@ -22,6 +22,9 @@ Given: TypeAlias = Table | Snapshot | str
 """A table, which is one version of it; a snapshot; or a location, which is opened each time that it is used."""
 Source: TypeAlias = Catalog | Mapping[str, Given] | str | None
 """Where a connection finds tables: a catalog or its name, tables by name, or all catalogs that are configured."""
+
+
+_CANNOT_ASK = ("CatalogMisconfigured", "CatalogClientMissing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +90,9 @@ class Tables:
         for whole in self._whole(name, is_taken=is_taken):
             try:
                 found = self._of_catalog(self.catalog, whole)
-            except StorageError as error:
-                if len(whole) > len(name) > 1:  # nobody said this catalog
+            except (StorageError, RequestError) as error:
+                is_of_catalog = isinstance(error, StorageError) or error.cause in _CANNOT_ASK
+                if is_of_catalog and len(whole) > len(name) > 1:  # nobody said this catalog
                     error.message = f"Cannot tell whether catalog {whole[0]} has {written(name)}: {error.message}"
                 raise
             if found is not None:
@@ -209,7 +213,7 @@ class Tables:
 
     def _nothing(self, what: str) -> str:
         is_configured = not isinstance(self.catalog, Together) or self.catalog.configured
-        return f"there are no {what} at all" if is_configured else NO_CATALOGS
+        return f"there are no {what} at all" if is_configured else no_catalogs()
 
     def _no_namespace(self, name: Name) -> TableNotFoundError:
         known: list[Name] = []

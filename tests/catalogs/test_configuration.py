@@ -132,6 +132,20 @@ def test_a_name_of_no_catalog(project):
         harness.open_table("sales.orders", catalog="lak")
 
 
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_where_no_catalog_is_configured_it_is_said_where_one_can_be(project, monkeypatch, capfd, is_installed):
+    monkeypatch.setattr(pyiceberg, "is_installed", lambda: is_installed)
+    monkeypatch.setattr(pyiceberg, "configured", dict)
+    monkeypatch.setattr(pyiceberg, "default_name", lambda: None)
+    assert main(["list", "--verbose"]) == 0
+    assert main(["sql", "FROM prod.sales.orders"]) == 2
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert "see .pyiceberg.yaml, PYICEBERG_CATALOG__NAME__URI and [tool.harness.catalogs.NAME] of pyproject" in line
+        assert ("those of PyIceberg need it: pip install" in line) is not is_installed
+
+
 @pytest.mark.parametrize(
     ("properties", "kind"),
     [
