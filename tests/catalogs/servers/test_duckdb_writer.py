@@ -1,8 +1,13 @@
-"""Tables that DuckDB's Iceberg extension 1.5.5 writes through the REST catalog: each of their versions, by hand."""
+"""Tables that DuckDB's Iceberg extension 1.5.5 writes through the REST catalog: each of their versions.
+
+Rows are worked out by hand; of drawn histories they are those of plain tables of DuckDB that changed alike.
+`--seed 7` draws others, `--histories 500` more.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -25,7 +30,7 @@ _numbers = itertools.count()
 @pytest.fixture(scope="module")
 def namespace(rest: str) -> str:
     """A namespace of the catalog for these tables."""
-    _run(rest, "CREATE SCHEMA lake.duck")
+    _written(rest, "run", "CREATE SCHEMA lake.duck")
     return "duck"
 
 
@@ -36,20 +41,22 @@ def write(rest, namespace, configure) -> Write:
     name = f"t{next(_numbers)}"
 
     def run(*statements: str) -> harness.Table:
-        _run(rest, *(each.replace("{t}", f"lake.{namespace}.{name}") for each in statements))
+        _written(rest, "run", *(each.replace("{t}", f"lake.{namespace}.{name}") for each in statements))
         return harness.open_table(f"prod.{namespace}.{name}")
 
     return run
 
 
-def _run(uri: str, *statements: str) -> None:
+def _written(uri: str, *arguments: str) -> str:
+    """What the writer prints, given arguments."""
     place = os.environ.get("HARNESS_DUCKDB_WRITER")
     if not place:
         pytest.skip("HARNESS_DUCKDB_WRITER names no directory with duckdb 1.5.5 and its avro, httpfs and iceberg")
-    command = [sys.executable, str(Path(__file__).parent / "duckdb_writer.py"), uri, *statements]
+    command = [sys.executable, str(Path(__file__).parent / "duckdb_writer.py"), uri, *arguments]
     own = {**os.environ, "PYTHONPATH": place}
-    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, env=own)
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600, env=own)
     assert ran.returncode == 0, ran.stderr
+    return ran.stdout
 
 
 def rows(of: harness.Snapshot) -> list[tuple[object, ...]]:
@@ -186,6 +193,20 @@ def test_a_delete_under_another_partition_spec_is_refused_unless_it_is_allowed(w
         table.snapshot().to_arrow()
     lenient = harness.open_table(table.name, lenient_delete_partition=True)
     assert rows(lenient.snapshot()) == [(2, "us"), (3, "us")]
+
+
+def test_drawn_histories(rest, configure, request) -> None:
+    configure("prod", {"uri": rest})
+    seed, count = request.config.getoption("--seed"), request.config.getoption("--histories")
+    lines = _written(rest, "draw", str(seed), "0", str(count // 2)).splitlines()
+    assert len(lines) == count // 2
+    for name, steps, states in map(json.loads, lines):
+        told = f"--seed {seed}, {name}: {'; '.join(steps)}"
+        table = harness.open_table(f"prod.{name}")
+        for snapshot_id, expected in states:
+            found = harness.sql("FROM t", t=table.snapshot(snapshot_id)).fetchall()
+            assert sorted(map(repr, found)) == expected, f"{told}, at {snapshot_id}"
+        assert harness.compare(table, table, engines=("oracle", "duckdb")).equal, told
 
 
 def test_spark_reads_the_same(write: Write, harness_spark: object) -> None:
