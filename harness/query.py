@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -17,6 +17,7 @@ from harness.metadata_tables.naming import is_metadata_table
 from harness.model.schema import Field, OpaqueType, Schema
 from harness.plan.scan_plan import ScanPlan
 from harness.reading import reading
+from harness.records import dataclass
 from harness.snapshot import Snapshot
 from harness.table import Table, open_table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from harness.model.times import show_ms
 from harness.opening import OpenedTable, Point, Selection
 from harness.plan.scan_plan import ScanPlan
 from harness.reading import reading
+from harness.records import dataclass
 from harness.storage.paths import shown
 from harness.storage.roots import metadata_root
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from harness.plan.catalog_answer import Ratified, catalog_answer
 from harness.plan.pruning import parse_prune
 from harness.plan.read_options import ReadOptions
 from harness.reading import reading
+from harness.records import dataclass
 from harness.snapshot import Changes, Snapshot, column_names, point_shown
 from harness.storage.paths import PathMap, shown
 

@@ -26,6 +26,7 @@ HEAVY = {
 
 _WALK = """
 import json, sys
+from dataclasses import is_dataclass
 heavy, location = set(json.loads(sys.argv[1])), sys.argv[2]
 def seen():
     return sorted(heavy & set(sys.modules))
@@ -35,6 +36,11 @@ table = harness.open_table(location)
 walk["open"] = seen()
 assert harness.sql("SELECT count(*) n, sum(id)::bigint FROM t x", t=table).fetchall() == [(2, 3)]
 walk["sql"] = seen()
+walk["compiled at import"] = sorted({
+    c.__name__ for m in list(sys.modules.values()) if m.__name__.startswith("harness") for c in vars(m).values()
+    if isinstance(c, type) and is_dataclass(c) and "__setattr__" in vars(c)
+    and vars(c)["__setattr__"].__module__ != "harness.records"
+})
 assert table.snapshot().to_arrow().num_rows == 2
 walk["rows"] = seen()
 from harness.cli import main
@@ -69,6 +75,7 @@ def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[
     command = [sys.executable, "-c", _WALK, json.dumps(sorted(HEAVY)), str(make(tmp_path))]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     walk = json.loads(printed.splitlines()[-1])
+    assert walk.pop("compiled at import") == ["Limits"]  # which callers make, so that the reference shows its arguments
     # pyarrow imports pandas, where it is installed, for the first Python value that it converts, such as a filter's.
     pandas = {journey: {"pandas"} if journey == "filter" else set() for journey in walk}
     query = opened | {"duckdb", "harness.engines.duckdb"}

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
 from harness.cache.keys import Key
+from harness.records import dataclass
 
 _MAGIC = b"HRNSENT1"
 _DIGEST_BYTES = 16

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from harness.cache.keys import Key
 from harness.errors import MissingFileError, RequestError, StorageError
+from harness.records import dataclass
 from harness.storage.listings import FileVersion
 from harness.storage.paths import is_local
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+
+from harness.records import dataclass
 
 LAYOUT = 1
 """Of entries. Another layout has other names, so that no entry is taken for what it is not."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, runtime_checkable
 
 from harness.catalogs.names import Name, nearest, written
 from harness.errors import StorageError, TableNotFoundError
+from harness.records import dataclass
 from harness.storage.renewal import Lent, Renewal
 
 

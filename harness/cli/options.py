@@ -8,7 +8,6 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
@@ -19,6 +18,7 @@ from harness.cli.ratified import MaxVersion, PublishedOnly, RatifiedCommits, rat
 from harness.cli.storage_options import storage_options
 from harness.limits import parse_limits
 from harness.plan.pruning import Prune
+from harness.records import dataclass
 from harness.storage.roots import Outside
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from harness.errors import EngineError, HarnessError
+from harness.records import dataclass
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,12 +7,12 @@ result has (`docs/reference/result-types.md`), on a connection in time zone UTC.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from harness.cli.values import EXACT, infinite_moment
 from harness.engines.shared import sqltext
 from harness.printable import json_text
+from harness.records import dataclass
 
 _SPACES = r"\x09-\x0d\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 """What Python takes for white space, of which a reader of CSV may strip some."""

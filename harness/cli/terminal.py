@@ -14,7 +14,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TextIO
 
 import typer
@@ -25,6 +25,7 @@ from harness.cli.results import ByteStream
 from harness.cli.streams import forget
 from harness.errors import HarnessWarning
 from harness.printable import visible, visible_lines
+from harness.records import dataclass
 from harness.storage.traffic import TRAFFIC
 
 _USAGE_ERRORS = typer.BadParameter.__bases__

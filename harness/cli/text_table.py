@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 from rich.cells import cell_len, set_cell_size
 
 from harness.cli.values import json_values, text_of
 from harness.printable import visible
+from harness.records import dataclass
 
 MAX_ROWS = 40
 """Of a query, where nobody asks for another number."""

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +21,7 @@ from harness.contained.bounds import Bounds
 from harness.contained.worker import DONE, UNENFORCED
 from harness.errors import EngineError, LimitError, RequestError
 from harness.printable import visible
+from harness.records import dataclass
 
 LIBRARIES = ("harness.query", "harness.engines.duckdb")
 """What a read of a table takes."""

@@ -13,7 +13,8 @@ import platform
 import struct
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from harness.records import dataclass
 
 _SET_SECCOMP, _MODE_FILTER = 22, 2
 

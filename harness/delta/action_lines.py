@@ -9,13 +9,14 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from harness.delta.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Transaction
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.files.documents import check_document
 from harness.limits import DEFAULT, Limits, refusal
+from harness.records import dataclass
 
 Body: TypeAlias = Mapping[str, Any]
 T = TypeVar("T")

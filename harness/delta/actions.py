@@ -9,10 +9,12 @@ Spec: Delta, "Actions", "Action Reconciliation".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+from harness.records import dataclass
 
 if TYPE_CHECKING:
     from harness.delta.checkpoint_statistics import CheckpointStatistics

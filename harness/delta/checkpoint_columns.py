@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from harness.delta.commits import FIELDS
 from harness.limits import Limits
 from harness.model.arrow_values import to_numpy
+from harness.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from harness.files.avro_numbers import DAMAGE
 from harness.files.row_counts import row_count
 from harness.limits import Limits, contained
 from harness.model.arrow_values import from_numpy
+from harness.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

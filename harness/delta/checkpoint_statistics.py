@@ -6,7 +6,7 @@ The checkpoint is held as it is stored, so that what is read later is of the fil
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from harness.errors import CorruptFileError
 from harness.files.avro_numbers import DAMAGE
 from harness.limits import Limits, contained
 from harness.model.arrow_values import from_numpy
+from harness.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -7,7 +7,7 @@ hints (delta L10, L13).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,7 @@ from harness.delta.stats_structs import STATS_ROW
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
 from harness.model.arrow_values import scalar_of
 from harness.model.repeated import first_repeated
+from harness.records import dataclass
 from harness.storage.paths import join
 from harness.storage.stores import Storage
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from harness.delta.protocol import MappingMode
 from harness.errors import InvalidTableError
 from harness.plan.column_mapping import ColumnLookup
+from harness.records import dataclass
 
 ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"

@@ -10,13 +10,13 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from harness.delta.log_files import LogListing
 from harness.delta.segment import readable_ranges, show_ranges
 from harness.errors import InvalidTableError, SnapshotNotFoundError, UnsupportedError
 from harness.model.times import show_ms
+from harness.records import dataclass
 
 ENABLED = "delta.enableInCommitTimestamps"
 ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"

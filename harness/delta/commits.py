@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import NoneType
 from typing import Any
 
@@ -19,6 +19,7 @@ from harness.delta.paths import TableRoot, canonical_paths, file_ids
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError
 from harness.limits import DEFAULT, Limits, contained
 from harness.model.arrow_values import array_of, to_numpy
+from harness.records import dataclass
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 

@@ -14,7 +14,7 @@ import uuid
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +28,7 @@ from harness.files import roaring
 from harness.files.row_counts import row_count
 from harness.limits import DEFAULT, Limits
 from harness.plan.scan_plan import PositionLoader
+from harness.records import dataclass
 from harness.storage.paths import PathMap, join
 from harness.storage.stores import Storage
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ from harness.delta.statistics import Leaf, record_counts
 from harness.delta.stats_structs import STATS_ROW, STATS_STRUCT
 from harness.errors import CorruptFileError, warn
 from harness.model.arrow_values import from_numpy, scalar_of, to_numpy
+from harness.records import dataclass
 
 COLUMNS = ("stats", STATS_STRUCT, STATS_ROW)
 """The columns of `State.files` that say something of statistics."""

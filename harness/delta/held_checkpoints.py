@@ -7,7 +7,6 @@ snapshots that begin with one share it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from harness.cache.kept import Cache
@@ -16,6 +15,7 @@ from harness.cache.memory import Memory
 from harness.delta.checkpoints import CheckpointContent, UnreadableCheckpoint
 from harness.delta.commits import Locator
 from harness.delta.log_files import Checkpoint
+from harness.records import dataclass
 from harness.storage.stores import Storage
 
 MOST_BYTES: Final = 512 << 20

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +17,7 @@ from harness.delta.log_files import HINT, LOG_DIRECTORY, Hint
 from harness.errors import LimitError, MissingFileError
 from harness.files.documents import check_document
 from harness.limits import DEFAULT, Limits
+from harness.records import dataclass
 from harness.storage.paths import join
 from harness.storage.stores import Storage
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from harness.errors import TableNotFoundError
 from harness.files.kinds import HEAD, kind_of
+from harness.records import dataclass
 from harness.storage.listings import Entry
 from harness.storage.paths import join
 from harness.storage.stores import Storage

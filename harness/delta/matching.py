@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,6 +34,7 @@ from harness.filters.predicate import (
     may_match,
 )
 from harness.model.schema import DateType, IntegerType, StringType, TimestampType, Type
+from harness.records import dataclass
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 

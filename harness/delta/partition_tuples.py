@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from harness.model.arrow_rebuild import offsets_of
 from harness.model.arrow_values import from_numpy, to_numpy
 from harness.model.schema import Field
 from harness.plan.column_mapping import stored_name
+from harness.records import dataclass
 
 _Codes = npt.NDArray[np.int64]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 
 from harness.errors import InvalidTableError, RequestError, UnsupportedError
 from harness.model.arrow_values import array_of, scalar_of
+from harness.records import dataclass
 from harness.storage.paths import is_local, join, local_path
 from harness.storage.stores import Storage
 

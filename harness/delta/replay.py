@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -41,6 +41,7 @@ from harness.errors import CorruptFileError, HarnessError, InvalidTableError, Mi
 from harness.limits import Limits, contained
 from harness.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.model.repeated import first_repeated
+from harness.records import dataclass
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 

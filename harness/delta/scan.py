@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from harness.plan.containment import within_roots
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, Partition, PositionDelete, PositionLoader, ScanPlan
 from harness.plan.skipped_files import KEPT, Verdicts, trusted_of_files
+from harness.records import dataclass
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias, TypeVar
 
 from harness.delta.log_files import Checkpoint, Compaction, Hint, LogFile, LogListing, list_log
@@ -22,6 +22,7 @@ from harness.errors import (
     RequestError,
     SnapshotNotFoundError,
 )
+from harness.records import dataclass
 from harness.storage.stores import Storage
 
 Base: TypeAlias = Literal["newest", "none"] | Checkpoint

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from harness.delta.actions import State
@@ -11,6 +11,7 @@ from harness.delta.paths import TableRoot
 from harness.delta.protocol import feature_warnings
 from harness.delta.types import DeltaSchema
 from harness.plan.read_options import ReadOptions
+from harness.records import dataclass
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 

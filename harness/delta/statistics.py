@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
 from typing import Any, Literal, TypeAlias
@@ -27,6 +26,7 @@ from harness.model.arrow_values import scalar_of, to_numpy
 from harness.model.column_stats import ColumnStats
 from harness.model.schema import DecimalType, Field, FloatType, IntegerType, Schema, StructType, Type, children
 from harness.plan.column_mapping import stored_name
+from harness.records import dataclass
 
 Bound: TypeAlias = Literal["minValues", "maxValues"]
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from harness.delta.actions import Metadata, Protocol
@@ -40,6 +39,7 @@ from harness.model.schema import (
     VariantType,
 )
 from harness.plan.column_mapping import ColumnLookup, stored_name
+from harness.records import dataclass
 
 _NAMED: dict[str, PrimitiveType] = {
     "byte": IntegerType(8),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -17,6 +17,7 @@ from harness.files.avro_codecs import CODECS, decompress
 from harness.files.avro_numbers import decode_bytes, decode_long
 from harness.files.documents import check_document
 from harness.limits import DEFAULT, Limits
+from harness.records import dataclass
 
 Cause: TypeAlias = Literal["CorruptManifest", "CorruptDataFile"]
 """What damage is called, by what the file is to the table."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -34,6 +34,7 @@ from harness.model.schema import (
     UnsignedType,
     UuidType,
 )
+from harness.records import dataclass
 
 ELEMENT_COLUMNS = (
     "name",

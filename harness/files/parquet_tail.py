@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from harness.records import dataclass
 
 TAIL_BYTES = 1 << 16
 """What to read of the end of a file: most footers are shorter."""

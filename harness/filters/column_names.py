@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from harness.errors import UnknownColumnError
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, Schema, StructType, walk
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
+
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

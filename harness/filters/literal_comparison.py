@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -55,6 +54,7 @@ from harness.model.schema import (
     Type,
     UuidType,
 )
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import operator
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -32,6 +31,7 @@ from harness.filters.value_texts import (
     parse_timestamp,
     parse_uuid,
 )
+from harness.records import dataclass
 
 
 class Kind(enum.Enum):

@@ -14,11 +14,11 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from harness.model.column_stats import ColumnStats, Known
 from harness.model.schema import Field
+from harness.records import dataclass
 
 IN_LIMIT = 200
 """IN lists with more values are not held against bounds (iceberg 3.25)."""

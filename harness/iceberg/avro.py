@@ -12,7 +12,7 @@ what the writer's schema lacks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from harness.files.avro_numbers import DAMAGE
@@ -28,6 +28,7 @@ from harness.iceberg.avro_decoding import (
 from harness.iceberg.avro_numbers import Decoder
 from harness.iceberg.avro_tally import Tally
 from harness.limits import DEFAULT, Limits
+from harness.records import dataclass
 
 __all__ = ["Container", "Wanted", "WriterField", "open_container"]
 

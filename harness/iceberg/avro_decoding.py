@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from harness.errors import CorruptFileError
@@ -35,6 +34,7 @@ from harness.iceberg.avro_numbers import (
     skip_long_items,
 )
 from harness.iceberg.avro_tally import Tally
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from harness.limits import Limits
+from harness.records import dataclass
 
 
 @dataclass(slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from harness.iceberg.manifests import DataFile, ManifestEntry
+from harness.records import dataclass
 
 FILE_PATH_ID = 2147483546
 """Reserved field id of the data file's path in a position delete file (iceberg 4.11)."""

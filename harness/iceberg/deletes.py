@@ -20,13 +20,14 @@ Spec: Iceberg, "Scan Planning" and "Delete Formats".
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
 from harness.iceberg.delete_lookup import BySequence, DeleteSets, PathRanges, grouped, path_bounds, path_ranges
 from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.iceberg.specs import PartitionSpec
+from harness.records import dataclass
 
 PartitionOf: TypeAlias = Callable[[DataFile], Hashable]
 """The partition tuple of a file, equal for equal tuples of one spec (iceberg 2.18)."""

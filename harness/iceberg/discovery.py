@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from harness.errors import AmbiguousTableError, CorruptFileError, HarnessError, TableNotFoundError, UnsupportedError
 from harness.files.documents import check_document
@@ -19,6 +18,7 @@ from harness.iceberg.compression import decompress
 from harness.iceberg.metadata import TableMetadata, parse_metadata
 from harness.iceberg.relocation import default_prefixes
 from harness.limits import contained
+from harness.records import dataclass
 from harness.storage.paths import PathMap, join
 from harness.storage.stores import Storage
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 import numpy as np
@@ -29,6 +29,7 @@ from harness.model.schema import Field, Schema
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import FILES, EqualityDelete, Partition, PositionDelete, PositionLoader
 from harness.plan.skipped_files import SkippedFiles
+from harness.records import dataclass
 
 _MANY = 20_000
 _BOUND_CHECKS = 200_000

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from harness.errors import InvalidTableError
+from harness.records import dataclass
 
 E = TypeVar("E", bound=enum.Enum)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from harness.errors import CorruptFileError, EncryptedTableError, InvalidTableError, UnsupportedError
 from harness.iceberg.manifest_list import ManifestFile
 from harness.iceberg.specs import PartitionSpec
+from harness.records import dataclass
 
 
 class Content(enum.IntEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from harness.errors import CorruptFileError, EncryptedTableError
@@ -10,6 +9,7 @@ from harness.files.avro_numbers import DAMAGE
 from harness.iceberg.avro import open_container
 from harness.iceberg.avro_decoding import BOOLEAN, BYTES, LONG, TEXT, ListOf, Wanted, decode_error
 from harness.limits import DEFAULT, Limits
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 from harness.errors import InvalidTableError
@@ -18,6 +18,7 @@ from harness.iceberg.transforms import Void, result_type
 from harness.iceberg.values import partition_value
 from harness.limits import DEFAULT, Limits
 from harness.model.schema import Schema, Type
+from harness.records import dataclass
 
 __all__ = [
     "ALL",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from harness.iceberg.specs import PartitionSpec, SortOrder
 from harness.model.schema import Schema
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from harness.errors import UnsupportedError
@@ -13,6 +13,7 @@ from harness.iceberg.transforms import Identity, UnknownTransform
 from harness.iceberg.values import partition_key
 from harness.model.schema import Field, Schema, Type
 from harness.plan.scan_plan import Partition
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyroaring import BitMap64
 
@@ -18,6 +18,7 @@ from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.files import roaring
 from harness.iceberg.manifests import ManifestEntry
 from harness.limits import DEFAULT, Limits
+from harness.records import dataclass
 from harness.storage.stores import Storage
 
 _MAGIC = b"PFA1"

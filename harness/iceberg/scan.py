@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ from harness.plan.containment import within_roots
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, ScanPlan
 from harness.plan.skipped_files import KEPT, trusted_of_files
+from harness.records import dataclass
 
 if TYPE_CHECKING:
     from harness.iceberg.summaries import ManifestFilter

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from harness.errors import EncryptedTableError, InvalidTableError, RequestError, SnapshotNotFoundError
 from harness.iceberg.metadata import LogEntry, RefType, Snapshot, SnapshotRef, TableMetadata
 from harness.model.schema import Schema
 from harness.model.times import show_ms
+from harness.records import dataclass
 
 MAIN = "main"
 _SHOWN = 5

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from harness.cache.kept import Cache
 from harness.errors import MissingFileError
@@ -13,6 +12,7 @@ from harness.iceberg.columns.kept import KeptManifests
 from harness.iceberg.manifest_list import ManifestFile
 from harness.iceberg.metadata import TableMetadata
 from harness.plan.read_options import ReadOptions
+from harness.records import dataclass
 from harness.storage.listings import FileVersion
 from harness.storage.paths import PathMap, is_local
 from harness.storage.read_ahead import read_ahead

@@ -5,11 +5,11 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.iceberg.json_doc import Json, show
 from harness.iceberg.transforms import Transform, UnknownTransform, Void, parse_transform
+from harness.records import dataclass
 
 FIRST_PARTITION_FIELD_ID = 1000
 

@@ -6,7 +6,6 @@ Source: iceberg 3.6-3.9. What is trusted is said in `harness.iceberg.trust`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from harness.filters.predicate import Predicate, fields_of, may_match
@@ -18,6 +17,7 @@ from harness.iceberg.trust import Statement, Trust, is_trusted_writer, trust_in
 from harness.iceberg.values import decode_bound
 from harness.model.column_stats import ColumnStats
 from harness.model.schema import Field, FloatType, Schema
+from harness.records import dataclass
 
 Writer = Callable[[ManifestFile], Mapping[str, str] | None]
 """The summary of the snapshot that wrote a manifest; None: it is not known any more."""

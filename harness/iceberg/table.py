@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from harness.model.schema import Field, Schema, children
 from harness.model.times import timestamp_ms
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
+from harness.records import dataclass
 from harness.storage.stores import Storage
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias, assert_never
 
@@ -22,6 +21,7 @@ from harness.model.schema import (
     Type,
     UuidType,
 )
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from harness.model.schema import BinaryType, FixedType, StringType, Type
+from harness.records import dataclass
 
 
 class Statement(enum.Enum):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +20,7 @@ from harness.model.schema import (
     Type,
     UuidType,
 )
+from harness.records import dataclass
 
 TRUNCATION_LENGTH = 16
 """Strings and bytes of this length may be cut in bounds: the default width of Iceberg and of Parquet writers."""

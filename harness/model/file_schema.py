@@ -6,10 +6,11 @@ The vocabulary between the readers of files and `harness.plan.projection`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from harness.model.schema import Field, ListType, MapType, StructType, Type, UnknownType, children
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

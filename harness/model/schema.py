@@ -12,10 +12,12 @@ Dates and instants are ints because tables hold years that `datetime` cannot.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
+
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from harness.errors import RequestError
+from harness.records import dataclass
 
 Ratified: TypeAlias = "str | tuple[int, str | bytes]"
 """A commit as a caller names it, see `catalog_answer`."""

@@ -5,7 +5,7 @@ Pure: takes a file's physical schema and the fields that a read wants, and says 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from harness.errors import SchemaMismatchError, UnsupportedError
@@ -42,6 +42,7 @@ from harness.model.schema import (
 )
 from harness.model.type_promotion import readable, readable_in_delta
 from harness.plan.column_mapping import ColumnLookup, by_id, by_name, stored_name
+from harness.records import dataclass
 
 __all__ = [
     "STORED_LIST",

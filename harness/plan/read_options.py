@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from harness.cache.kept import Cache
 from harness.plan.catalog_answer import CatalogAnswer
 from harness.plan.pruning import Prune
+from harness.records import dataclass
 from harness.storage.paths import PathMap
 
 

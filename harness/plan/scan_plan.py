@@ -12,7 +12,7 @@ be answered from metadata when a delete applies.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ from harness.filters.predicate import Filter
 from harness.model.notebook import preformatted
 from harness.model.schema import Field, Schema
 from harness.plan.projection import ColumnLookup, NameMapping
+from harness.records import dataclass
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
 

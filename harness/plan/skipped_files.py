@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal, TypeAlias, overload
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 from harness.filters.predicate import Filter
 from harness.model.arrow_values import from_numpy
 from harness.plan.scan_plan import SkippedFile
+from harness.records import dataclass
 
 KEPT: Final = 0
 BY_PARTITION: Final = 1

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from harness.filters.column_names import quoted
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
 from harness.queries.rewritten import Rewritten, TableReference
+from harness.records import dataclass
 
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_][A-Za-z0-9_]*)|([0-9]+(?:\.[0-9]+)?(?![\w.]))|('[^'\\]*')|(::|[-+*/%(),.]))")
 _FUNCTIONS = frozenset({"abs", "avg", "count", "length", "lower", "max", "min", "round", "sum", "upper"})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from harness.records import dataclass
 
 
 def _present() -> datetime.datetime:

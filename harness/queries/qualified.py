@@ -8,13 +8,13 @@ parts are alike, the alias is the whole name, in quotes.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from harness.errors import RequestError
 from harness.queries.sources import select_of
 from harness.queries.statements import Reference, Statement
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from sqlglot import exp
@@ -28,6 +27,7 @@ from harness.queries.qualified import shorten
 from harness.queries.rewritten import Rewritten, TableReference
 from harness.queries.row_limits import rows_needed
 from harness.queries.statements import Reference, Statement, parse_statement, references
+from harness.records import dataclass
 
 Name = tuple[str, ...]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
 from harness.queries.sources import Source, holds_of_both
+from harness.records import dataclass
 
 _WHOLE_NUMBERS = {
     "byte": exp.DType.TINYINT,

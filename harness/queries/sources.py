@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from harness.queries.rejecting import rejected
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

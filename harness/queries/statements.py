@@ -6,7 +6,6 @@ import contextlib
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
@@ -14,6 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError
 from harness.filters.parse import reason
+from harness.records import dataclass
 
 _EXPLAIN = re.compile(r"\s*EXPLAIN(\s+ANALYZE)?(\s*\(\s*(FORMAT|ANALYZE)\b[^()]*\))?\s+", re.IGNORECASE)
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from harness.errors import StorageError
+from harness.records import dataclass
 from harness.storage.listings import FileStatus
 
 if TYPE_CHECKING:

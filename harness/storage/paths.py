@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from harness.records import dataclass
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
 """The scheme of a URI with an authority, at the start of a path."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote
 
+from harness.records import dataclass
 from harness.storage.paths import SCHEME, local_path
 
 # Names of one store under several clients.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from harness.errors import HarnessError
+from harness.records import dataclass
 
 Lent: TypeAlias = tuple[Mapping[str, Any], int | None]
 """Options, and when they end: milliseconds since 1970-01-01 UTC; None: never."""

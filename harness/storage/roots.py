@@ -10,9 +10,10 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from harness.errors import OutsideTableError, warn
+from harness.records import dataclass
 from harness.storage.gate import is_name
 from harness.storage.paths import absolute, is_local, local_path, shown
 from harness.storage.places import Place, climbs, place, places

@@ -7,11 +7,12 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.errors import HarnessError, RequestError
 from harness.limits import DEFAULT, Limits, contained
+from harness.records import dataclass
 from harness.storage import gate
 from harness.storage.file_ends import FileEnds
 from harness.storage.gate import is_name, open_regular, refusal, refuse_no_name

@@ -6,7 +6,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from harness.records import dataclass
 
 LOG = logging.getLogger("harness.storage")
 _EVERY_S = 5.0

@@ -8,7 +8,7 @@ read belong to one connection. Another connection to the same instance, such as 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import duckdb
 import pyarrow as pa
@@ -19,6 +19,7 @@ from harness.engines.duckdb.registrations import Registrations
 from harness.engines.shared import sqltext
 from harness.errors import RequestError
 from harness.plan.scan_plan import ScanPlan
+from harness.records import dataclass
 
 _MARK = "made by harness.attach"
 _MARK_WITH_SCHEMA = f"{_MARK}, as was its schema"

@@ -7,7 +7,7 @@ DuckDB matches nested fields by name and would give NULL without a word after a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 import pyarrow as pa
@@ -50,6 +50,7 @@ from harness.model.schema import (
     children,
 )
 from harness.plan.projection import is_identity
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ cost, where the keys lie close to each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from harness.engines.shared.file_groups import Pooled, ScanFile, Scope
 from harness.engines.shared.key_sets import KeySet, delete_files, deleted_keys, key_sets
 from harness.model.schema import Field, StringType
 from harness.plan.scan_plan import ScanPlan
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -44,6 +44,7 @@ from harness.engines.shared.union_arms import DELETED, UnionArm, union_arms
 from harness.files.roaring import deleted_bits, deleted_mask
 from harness.model.schema import Field
 from harness.plan.scan_plan import ScanPlan
+from harness.records import dataclass
 
 _POSITIONAL_JOIN_VERSIONS = ("1.5.", "2.0.")
 """DuckDB versions on which the tests proved that no optimizer rule reaches below a positional join."""

@@ -8,7 +8,7 @@ place of the file in its group, and `file_row_number`, the physical row from 0. 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import duckdb
 import pyarrow as pa
@@ -23,6 +23,7 @@ from harness.errors import SchemaMismatchError
 from harness.model.schema import BinaryType, Field, TimestampType
 from harness.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
 from harness.plan.scan_plan import ScanPlan
+from harness.records import dataclass
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
 """No columns from paths (iceberg 7.1); row groups with NaN are not skipped by bounds that leave NaN out (delta F9)."""

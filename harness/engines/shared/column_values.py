@@ -8,11 +8,12 @@ each member of `ColumnValue` into an expression of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias, assert_never
 
 from harness.model.schema import Field, StructType, Type, children
 from harness.plan.projection import ColumnSource, PartitionValue, Stored, Value
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from harness.records import dataclass
 
 _MOST_THREADS = 4
 """Each takes address space for its own."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TypeVar
 
 from harness.errors import EncryptedTableError, MissingFileError, StorageError, UnsupportedError
+from harness.records import dataclass
 from harness.storage.gate import ABSENT
 from harness.storage.paths import is_local
 from harness.storage.stores import Storage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from harness.engines.shared.conflicts import check_partition_values
 from harness.engines.shared.duckdb_files import DuckDBFiles
@@ -14,6 +14,7 @@ from harness.engines.shared.legacy_calendar import is_dated, legacy_files
 from harness.model.schema import Field
 from harness.plan.projection import ColumnSource
 from harness.plan.scan_plan import ScanPlan
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import duckdb
 
 from harness.engines.shared import sqltext
 from harness.errors import MissingFileError
+from harness.records import dataclass
 from harness.storage.paths import is_local, local_path
 from harness.storage.stores import Storage
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol, TypeAlias
 
 from harness.engines.shared.data_files import FileName
@@ -22,6 +22,7 @@ from harness.plan.projection import (
     shares_columns,
 )
 from harness.plan.scan_plan import ScanPlan
+from harness.records import dataclass
 from harness.rule_numbers import in_format
 
 

@@ -9,7 +9,6 @@ a column, and with it the whole list; those files are looked for only then.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
@@ -24,6 +23,7 @@ from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
 from harness.files.parquet_tail import TAIL_BYTES, Tail, claims_too_much, parse_tail, tail_length
 from harness.model.schema import BinaryType
 from harness.plan.projection import PhysicalSchema
+from harness.records import dataclass
 from harness.storage.paths import is_local
 
 FOOTER = "Cannot read the footer of a Parquet file"

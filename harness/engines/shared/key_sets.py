@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from harness.engines.shared.column_values import ColumnValue, Constant, column_values, constant
@@ -13,6 +12,7 @@ from harness.errors import CorruptDeleteError
 from harness.model.schema import Field, IntegerType, Type, UnknownType, children
 from harness.plan.projection import ColumnSource, PartitionValue, Stored, Value
 from harness.plan.scan_plan import EqualityDelete, ScanPlan
+from harness.records import dataclass
 
 _LONG = IntegerType(64)
 

@@ -6,7 +6,7 @@ An engine reads the files of an arm with one scan, translates its values, drops 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pyroaring import BitMap64
@@ -29,6 +29,7 @@ from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, IntegerType, StringType, StructType, Type
 from harness.plan.projection import find_named, find_stored
 from harness.plan.scan_plan import Partition, ScanPlan
+from harness.records import dataclass
 
 DELETED = METADATA["_deleted"].id
 """Id of the column that no arm has a value for: it is true where a row is deleted, and then no row is dropped."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +15,7 @@ from harness.iceberg.columns.data_files import DataFiles
 from harness.iceberg.deletes import DeleteIndex, FileDeletes
 from harness.iceberg.partitions import Partitions
 from harness.model.arrow_values import array_of, distinct, to_numpy
+from harness.records import dataclass
 
 
 @dataclass(frozen=True)

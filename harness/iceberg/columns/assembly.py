@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -21,6 +20,7 @@ from harness.iceberg.manifest_entries import Status
 from harness.iceberg.manifests import ManifestReader
 from harness.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.plan.skipped_files import KEPT
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from harness.errors import HarnessError
 from harness.files.ocf import blocks
 from harness.iceberg.manifests import ManifestReader
+from harness.records import dataclass
 
 _ENTRY_NS = 40_000
 _ROUND_NS = 600_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from harness.iceberg.values import PER_DAY
 from harness.model.arrow_values import scalar_of, to_numpy
 from harness.model.schema import DateType, FloatType, IntegerType, StringType, TimestampType, TimeType, Type
+from harness.records import dataclass
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from harness.iceberg.values import decode_bound
 from harness.model.arrow_values import scalar_of, to_numpy
 from harness.model.column_stats import ColumnStats
 from harness.model.schema import Field, FloatType
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 from harness.errors import CorruptFileError
 from harness.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status, corrupt
 from harness.model.arrow_values import array_of, from_numpy, to_numpy
+from harness.records import dataclass
 
 COLUMNS = pa.schema(
     [

@@ -9,7 +9,6 @@ end, is the guess right. Else blocks are walked in step, see `walk`, where that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
 import numpy as np
@@ -19,6 +18,7 @@ from harness.iceberg.columns.layout import PATH, EntrySteps
 from harness.iceberg.columns.varints import Places, Unsure, Varints
 from harness.iceberg.columns.walk import NOWHERE, Step, Walk, advance, walk
 from harness.model.arrow_values import distinct
+from harness.records import dataclass
 
 _FEWEST = 100
 """For fewer entries a guess costs more than it saves."""

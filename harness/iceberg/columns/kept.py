@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -23,6 +22,7 @@ from harness.iceberg.columns.raw import FACTS, PATH, Raw, bounds_schema, counts_
 from harness.iceberg.columns.values import Mask
 from harness.iceberg.columns.varints import Places, Unsure
 from harness.model.arrow_values import from_numpy
+from harness.records import dataclass
 from harness.storage.listings import FileVersion
 from harness.storage.paths import is_local
 

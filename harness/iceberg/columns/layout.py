@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from harness.files.avro_numbers import DAMAGE
@@ -19,6 +18,7 @@ from harness.iceberg.columns.walk import (
     optional,
     record,
 )
+from harness.records import dataclass
 
 Kind: TypeAlias = Literal["number", "numbers", "text", "bytes", "record", "counts", "bounds"]
 

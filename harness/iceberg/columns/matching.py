@@ -6,7 +6,7 @@ those files that the conditions before left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TypeAlias
 
@@ -20,6 +20,7 @@ from harness.iceberg.columns.data_files import DataFiles
 from harness.model.arrow_values import to_numpy
 from harness.model.column_stats import ColumnStats
 from harness.model.schema import Field
+from harness.records import dataclass
 
 Places: TypeAlias = npt.NDArray[np.int64]
 

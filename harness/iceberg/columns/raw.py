@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from harness.iceberg.columns.varints import Places, Unsure, Varints
 from harness.iceberg.columns.walk import NOWHERE, Walk
 from harness.iceberg.manifest_entries import FILE_FORMATS, Content, Status
 from harness.model.arrow_values import array_of, distinct, from_numpy, to_numpy
+from harness.records import dataclass
 
 TUPLE = pa.dictionary(pa.int32(), pa.binary())
 FACTS = pa.schema(

@@ -8,7 +8,7 @@ that is cheaper. Either way gives the same columns, and damage always gets the e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +30,7 @@ from harness.iceberg.specs import PartitionSpec
 from harness.limits import DEFAULT, Limits, contained
 from harness.model.arrow_values import without_rows
 from harness.model.schema import Schema
+from harness.records import dataclass
 
 _BATCH_BYTES = 12 << 20
 _BATCH_ROWS = 1 << 15

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from harness.iceberg.columns.data_files import DataFiles, with_tuples
 from harness.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.plan.skipped_files import KEPT, Verdicts
+from harness.records import dataclass
 
 Sift: TypeAlias = Callable[[DataFiles], Verdicts]
 """Verdicts on files. With less known of a file it may be kept, but never left out, where it would not be with more."""

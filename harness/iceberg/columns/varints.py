@@ -7,11 +7,12 @@ others. What is wrong, or so odd that an entry-wise decoder had better judge it,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from harness.records import dataclass
 
 Places: TypeAlias = npt.NDArray[np.int64]
 """Offsets into a buffer, in bytes, or other whole numbers, one per lane."""

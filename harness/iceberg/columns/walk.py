@@ -8,12 +8,12 @@ blocks are walked together, then the second ones, and so on. A step goes over on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from harness.iceberg.columns.varints import Places, Unsure, Varints
+from harness.records import dataclass
 
 Step: TypeAlias = Callable[["Walk", Places, Places], Places]
 """From the places where a value begins, and the numbers of the entries that these belong to, to the places after it."""
