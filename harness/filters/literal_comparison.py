@@ -11,10 +11,9 @@ import math
 import struct
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 from harness.filters.literals import Kind, Literal, double, float32, nearest_float32, parse_float32, scaled_decimal
-from harness.filters.moments import period_of
 from harness.filters.predicate import (
     And,
     Comparison,
@@ -25,7 +24,6 @@ from harness.filters.predicate import (
     Predicate,
     Undecided,
     conjunction,
-    disjunction,
 )
 from harness.filters.value_texts import (
     DAY_NS,
@@ -57,55 +55,24 @@ from harness.model.schema import (
 from harness.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class DayOf:
-    """`CAST(field AS DATE)` of a timestamp."""
+def share_type(column: Field | None, literals: Sequence[Literal]) -> bool:
+    """Whether literals of one IN or BETWEEN mean each what they mean alone, though SQL casts them to a common type.
 
-    field: Field
-
-
-@dataclass(frozen=True, slots=True)
-class PeriodOf:
-    """The unit of time that a date or wall-clock timestamp lies in: `date_trunc('month', field)`, `year(field)`.
-
-    unit: such as YEAR. is_number: it is the number of the year, not its first moment.
+    column: what they are compared with; None: an expression of one.
     """
-
-    field: Field
-    unit: str
-    is_number: bool = False
-
-
-Operand: TypeAlias = Field | DayOf | PeriodOf
-
-
-def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
-    """What `operand op literal` means; Undecided where an engine could see it differently."""
-    if literal.kind is Kind.NULL:
-        return Constant(None)
-    match operand:
-        case DayOf(field=field):
-            return _compare_day(field, op, literal)
-        case PeriodOf():
-            return _compare_period(operand, op, literal)
-        case Field():
-            return _compare_field(operand, op, literal)
-
-
-def share_type(operand: Operand, literals: Sequence[Literal]) -> bool:
-    """Whether literals of one IN or BETWEEN mean each what they mean alone, though SQL casts them to a common type."""
     known = [x for x in literals if x.kind is not Kind.NULL]
     kinds = {x.kind for x in known}
-    if Kind.DECIMAL in kinds and not _fits_decimal(operand, known):
+    if Kind.DECIMAL in kinds and not _fits_decimal(column, known):
         return False
     if Kind.STRING in kinds and len(kinds) == 2:
         # A string takes the type of the other literals; of the same type as the column, that changes nothing.
-        return isinstance(operand, Field) and kinds - {Kind.STRING} <= _own_kinds(operand.type)
+        return column is not None and kinds - {Kind.STRING} <= own_kinds(column.type)
     # A day among wall-clock times is its first moment, beside either type of column.
     return len(kinds) <= 1 or kinds in ({Kind.INTEGER, Kind.DECIMAL}, {Kind.DATE, Kind.TIMESTAMP})
 
 
-def _own_kinds(type_: Type) -> set[Kind]:
+def own_kinds(type_: Type) -> set[Kind]:
+    """The kinds of literals that have the very type of a column, or one that is cast to it without loss."""
     match type_:
         case IntegerType():
             return {Kind.INTEGER}
@@ -119,7 +86,10 @@ def _own_kinds(type_: Type) -> set[Kind]:
             return set()
 
 
-def _compare_field(field: Field, op: Op, literal: Literal) -> Predicate:
+def compare_column(field: Field, op: Op, literal: Literal) -> Predicate:
+    """What `field op literal` means; Undecided where an engine could see it differently."""
+    if literal.kind is Kind.NULL:
+        return Constant(None)
     kind, value = literal.kind, literal.value
     match field.type:
         case BooleanType():
@@ -131,7 +101,7 @@ def _compare_field(field: Field, op: Op, literal: Literal) -> Predicate:
         case DecimalType() as type_:
             return _compare_decimal(field, type_, op, literal)
         case DateType():
-            instant = _as_nanoseconds(literal, _date_nanoseconds)
+            instant = as_nanoseconds(literal, date_nanoseconds)
             return Undecided() if instant is None else _on_grid(field, op, Fraction(instant, DAY_NS), 31)
         case TimestampType() as type_:
             return _compare_timestamp(field, type_, op, literal)
@@ -161,12 +131,12 @@ def _between_neighbours(field: Field, op: Op, value: Fraction, most: int, least:
     floor = math.floor(value)
     if not least <= value <= most:
         is_true = op is Op.NE or (op is not Op.EQ and (op in (Op.LT, Op.LE)) == (value > most))
-        return _always(field) if is_true else _never(field)
+        return _always(field) if is_true else never(field)
     if floor == value:
         return Comparison(field, op, stored(floor))
     match op:
         case Op.EQ:
-            return _never(field)
+            return never(field)
         case Op.NE:
             return _always(field)
         case Op.LT | Op.LE:
@@ -180,7 +150,7 @@ def _always(field: Field) -> Predicate:
     return Or((IsNull(field, negated=True), Constant(None)))
 
 
-def _never(field: Field) -> Predicate:
+def never(field: Field) -> Predicate:
     """False, or unknown for null."""
     return And((IsNull(field), Constant(None)))
 
@@ -279,13 +249,13 @@ def _compare_decimal(field: Field, type_: DecimalType, op: Op, literal: Literal)
     return _between_neighbours(field, op, number * 10**scale, most, -most, lambda n: scaled_decimal(n, scale))
 
 
-def _fits_decimal(operand: Operand, literals: Sequence[Literal]) -> bool:
+def _fits_decimal(column: Field | None, literals: Sequence[Literal]) -> bool:
     """Whether column and literals have a common DECIMAL of at most 38 digits; beyond that engines go other ways."""
     whole, scale = 0, 0
-    if isinstance(operand, Field) and isinstance(operand.type, DecimalType):
-        whole, scale = operand.type.precision - operand.type.scale, operand.type.scale
-    elif isinstance(operand, Field) and isinstance(operand.type, IntegerType):
-        whole = {8: 3, 16: 5, 32: 10, 64: 19}[operand.type.bits]
+    if column is not None and isinstance(column.type, DecimalType):
+        whole, scale = column.type.precision - column.type.scale, column.type.scale
+    elif column is not None and isinstance(column.type, IntegerType):
+        whole = {8: 3, 16: 5, 32: 10, 64: 19}[column.type.bits]
     for literal in literals:
         if literal.kind is Kind.INTEGER:
             digits = 10 if abs(literal.value) < 2**31 else 19
@@ -296,12 +266,13 @@ def _fits_decimal(operand: Operand, literals: Sequence[Literal]) -> bool:
     return whole + scale <= 38
 
 
-def _date_nanoseconds(text: str) -> int | None:
+def date_nanoseconds(text: str) -> int | None:
+    """The first moment of a day, read from text."""
     days = parse_date(text)
     return None if days is None else days * DAY_NS
 
 
-def _as_nanoseconds(literal: Literal, parse: Any) -> int | None:
+def as_nanoseconds(literal: Literal, parse: Any) -> int | None:
     """A date, timestamp or instant (in UTC) as nanoseconds; `parse` reads text."""
     match literal.kind:
         case Kind.DATE:
@@ -322,7 +293,7 @@ def _compare_timestamp(field: Field, type_: TimestampType, op: Op, literal: Lite
     def parse(text: str) -> int | None:
         return parse_instant(text, digits=digits) if type_.utc else parse_timestamp(text, digits=digits)
 
-    instant = _as_nanoseconds(literal, parse)
+    instant = as_nanoseconds(literal, parse)
     if instant is None or type_.unit == "ms":
         return Undecided()
     if type_.unit == "us":
@@ -331,56 +302,3 @@ def _compare_timestamp(field: Field, type_: TimestampType, op: Op, literal: Lite
         # Engines hold instants in microseconds: DuckDB 1.5 has no TIMESTAMPTZ in nanoseconds.
         return _near(field, op, instant - 1000, instant + 1000)
     return _on_grid(field, op, Fraction(instant), 63)
-
-
-def _compare_day(field: Field, op: Op, literal: Literal) -> Predicate:
-    """`CAST(timestamp AS DATE) op date`, as a range of timestamps."""
-    is_date = literal.kind in (Kind.DATE, Kind.STRING)
-    start = _as_nanoseconds(literal, _date_nanoseconds) if is_date else None
-    if start is None:
-        return Undecided()
-
-    def bound(op: Op, instant: int) -> Predicate:
-        return _compare_field(field, op, Literal(Kind.TIMESTAMP, instant))
-
-    match op:
-        case Op.EQ:
-            return conjunction((bound(Op.GE, start), bound(Op.LT, start + DAY_NS)))
-        case Op.NE:
-            return disjunction((bound(Op.LT, start), bound(Op.GE, start + DAY_NS)))
-        case Op.LT | Op.GE:
-            return bound(op, start)
-        case Op.LE:
-            return bound(Op.LT, start + DAY_NS)
-        case Op.GT:
-            return bound(Op.GE, start + DAY_NS)
-
-
-def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
-    """A comparison of units of time, as a range of times. Undecided besides: infinite times are in no year."""
-    at: int | None = None
-    if operand.is_number:
-        is_year = literal.kind is Kind.INTEGER and 1 <= literal.value <= 9999
-        at = parse_timestamp(f"{literal.value:04}-01-01", digits=6) if is_year else None
-    elif literal.kind in (Kind.DATE, Kind.TIMESTAMP):
-        at = _as_nanoseconds(literal, _date_nanoseconds)
-    period = None if at is None else period_of(at, operand.unit)
-    if period is None or op is Op.NE:
-        return Undecided()
-    start, end = period
-
-    def bound(op: Op, instant: int) -> Predicate:
-        return _compare_field(operand.field, op, Literal(Kind.TIMESTAMP, instant))
-
-    match op:
-        case Op.EQ if at != start:
-            range_ = _never(operand.field)
-        case Op.EQ:
-            range_ = conjunction((bound(Op.GE, start), bound(Op.LT, end)))
-        case Op.LT | Op.GE:
-            range_ = bound(op, start if at == start else end)
-        case Op.LE:
-            range_ = bound(Op.LT, end)
-        case _:
-            range_ = bound(Op.GE, end)
-    return conjunction((range_, Undecided()))

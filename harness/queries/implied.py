@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from sqlglot import exp
 
-from harness.filters.literals import literal_of
+from harness.filters.literals import Kind, literal_of
+from harness.filters.moved_columns import unmoved
+from harness.filters.operands import WRITTEN_PERIODS
 from harness.queries.now import since
 from harness.queries.present import Now
 
@@ -34,9 +36,12 @@ def implied(condition: exp.Expr, renamed: Renamed, now: Now | None) -> exp.Expr 
             some = [part for part in alternatives if part is not None]
             return exp.or_(*some, copy=False) if len(some) == len(alternatives) else None
         case exp.In(this=exp.Tuple()):
-            return _all(_by_column(condition), renamed, now)
+            return _all(_by_column(condition.this, condition.expressions), renamed, now)
+        case exp.EQ(this=exp.Tuple(), expression=exp.Tuple()):
+            return _all(_by_column(condition.this, [condition.expression]), renamed, now)
         case _:
             weaker = since(condition, now) if now is not None else None
+            weaker = unmoved(condition) if weaker is None else weaker
             return None if weaker is None else _whole(weaker, renamed)
 
 
@@ -45,12 +50,21 @@ def _all(parts: Iterator[exp.Expr], renamed: Renamed, now: Now | None) -> exp.Ex
     return exp.and_(*known, copy=False) if known else None
 
 
-def _by_column(condition: exp.In) -> Iterator[exp.Expr]:
-    """What `(a, b) IN ((1, 2), (3, 4))` says of each column."""
-    columns, rows = condition.this.expressions, condition.expressions
-    if rows and all(type(row) is exp.Tuple and len(row.expressions) == len(columns) for row in rows):
-        for i, column in enumerate(columns):
-            yield exp.In(this=column.copy(), expressions=[row.expressions[i].copy() for row in rows])
+def _by_column(row: exp.Tuple, rows: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
+    """What `(a, b) IN ((1, 2), (3, 4))` says of each column. Null equals null in a row."""
+    columns = row.expressions
+    if not rows or any(type(other) is not exp.Tuple or len(other.expressions) != len(columns) for other in rows):
+        return
+    for i, column in enumerate(columns):
+        values = [other.expressions[i] for other in rows]
+        kinds = [None if literal is None else literal.kind for literal in map(literal_of, values)]
+        if None in kinds:  # may be null
+            continue
+        listed = [value.copy() for value, kind in zip(values, kinds, strict=True) if kind is not Kind.NULL]
+        parts: list[exp.Expr] = [exp.In(this=column.copy(), expressions=listed)] if listed else []
+        if Kind.NULL in kinds:
+            parts.append(exp.Is(this=column.copy(), expression=exp.Null()))
+        yield exp.or_(*parts, copy=False)
 
 
 def _whole(condition: exp.Expr, renamed: Renamed) -> exp.Expr | None:
@@ -74,12 +88,16 @@ def is_plain(expression: exp.Expr) -> bool:
 
 
 def _is_plain(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _PLAIN_FUNCTIONS
+    if isinstance(node, exp.TimeToStr):
+        return node.args["format"].name in WRITTEN_PERIODS
     return type(node) in _PLAIN or _is_literal(node)
 
 
 def _is_literal(node: exp.Expr) -> bool:
-    """Whether it is arithmetic of literals that cannot fail, such as a day and an interval."""
-    return isinstance(node, exp.Binary) and literal_of(node) is not None
+    """Whether it is made of literals and cannot fail, such as a day and an interval."""
+    return isinstance(node, exp.Binary | exp.DateFromParts) and literal_of(node) is not None
 
 
 _PLAIN = {
@@ -108,11 +126,23 @@ _PLAIN = {
     exp.Like,
     exp.StartsWith,
     exp.IsNan,
+    exp.Any,
+    exp.Array,
+    exp.ArrayContains,
+    exp.Case,
     exp.Cast,
+    exp.Coalesce,
     exp.DataType,
     exp.DataTypeParam,
+    exp.Extract,
+    exp.If,
+    exp.Left,
+    exp.Nullif,
+    exp.Substring,
     exp.TryCast,
     exp.Year,
     exp.TimestampTrunc,
     exp.Var,
 }
+_PLAIN_FUNCTIONS = {"date_part", "datepart", "prefix"}
+"""That sqlglot has no node for."""

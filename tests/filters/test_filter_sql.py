@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RequestError, UnknownColumnError
+from harness.filters import value_ranges
 from harness.filters.moments import period_of
 from harness.filters.parse import parse_filter
-from harness.filters.predicate import Comparison, Op, Predicate, evaluate, is_decided, may_match
+from harness.filters.predicate import Comparison, In, Op, Predicate, evaluate, is_decided, may_match
 from harness.model.column_stats import ColumnStats
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import (
@@ -319,6 +320,168 @@ def test_units_of_time_skip(judge: duckdb.DuckDBPyConnection) -> None:
     bounds = ColumnStats(lower=18262, upper=18263), ColumnStats(lower=18262 * DAY, upper=18263 * DAY)
     for text, predicate in zip(texts, check(judge, *texts), strict=True):
         assert not may_match(predicate, lambda field: bounds[field.name == "ts"]), text
+
+
+FORMS = {
+    # an expression of a column; literals that it is compared with
+    "coalesce(id, 1)": ["1", "2", "5", "NULL", "'1'", "1.5"],
+    "coalesce(s, 'ab')": ["'a'", "'ab'", "'zz'"],
+    "ifnull(da, DATE '2020-01-01')": ["DATE '2020-01-01'", "DATE '2020-01-02'", "'2020-01-01'"],
+    "coalesce(bo, false)": ["true", "false"],
+    "nullif(id, 1)": ["1", "2", "NULL"],
+    "nullif(s, 'a')": ["'a'", "'ab'"],
+    "left(s, 1)": ["'a'", "'ab'", "''", "'A'", "NULL"],
+    "left(s, -1)": ["'a'", "''"],
+    "substr(s, 1, 2)": ["'a'", "'ab'", "'abc'", "'a%'"],
+    "substring(s, 2, 1)": ["'b'", "'%'"],
+    "strftime(da, '%Y')": ["'2020'", "'1969'", "'202'", "NULL"],
+    "strftime(ts, '%Y-%m')": ["'2020-01'", "'1969-12'", "'2020-1'"],
+    "strftime(ts, '%Y-%m-%d')": ["'2020-01-01'", "'2020-02-30'"],
+    "date_part('year', da)": ["2020", "1969", "2020.5"],
+    "datepart('YEARS', ts)": ["2020", "1969"],
+    "date_part('month', da)": ["1", "12"],
+    "CASE WHEN id = 1 THEN 'one' WHEN id > 1 THEN 'more' END": ["'one'", "'more'", "'x'", "NULL"],
+    "CASE WHEN id = 1 THEN 1 ELSE 0 END": ["1", "0", "2", "true", "1.0"],
+    "CASE s WHEN 'a' THEN 1 WHEN 'ab' THEN 2 WHEN NULL THEN 3 END": ["1", "2", "3"],
+    "if(id = 1, DATE '2020-01-01', NULL)": ["DATE '2020-01-01'", "'2020-01-01'", "DATE '2021-01-01'"],
+    "(id = 1)": ["true", "false"],
+    "(id, s)": ["(1, 'ab')", "(2, NULL)", "(NULL, NULL)", "(1, 'Z')"],
+    "(small, id, s)": ["(0, 1, NULL)", "(127, NULL, 'é')"],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_expressions_of_columns_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, form: str) -> None:
+    for literal in FORMS[form]:
+        for operators in (EQUALITIES, ORDERS):
+            check(judge, *(f"{form} {op} {literal}" for op in operators))
+            check(judge, *(f"NOT ({form} {op} {literal})" for op in operators), f"{literal} {operators[0]} {form}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "list_contains([1, 2], id)",
+        "list_contains([1, NULL], id)",
+        "NOT list_contains([1, NULL], id)",
+        "list_contains(['a', 'Z'], s)",
+        "list_contains([], id)",
+        "list_contains([1.5, 2], id)",
+        "id = ANY([1, 2])",
+        "id <> ANY([1, 2])",
+        "NOT id = ANY([1, NULL])",
+        "s = ANY(['a', NULL])",
+        "(id = 1) IS TRUE",
+        "(id = 1) IS NOT TRUE",
+        "(id = 1) IS FALSE",
+        "CASE WHEN id = 1 THEN true WHEN id = 2 THEN NULL ELSE false END",
+        "CASE WHEN id = 1 THEN true WHEN id = 2 THEN s = 'a' END",
+        "if(id = 1, s = 'ab', true)",
+        "da >= make_date(2020, 1, 1)",
+        "da = make_date(2020, 1, 1 + 1)",
+    ],
+)
+def test_conditions_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, text: str) -> None:
+    assert check(judge, text)
+
+
+MOVES = [
+    "INTERVAL 1 DAY",
+    "INTERVAL 1 MONTH",
+    "INTERVAL 3 YEARS",
+    "INTERVAL (-2) WEEKS",
+    "INTERVAL 30 HOURS",
+    "1",
+    "-31",
+]
+
+
+@given(
+    st.dates(datetime(1960, 1, 1).date(), datetime(2040, 1, 1).date()),
+    st.integers(-35, 35),
+    st.sampled_from(MOVES),
+    st.sampled_from(["+", "-"]),
+    st.sampled_from(["da", "ts", "tz"]),
+)
+def test_moved_columns_keep_the_rows_that_duckdb_keeps(
+    judge: duckdb.DuckDBPyConnection, day: date, apart: int, move: str, sign: str, column: str
+) -> None:
+    """The literal is the moved day, or days apart from it; months differ in length, and zones change their offset."""
+    if column != "da" and not move.startswith("INTERVAL"):
+        return
+    literal = f"(CAST(DATE '{day}' {sign} {move} AS DATE) + {apart})"
+    value = f"(SELECT CAST(DATE '{day}' AS {COLUMNS[column][1]}))"
+    ((at,),) = judge.execute(f"SELECT CAST({literal} AS VARCHAR)").fetchall()
+    types = {"da": 1, "ts": DAY, "tz": DAY}
+    internal = (day - date(1970, 1, 1)).days * types[column]
+    for op in OPERATORS:
+        predicate = parse_filter(f"{column} {sign} {move} {op} DATE '{at}'", SCHEMA).predicate
+        ((kept,),) = judge.execute(f"SELECT {value} {sign} {move} {op} DATE '{at}'").fetchall()
+        assert not kept or evaluate(predicate, lambda field: internal) is True
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("da + INTERVAL 1 MONTH <= DATE '2021-02-28'", date(2021, 1, 31)),
+        ("da + INTERVAL 1 MONTH = DATE '2021-02-28'", date(2021, 1, 29)),
+        ("da - INTERVAL 1 MONTH <= DATE '2021-02-28'", date(2021, 3, 31)),
+        ("da - INTERVAL 1 MONTH >= DATE '2021-03-31'", date(2021, 5, 1)),
+    ],
+)
+def test_months_that_end_early_keep_their_last_days(text: str, day: date) -> None:
+    predicate = parse_filter(text, SCHEMA).predicate
+    assert evaluate(predicate, lambda field: (day - date(1970, 1, 1)).days) is True
+
+
+def test_moved_columns_skip_but_not_where_the_move_fails() -> None:
+    def skips(text: str, low: int, high: int) -> bool:
+        predicate = parse_filter(text, SCHEMA).predicate
+        return not may_match(predicate, lambda field: ColumnStats(lower=low, upper=high))
+
+    assert skips("da + INTERVAL 1 DAY >= DATE '2020-01-10'", 18262, 18263)
+    assert skips("DATE '2019-01-10' >= da - 1", 18262, 18263)
+    assert not skips("da + INTERVAL 1 DAY >= DATE '2020-01-10'", 18262, 18272)
+    assert not skips("DATE '2019-01-10' >= da - 1", 18262, 2**31 - 1)  # infinity, or what cannot be moved
+
+
+@given(st.data())
+def test_a_long_list_keeps_the_files_that_hold_a_value(data: st.DataObject) -> None:
+    """iceberg 3.25."""
+    name, values = data.draw(
+        st.sampled_from(
+            [
+                ("id", st.integers(-(2**31), 2**31 - 1)),
+                ("s", st.text("abé\U0001f600", max_size=6)),
+                ("d", st.floats(allow_nan=False)),
+                ("de", st.decimals(-9999, 9999, places=2)),
+            ]
+        )
+    )
+    listed = sorted(data.draw(st.lists(values, min_size=4, max_size=12, unique=True)))
+    column = next(f for f in SCHEMA.fields if f.name == name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(value_ranges, "IN_LIMIT", 4)
+        covered = value_ranges.covering(column, listed)
+    for value in listed:
+        assert evaluate(covered, lambda field, value=value: value) is True
+    low, high = sorted(data.draw(st.tuples(values, values)))
+    if any(low <= value <= high for value in listed):
+        assert may_match(covered, lambda field: ColumnStats(lower=low, upper=high))
+
+
+def test_a_long_list_skips_between_its_widest_gaps() -> None:
+    numbers = [n for start in (0, 1000, 5000) for n in range(start, start + 100)]
+    predicate = parse_filter(f"id IN ({', '.join(map(str, numbers))})", SCHEMA).predicate
+    may = [
+        may_match(predicate, lambda f, low=low: ColumnStats(lower=low, upper=low + 50)) for low in range(0, 6000, 100)
+    ]
+    assert [100 * place for place, keeps in enumerate(may) if keeps] == [0, 1000, 5000]
+    twice = parse_filter(f"id IN ({', '.join(['1', '2'] * 200)})", SCHEMA).predicate
+    assert twice == In(SCHEMA.fields[1], (1, 2))
+    nans = parse_filter(f"d IN ('nan'::DOUBLE, {', '.join(f'{n}::DOUBLE' for n in range(300))})", SCHEMA).predicate
+    for value, expected in ((math.nan, True), (7.0, True), (7.5, False), (None, None)):
+        assert evaluate(nans, lambda field, value=value: value) is expected
 
 
 @pytest.mark.parametrize("column", ["ts", "tz", "tn", "da", "id", "small", "big", "s", "d"])

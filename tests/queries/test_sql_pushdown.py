@@ -206,6 +206,12 @@ def test_references_tell_table_filter_and_columns() -> None:
         pytest.param("SELECT max(k) AS a FROM t HAVING a = 1", [None], id="alias-of-an-aggregate"),
         pytest.param("SELECT k AS a FROM t GROUP BY ROLLUP (k) HAVING a = 1", [None], id="alias-of-a-rollup"),
         pytest.param("FROM (SELECT k AS a FROM t GROUP BY 1) s WHERE a = 1", ['("k" = 1)'], id="derived-key-by-place"),
+        pytest.param(
+            "FROM t WHERE (id, x) IN ((1, NULL), (3, 4))",
+            ['("id" IN (1, 3) AND ("x" IN (4) OR "x" IS NULL))'],
+            id="null equals null in a row",
+        ),
+        pytest.param("FROM t WHERE (id, x) IN ((1, x), (3, 4))", ['("id" IN (1, 3))'], id="what may be null"),
         pytest.param("FROM t WHERE (id, x) IN ((1, 2), (3, 4))", ['("id" IN (1, 3) AND "x" IN (2, 4))'], id="tuples"),
         pytest.param(
             "WITH c AS (WITH d AS (FROM c) FROM d) FROM c, t WHERE t.id = 1", ['("id" = 1)'], id="ctes-within"

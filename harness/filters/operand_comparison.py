@@ -1,0 +1,218 @@
+"""What comparing an expression of a column with a literal means: as conditions on the column itself.
+
+Where only one direction is certain, that the expression's comparison implies the condition, the condition stands
+beside `Undecided`.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from harness.filters import literal_comparison
+from harness.filters.literal_comparison import as_nanoseconds, compare_column, date_nanoseconds, never, own_kinds
+from harness.filters.literals import Kind, Literal
+from harness.filters.moments import period_of
+from harness.filters.predicate import (
+    Constant,
+    IsNull,
+    Op,
+    Predicate,
+    StartsWith,
+    Undecided,
+    conjunction,
+    disjunction,
+)
+from harness.filters.value_texts import DAY_NS, parse_timestamp
+from harness.model.schema import Field, StringType
+
+
+@dataclass(frozen=True, slots=True)
+class DayOf:
+    """`CAST(field AS DATE)` of a timestamp."""
+
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodOf:
+    """The unit of time that a date or wall-clock timestamp lies in: `date_trunc('month', field)`, `year(field)`.
+
+    unit: such as YEAR. is_number: it is the number of the year, not its first moment.
+    """
+
+    field: Field
+    unit: str
+    is_number: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodText:
+    """The unit of time that a date or wall-clock timestamp lies in, written with `strftime`, years first.
+
+    unit: YEAR, MONTH or DAY.
+    """
+
+    field: Field
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeadOf:
+    """The first characters of a text: `left(field, 3)`, `substr(field, 1, 3)`."""
+
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
+class OrElse:
+    """`coalesce(field, default)`."""
+
+    field: Field
+    default: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class NullIf:
+    """`nullif(field, …)`."""
+
+    field: Field
+
+
+Operand: TypeAlias = Field | DayOf | PeriodOf | PeriodText | HeadOf | OrElse | NullIf
+
+
+def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
+    """What `operand op literal` means; Undecided where an engine could see it differently."""
+    if literal.kind is Kind.NULL:
+        return Constant(None)
+    match operand:
+        case DayOf(field=field):
+            return _compare_day(field, op, literal)
+        case PeriodOf():
+            return _compare_period(operand, op, literal)
+        case PeriodText():
+            return _compare_text(operand, op, literal)
+        case HeadOf(field=field):
+            return _compare_head(field, op, literal)
+        case OrElse():
+            return _compare_or_else(operand, op, literal)
+        case NullIf(field=field):
+            return conjunction((compare_column(field, op, literal), Undecided()))
+        case Field():
+            return compare_column(operand, op, literal)
+
+
+def share_type(operand: Operand, literals: Sequence[Literal]) -> bool:
+    """Whether literals of one IN or BETWEEN mean each what they mean alone, though SQL casts them to a common type."""
+    return literal_comparison.share_type(operand if isinstance(operand, Field) else None, literals)
+
+
+def holds(left: Literal, op: Op, right: Literal) -> bool | None:
+    """Whether a comparison of literals holds. None: they are of two types, or of one whose order is not Python's."""
+    if left.kind is not right.kind or left.kind not in _COMPARED:
+        return None
+    return _OPERATORS[op](left.value, right.value)
+
+
+_COMPARED = {Kind.BOOLEAN, Kind.INTEGER, Kind.STRING, Kind.DATE, Kind.TIMESTAMP}
+_OPERATORS: dict[Op, Callable[[Any, Any], bool]] = {
+    Op.EQ: operator.eq,
+    Op.NE: operator.ne,
+    Op.LT: operator.lt,
+    Op.LE: operator.le,
+    Op.GT: operator.gt,
+    Op.GE: operator.ge,
+}
+_YEARS_FIRST = {"YEAR": "[0-9]{4}", "MONTH": "[0-9]{4}-[0-9]{2}", "DAY": "[0-9]{4}-[0-9]{2}-[0-9]{2}"}
+
+
+def _compare_head(field: Field, op: Op, literal: Literal) -> Predicate:
+    """A head is at most its text, and a text at least what its head is at least."""
+    if literal.kind is not Kind.STRING or not literal.value:
+        return Undecided()
+    match op:
+        case Op.EQ:
+            return conjunction((StartsWith(field, literal.value), Undecided()))
+        case Op.GE | Op.GT:
+            return conjunction((compare_column(field, Op.GE, literal), Undecided()))
+        case _:
+            return Undecided()
+
+
+def _compare_or_else(operand: OrElse, op: Op, literal: Literal) -> Predicate:
+    """Where all three are of one type, so that nothing is cast."""
+    own = own_kinds(operand.field.type) | ({Kind.STRING} if isinstance(operand.field.type, StringType) else set())
+    if not {operand.default.kind, literal.kind} <= own:
+        return Undecided()
+    for_null = (IsNull(operand.field),) if holds(operand.default, op, literal) is not False else ()
+    return conjunction((disjunction((compare_column(operand.field, op, literal), *for_null)), Undecided()))
+
+
+def _compare_text(operand: PeriodText, op: Op, literal: Literal) -> Predicate:
+    if (
+        op is not Op.EQ
+        or literal.kind is not Kind.STRING
+        or not re.fullmatch(_YEARS_FIRST[operand.unit], literal.value)
+    ):
+        return Undecided()
+    at = parse_timestamp(f"{literal.value}-01-01"[:10], digits=6)
+    if at is None:
+        return Undecided()
+    return _compare_period(PeriodOf(operand.field, operand.unit), op, Literal(Kind.TIMESTAMP, at))
+
+
+def _compare_day(field: Field, op: Op, literal: Literal) -> Predicate:
+    """`CAST(timestamp AS DATE) op date`, as a range of timestamps."""
+    is_date = literal.kind in (Kind.DATE, Kind.STRING)
+    start = as_nanoseconds(literal, date_nanoseconds) if is_date else None
+    if start is None:
+        return Undecided()
+
+    def bound(op: Op, instant: int) -> Predicate:
+        return compare_column(field, op, Literal(Kind.TIMESTAMP, instant))
+
+    match op:
+        case Op.EQ:
+            return conjunction((bound(Op.GE, start), bound(Op.LT, start + DAY_NS)))
+        case Op.NE:
+            return disjunction((bound(Op.LT, start), bound(Op.GE, start + DAY_NS)))
+        case Op.LT | Op.GE:
+            return bound(op, start)
+        case Op.LE:
+            return bound(Op.LT, start + DAY_NS)
+        case Op.GT:
+            return bound(Op.GE, start + DAY_NS)
+
+
+def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
+    """A comparison of units of time, as a range of times. Undecided besides: infinite times are in no year."""
+    at: int | None = None
+    if operand.is_number:
+        is_year = literal.kind is Kind.INTEGER and 1 <= literal.value <= 9999
+        at = parse_timestamp(f"{literal.value:04}-01-01", digits=6) if is_year else None
+    elif literal.kind in (Kind.DATE, Kind.TIMESTAMP):
+        at = as_nanoseconds(literal, date_nanoseconds)
+    period = None if at is None else period_of(at, operand.unit)
+    if period is None or op is Op.NE:
+        return Undecided()
+    start, end = period
+
+    def bound(op: Op, instant: int) -> Predicate:
+        return compare_column(operand.field, op, Literal(Kind.TIMESTAMP, instant))
+
+    match op:
+        case Op.EQ if at != start:
+            range_ = never(operand.field)
+        case Op.EQ:
+            range_ = conjunction((bound(Op.GE, start), bound(Op.LT, end)))
+        case Op.LT | Op.GE:
+            range_ = bound(op, start if at == start else end)
+        case Op.LE:
+            range_ = bound(Op.LT, end)
+        case _:
+            range_ = bound(Op.GE, end)
+    return conjunction((range_, Undecided()))
