@@ -52,7 +52,6 @@ from harness.model.schema import (
     Type,
     UuidType,
 )
-from harness.records import dataclass
 
 
 def share_type(column: Field | None, literals: Sequence[Literal]) -> bool:

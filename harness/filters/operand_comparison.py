@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from harness.filters import literal_comparison
@@ -28,6 +27,7 @@ from harness.filters.predicate import (
 )
 from harness.filters.value_texts import DAY_NS, parse_timestamp
 from harness.model.schema import Field, StringType
+from harness.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
