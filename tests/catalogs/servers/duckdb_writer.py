@@ -48,7 +48,7 @@ def attached(uri: str) -> duckdb.DuckDBPyConnection:
         package = Path(str(importlib.import_module(f"duckdb_extension_{name}").__file__)).parent
         (file,) = package.rglob("*.duckdb_extension")
         connection.execute(f"LOAD '{file}'")
-    options = "TYPE iceberg, AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none'"
+    options = "TYPE iceberg, AUTHORIZATION_TYPE 'none'"
     connection.execute(f"ATTACH '' AS lake ({options}, ENDPOINT '{uri}')")
     return connection
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+import serving
 
 import harness
 
@@ -193,6 +194,18 @@ def test_a_delete_under_another_partition_spec_is_refused_unless_it_is_allowed(w
         table.snapshot().to_arrow()
     lenient = harness.open_table(table.name, lenient_delete_partition=True)
     assert rows(lenient.snapshot()) == [(2, "us"), (3, "us")]
+
+
+def test_a_table_in_s3_is_written_and_read_with_credentials_that_the_catalog_vends(tmp_path, configure, aws) -> None:
+    properties = serving.s3(aws)
+    vended = {f"vend.{key}": value for key, value in {**properties, "s3.path-style-access": "true"}.items()}
+    with serving.rest_catalog(tmp_path, "s3://lake/duck", **serving.s3_catalog(properties), **vended) as uri:
+        statements = ("CREATE TABLE {t} (id INTEGER, name VARCHAR)", "INSERT INTO {t} VALUES (1, 'a'), (2, NULL)")
+        more = ("DELETE FROM {t} WHERE id = 1", "UPDATE {t} SET name = 'z' WHERE id = 2")
+        named = [statement.replace("{t}", "lake.sales.orders") for statement in (*statements, *more)]
+        _written(uri, "run", "CREATE SCHEMA lake.sales", *named)
+        configure("prod", {"uri": uri})
+        assert_versions(harness.open_table("prod.sales.orders"), [(1, "a"), (2, None)], [(2, None)], [(2, "z")])
 
 
 def test_drawn_histories(rest, configure, request) -> None:
