@@ -96,6 +96,8 @@ def sql(
 
         harness.sql("SELECT region, sum(total) FROM orders WHERE day >= '2024-06-01' GROUP BY region", orders=table)
 
+    `harness.connect` has all tables of catalogs by their names.
+
     The conditions that concern one table reach its planning, so that files and row groups are skipped; the whole query
     then runs on the engine. Each mention of a table is planned by itself.
 

@@ -134,8 +134,9 @@ def _configured(name: str) -> Catalog:
 
 
 def _refuse_unknown(name: str, known: tuple[Name, ...]) -> NoReturn:
-    near = nearest((name,), known) or known
-    which = f"configured are {', '.join(map(written, near))}" if near else no_catalogs()
+    near = nearest((name,), known)
+    which = f"configured are {', '.join(map(written, sorted(known)))}" if known else no_catalogs()
+    which = f"the nearest that are configured are {', '.join(map(written, near))}" if near else which
     raise RequestError(
         f"Cannot find catalog {name!r}: there is no such directory, and {which}",
         cause="UnknownCatalog",

@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _ACCEPTED = (
-    "a Table, a Snapshot, a Query, a DuckDB relation, a Spark DataFrame, an object with an Arrow stream, or the name "
-    "of a file such as rows.csv or of a table such as duckdb:old.duckdb#orders"
+    "a Table (harness.open_table opens one by its location or name), a Snapshot, a Query, a DuckDB relation, a Spark "
+    "DataFrame, an object with an Arrow stream, or the name of a file such as rows.csv or of a table such as "
+    "duckdb:old.duckdb#orders"
 )
 
 

@@ -128,7 +128,10 @@ def test_a_name_of_no_catalog(project):
     say(project, WAREHOUSE)
     with pytest.raises(TableNotFoundError, match="no catalog 'lak' is configured: configured are lake, which have no"):
         harness.open_table("lak.sales.orders")
-    with pytest.raises(RequestError, match="Cannot find catalog 'lak': there is no such directory, and configured are"):
+    with pytest.raises(
+        RequestError,
+        match="Cannot find catalog 'lak': there is no such directory, and the nearest that are configured are lake",
+    ):
         harness.open_table("sales.orders", catalog="lak")
 
 
