@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -186,7 +187,7 @@ class Expressions:
                 raise refused(node)
             if FloatType(32) in (left.type, right.type):
                 raise refused(node, "a division of 32-bit floats")
-            return Typed(f"({coerced(left, DOUBLE, '/')} / {coerced(right, DOUBLE, '/')})", DOUBLE)
+            return _quotient(node, left, right)
         if not isinstance(left.type, IntegerType) or not isinstance(right.type, IntegerType):
             raise refused(node, f"// of {left.type} and {right.type}")
         (a, b), type_ = alike((left, right), "//")
@@ -268,6 +269,18 @@ def member(base: Typed, name: str, node: exp.Expr) -> Typed:
     if len(alike_) != 1:
         raise refused(node, f"field {name} of {base.type}")
     return Typed(f"({base.sql}).{spark_text.name(alike_[0].name)}", alike_[0].type)
+
+
+def _quotient(node: exp.Binary, left: Typed, right: Typed) -> Typed:
+    """A division of doubles. By 0 DuckDB gives an infinity, or NaN, and Spark an error."""
+    a, b = coerced(left, DOUBLE, "/"), coerced(right, DOUBLE, "/")
+    divisor = literal_of(node.expression)
+    if divisor is not None and divisor.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE) and divisor.value:
+        return Typed(f"({a} / {b})", DOUBLE)
+    infinity, negative = (spark_text.literal(value, DOUBLE) for value in (math.inf, -math.inf))
+    if isinstance(right.type, FloatType):  # the one type with a negative zero
+        infinity = f"IF(CAST({b} AS STRING) = '-0.0', {negative}, {infinity})"
+    return Typed(f"IF({b} = 0, {a} * {infinity}, {a} / {b})", DOUBLE)
 
 
 def _time_arithmetic(node: exp.Binary, left: Typed, sign: str, right: Typed) -> Typed:

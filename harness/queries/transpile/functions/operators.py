@@ -30,7 +30,14 @@ FUNCTIONS = (
         outside="refused: decimals that may need more digits",
     ),
     _operator(
-        ("/",), "numbers", "a / b of doubles", "({int} / 7)", "({decimal} / 3)", outside="an error: division by 0"
+        ("/",),
+        "numbers",
+        "a / b of doubles; by 0 an infinity with the sign of a, or NaN",
+        "({int} / 7)",
+        "({decimal} / 3)",
+        "({double} / {double})",
+        "({int} / {decimal})",
+        outside="refused: 32-bit floats",
     ),
     _operator(("//",), "integers", "a DIV b", "({int} // 7)", outside="refused: other numbers"),
     _operator(
