@@ -26,12 +26,16 @@ from harness.cli.results import ByteStream, write_texts
 from harness.cli.rows import Rows
 from harness.cli.text_table import MAX_ROWS, text_lines
 from harness.errors import RequestError
+from harness.printable import visible_lines
 
 _ROW_GROUP = 122_880
 """As many rows as DuckDB's own writer puts into one."""
 _DICTIONARY_BYTES = 128 * 1024
 """Of a column in a row group at most. Arrow's own megabyte holds all values of a group, and each once more as an index:
 of 5 M rows with mostly different values, writing takes twice the time and the file twice the room."""
+
+
+_EXPLAINED = ["explain_key", "explain_value"]
 
 
 class RowFormat(enum.Enum):
@@ -66,6 +70,8 @@ def write_rows(
         HarnessError: a row cannot be read, as `rows` says.
     """
     match row_format:
+        case RowFormat.TEXT if [name for name, _ in rows.columns] == _EXPLAINED:
+            write_texts(_explained(rows), stream)
         case RowFormat.TEXT:
             width = shutil.get_terminal_size().columns if stream.isatty() else None
             lines = text_lines(rows.schema(), rows.batches(), max_rows=max_rows, width=width, option=option)
@@ -80,6 +86,12 @@ def write_rows(
             _write_parquet(rows, stream)
         case RowFormat.ARROW:
             _write_arrow(rows, stream)
+
+
+def _explained(rows: Rows) -> Iterator[str]:
+    """What EXPLAIN gives, which has lines of its own."""
+    for batch in rows.batches():
+        yield from (visible_lines(text).rstrip("\n") + "\n" for text in batch[1].to_pylist())
 
 
 def _write_arrow(rows: Rows, stream: ByteStream) -> None:

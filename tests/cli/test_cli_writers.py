@@ -169,6 +169,12 @@ def test_a_parquet_dictionary_does_not_hold_all_values_of_a_column():
     assert column.total_uncompressed_size < 8 * rows * 1.1
 
 
+def test_what_explain_gives_keeps_its_lines():
+    plan = pa.table({"explain_key": ["physical_plan"], "explain_value": ["Scan\n  \x1b~1 row\n"]})
+    assert written(plan, RowFormat.TEXT) == b"Scan\n  \\x1b~1 row\n"
+    assert b'"physical_plan"' in written(plan, RowFormat.JSON)
+
+
 def test_parquet_refuses_what_it_cannot_hold():
     table = pa.table({"n": [1], "i": pa.array([pa.MonthDayNano([1, 2, 3])])})
     with pytest.raises(RequestError) as caught:

@@ -16,11 +16,9 @@ from harness.cli.writers import RowFormat, write_rows
 from harness.connections.connection import Connection
 from harness.connections.splitting import statements
 from harness.errors import HarnessError
-from harness.printable import visible_lines
 
 _COUNTS = (["Count"], ["Success"])
 """Columns of what DuckDB says of a statement that gives no rows."""
-_EXPLAINED = ["explain_key", "explain_value"]
 
 
 class Session:
@@ -59,13 +57,11 @@ class Session:
                 self.connection.release()
 
     def _show(self, relation: duckdb.DuckDBPyRelation) -> None:
-        with results.result_stream() as stream:
-            if relation.columns == _EXPLAINED:
-                text = "\n".join(str(value) for _, value in relation.fetchall())
-                results.write_texts([visible_lines(text).rstrip("\n") + "\n"], stream)
-                return
-            with terminal.progress_until_written("running the query", stream) as written:
-                write_rows(Rows(relation), self.row_format, written, max_rows=self.max_rows, option=".max-rows")
+        with (
+            results.result_stream() as stream,
+            terminal.progress_until_written("running the query", stream) as written,
+        ):
+            write_rows(Rows(relation), self.row_format, written, max_rows=self.max_rows, option=".max-rows")
 
 
 def guarded(action: Callable[[], None]) -> bool:
