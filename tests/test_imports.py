@@ -18,7 +18,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 HEAVY = {
     *("asyncio", "duckdb", "fastavro", "fsspec", "pandas", "pyarrow", "pyarrow.dataset", "pyarrow.orc"),
-    *("pyarrow.parquet", "pydantic", "pyspark", "pytest", "rich", "sqlglot", "typer", "yaml"),
+    *("pyarrow.parquet", "pydantic", "pyspark", "pytest", "rich", "rich.console", "sqlglot", "typer", "yaml"),
     *("harness.delta", "harness.iceberg", "harness.engines.duckdb", "harness.engines.spark", "harness.oracle"),
     *("harness.delta.changes", "harness.delta.deletion_vectors", "harness.iceberg.puffin", "harness.files.avro"),
     *("harness.files.orc", "harness.queries.transpile", "harness.differ.compare", "harness.testing", "harness.writing"),

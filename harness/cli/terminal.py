@@ -15,11 +15,9 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from harness.cli.results import ByteStream
 from harness.cli.streams import forget
@@ -28,22 +26,28 @@ from harness.printable import visible, visible_lines
 from harness.records import dataclass
 from harness.storage.traffic import TRAFFIC
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
 _USAGE_ERRORS = typer.BadParameter.__bases__
 """What Typer raises about arguments; it exports no name of the class that they have in common."""
 
 
 def _console() -> Console:
+    from rich.console import Console
+
     return Console(stderr=True, highlight=False, soft_wrap=True)  # made anew: stderr may have been replaced
 
 
 def message(text: str) -> None:
     """A line on stderr."""
-    _print(Text(visible(text)))
+    _print(visible(text))
 
 
 def error(text: str) -> None:
     """`error: text` as one line on stderr, whatever line ends are in `text`."""
-    _print(Text.assemble(("error:", "red"), " ", _one_line(text)))
+    _print(_one_line(text), label=("error:", "red"))
 
 
 def failure(problem: Exception) -> None:
@@ -77,9 +81,13 @@ def _lines(text: str) -> None:
         sys.stderr.flush()
 
 
-def _print(text: Text) -> None:
+def _print(text: str, *, label: tuple[str, str] | None = None) -> None:
+    """A line, behind a label and its colour."""
+    from rich.text import Text
+
+    line = Text(text) if label is None else Text.assemble(label, " ", text)
     with _to_stderr():
-        _console().print(text)
+        _console().print(line)
 
 
 @contextlib.contextmanager
@@ -107,7 +115,7 @@ def warnings_as_lines() -> Iterator[None]:
             _lines(warnings.formatwarning(message, category, filename, lineno, line))
         elif (sentence := _one_line(str(message))) not in seen:
             seen.add(sentence)
-            _print(Text.assemble(("warning:", "yellow"), " ", sentence))
+            _print(sentence, label=("warning:", "yellow"))
 
     with warnings.catch_warnings():
         warnings.showwarning = show
@@ -147,18 +155,24 @@ class _LogLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         is_own = record.name.partition(".")[0] == "harness"
         if (is_own or record.levelno >= logging.WARNING) and not self._interrupted:
-            _print(Text(_one_line(f"{record.name}: {record.getMessage()}")))
+            _print(_one_line(f"{record.name}: {record.getMessage()}"))
 
 
 @contextlib.contextmanager
 def progress(text: str) -> Iterator[None]:
     """A spinner with `text`, and what was read of stores, while the block runs, if stderr is a terminal."""
-    console = _console()
-    if not console.is_terminal:
+    console = _terminal()
+    if console is None:
         yield
         return
     with console.status(_Reading(text)):
         yield
+
+
+def _terminal() -> Console | None:
+    """The console, if stderr is a terminal; rich, which takes 0.03 s to import, is asked only where it is one."""
+    console = _console() if sys.stderr.isatty() else None
+    return console if console is not None and console.is_terminal else None
 
 
 @dataclass(slots=True)
@@ -169,6 +183,8 @@ class _Reading:
     _before: str = field(default_factory=TRAFFIC.summary)
 
     def __rich__(self) -> Text:
+        from rich.text import Text
+
         now = TRAFFIC.summary()
         return Text(self.text if now == self._before else f"{self.text} ({now})")
 
@@ -200,8 +216,8 @@ class _Announced:
 @contextlib.contextmanager
 def steps(text: str) -> Iterator[Callable[[str], None]]:
     """A spinner with `text` and the step that the function is last called with, if stderr is a terminal."""
-    console = _console()
-    if not console.is_terminal:
+    console = _terminal()
+    if console is None:
         yield lambda step: None
         return
     with console.status(text) as status:
