@@ -13,6 +13,7 @@ from harness.catalogs.objects import is_table
 from harness.catalogs.resolving import no_catalogs, open_catalog
 from harness.catalogs.together import Together
 from harness.connections.locations import is_location
+from harness.connections.spelling import in_sql
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
 from harness.metadata_tables.naming import NAMES
 from harness.snapshot import Snapshot
@@ -157,7 +158,7 @@ class Tables:
         near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
         ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
         shown = [each for each in known if each[-1:] in ends] or list(near)
-        hint = f"the nearest are {', '.join(map(written, shown[:3]))}" if shown else self._nothing("tables")
+        hint = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._nothing("tables")
         return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
 
     def _no_metadata_table(self, name: Name) -> TableNotFoundError | None:
@@ -222,7 +223,7 @@ class Tables:
             with contextlib.suppress(HarnessError):  # it may be another catalog that is down
                 known += [inner for each in tuple(known) for inner in self.catalog.namespaces(each)]
         near = nearest(name, known) or nearest(name[-1:], known) or known[:3]
-        hint = f"the nearest are {', '.join(map(written, near))}" if near else self._nothing("namespaces")
+        hint = f"the nearest are {', '.join(map(in_sql, near))}" if near else self._nothing("namespaces")
         return TableNotFoundError(f"There is no namespace {written(name)}; {hint}", cause="NoSuchNamespace")
 
 

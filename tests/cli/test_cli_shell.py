@@ -126,6 +126,7 @@ def test_inputs_are_put_together_of_lines():
         ("SELECT sales.orders.i", ["sales.orders.id"]),
         ("SELECT * FROM sales.orders WHERE ", ["id", "note", "sales.orders", "sales.old", '"odd name"']),
         ('SELECT * FROM "od', ['"odd name"']),
+        ("SELECT * FROM sales.old WHERE ", ['"when"', "sales.orders", "sales.old", '"odd name"']),
         ("SELECT xyz", []),
     ],
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from harness.catalogs.names import Name, written
+from harness.catalogs.names import Name
 from harness.cli.shell.dot_commands import COMMANDS
 from harness.cli.writers import RowFormat
+from harness.connections.spelling import in_sql
 
 _SQL = """
 all and as asc between by case cast copy count create cross delete desc describe distinct else end except exists explain
@@ -36,14 +37,14 @@ def completions(
     command = text.split(maxsplit=1)[0] if text.lstrip().startswith(".") else ""
     if command == ".format":
         return _starting(word, [each.value for each in RowFormat if not each.is_binary()])
-    tables = [written(name) for name in names()]
+    tables = [in_sql(name) for name in names()]
     if command in (".schema", ".tables"):
         return _starting(word, tables)
     mentioned = [table for table in tables if table.casefold() in {found.casefold() for found in _NAMED.findall(text)}]
-    own = [column for table in mentioned for column in columns(table)]
+    own = [in_sql((column,)) for table in mentioned for column in columns(table)]
     front, dot, _ = word.rpartition(".")
     qualified = [
-        f"{front}.{column}"
+        f"{front}.{in_sql((column,))}"
         for table in tables
         if dot and front.casefold() in (table.casefold(), table.rpartition(".")[2].casefold())
         for column in columns(table)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from harness.catalogs.names import nearest, written
+from harness.catalogs.names import nearest
 from harness.cli import results
 from harness.cli.plan import explained
 from harness.cli.row_options import number_of_rows
 from harness.cli.writers import RowFormat
+from harness.connections.spelling import in_sql
 from harness.errors import RequestError
 from harness.printable import visible
 
@@ -61,7 +62,7 @@ def _help(settings: Settings, argument: str) -> None:
 
 
 def _tables(session: Session, argument: str) -> None:
-    names = (written(name) for name in session.connection.names(everywhere=False))
+    names = (in_sql(name) for name in session.connection.names(everywhere=False))
     results.print_result(*(f"{visible(name)}\n" for name in names if argument.casefold() in name.casefold()))
 
 
