@@ -50,6 +50,8 @@ QUERIES = {
     "pivot": "SELECT * FROM (PIVOT (SELECT customer_id, status, total FROM orders) ON status IN ('paid', 'open') "
     "USING sum(total) AS s, count(*) AS n) JOIN (FROM orders PIVOT (max(total) FOR status IN ('paid', 'open') "
     "GROUP BY customer_id)) USING (customer_id)",
+    "pivot by booleans": "PIVOT (SELECT customer_id, total > 10 AS large, total FROM orders) ON large IN (true, false) "
+    "USING count(*) AS n",
     "unpivot": "SELECT * FROM (SELECT order_id, total AS a, 1.5 AS b FROM orders) UNPIVOT INCLUDE NULLS (v FOR n IN "
     "(a, b)) UNION ALL FROM (UNPIVOT (SELECT order_id, total AS a, 1.5 AS b FROM orders) ON a, b INTO NAME n VALUE v)",
     "asof": "SELECT o.order_id, e.event_id, f.event_id FROM orders o ASOF LEFT JOIN events e ON o.customer_id = "

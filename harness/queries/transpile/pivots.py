@@ -67,14 +67,15 @@ class Turned:
             raise refused(self.node, "a PIVOT without keys", "use aggregates with FILTER")
         shown: list[exp.Expr] = list(keys)
         for value in field.expressions:
-            if not isinstance(value, exp.Literal):
+            if not isinstance(value, exp.Literal | exp.Boolean):
                 raise refused(self.node, "a PIVOT by a value that is no literal")
+            label = value.name if isinstance(value, exp.Literal) else str(value.this).lower()
             for output in self.outputs:
                 call, name = output.unalias(), None
                 if isinstance(output, exp.Alias):
-                    name = f"{value.name}_{output.alias}"
+                    name = f"{label}_{output.alias}"
                 elif len(self.outputs) == 1:
-                    name = value.name
+                    name = label
                 same = exp.EQ(this=field.this.copy(), expression=value.copy())
                 only = exp.Filter(this=call.copy(), expression=exp.Where(this=same))
                 shown.append(only if name is None else exp.alias_(only, name, quoted=True))

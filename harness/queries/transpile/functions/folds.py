@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from sqlglot import exp
 
 from harness.model.schema import DecimalType, FloatType, IntegerType, ListType, Type, UnknownType
@@ -57,6 +60,26 @@ def total(values: str, type_: Type) -> str:
 def _count(call: Call) -> Typed | None:
     listed = the_list(call)
     return Typed(f"CAST(SIZE({without_nulls(listed.sql)}) AS BIGINT)", LONG)
+
+
+def _aggregated(call: Call) -> Typed | None:
+    """`list_aggregate(l, 'sum')`, as `list_sum(l)`."""
+    if len(call.arguments) != 2:
+        return None
+    named = said(call.value(1))
+    lowering = _AGGREGATES.get(str(named).lower())
+    if lowering is None:
+        raise call.refused(f"{call.name} by {named or 'what no literal names'}", _INSTEAD)
+    return lowering(replace(call, arguments=call.arguments[:1]))
+
+
+_AGGREGATES: Mapping[str, Lowering] = {
+    "sum": _sum,
+    "count": _count,
+    "min": _least("ARRAY_MIN"),
+    "max": _least("ARRAY_MAX"),
+}
+_INSTEAD = "use list_sum(), list_min(), list_max() or list_count()"
 
 
 def _text(call: Call) -> Typed | None:
@@ -170,9 +193,18 @@ FUNCTIONS = (
         "list_filter({ints}, lambda x: x > {int})",
         "list_filter({texts}, lambda x, i: i > 1)",
     ),
+    list_function(
+        ("list_aggregate", "array_aggregate", "list_aggr", "array_aggr", "aggregate"),
+        _aggregated,
+        "list, name",
+        "as `list_sum`, `list_min`, `list_max`, `list_count`",
+        "list_aggregate({ints}, 'sum')",
+        "list_aggr({doubles}, 'max')",
+        "array_aggregate({texts}, 'count')",
+        outside=f"refused: {_INSTEAD}",
+        allowance=_ZEROS,
+    ),
     Function(
-        names=("list_reduce", "array_reduce", "reduce", "list_aggregate", "array_aggregate", "list_avg", "list_zip"),
-        kind=Kind.LISTS,
-        refused="use list_sum(), list_min(), list_max() or list_count()",
+        names=("list_reduce", "array_reduce", "reduce", "list_avg", "list_zip"), kind=Kind.LISTS, refused=_INSTEAD
     ),
 )
