@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +12,7 @@ from harness.limits import DEFAULT, Limits
 from harness.model.schema import Schema
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
+from harness.storage.listings import Entry
 from harness.storage.paths import is_local, join, local_path, shown
 from harness.storage.places import place
 from harness.storage.read_ahead import one_ahead
@@ -158,21 +159,23 @@ def load_table(location: str, storage: Storage, options: ReadOptions, *, format_
     if format_hint is not None and format_hint not in _FORMATS:
         expected = f"expected one of {', '.join(_FORMATS)}"
         raise RequestError(f"Invalid option format_hint={format_hint!r}: {expected}", options=("format_hint",))
-    table_format = format_hint or detect(location, storage)
+    table_format, log = (format_hint, None) if format_hint is not None else detect(location, storage)
     _refuse_options_of_others(table_format, options)
-    table = _loaded(table_format, location, storage, options)
+    table = _loaded(table_format, location, storage, options, log)
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
         warn(f"Table {shown(location)}: {sentence}")
     return table
 
 
-def _loaded(table_format: str, location: str, storage: Storage, options: ReadOptions) -> OpenedTable:
+def _loaded(
+    table_format: str, location: str, storage: Storage, options: ReadOptions, log: tuple[Entry, ...] | None
+) -> OpenedTable:
     """Imports the modules of that format and no others."""
     if table_format == "delta":
         from harness.delta import table as delta
 
-        return delta.load(location, storage, options)
+        return delta.load(location, storage, options, listed=log)
     from harness.iceberg import table as iceberg
 
     return iceberg.load(location, storage, options)
@@ -202,20 +205,27 @@ def plan_changes(table: OpenedTable, request: ChangeRequest, columns: tuple[str,
     return table.changes(request, columns)
 
 
-def detect(location: str, storage: Storage) -> str:
-    """The format of the table at a location: `delta` where there is a log, else `iceberg`.
+def detect(location: str, storage: Storage) -> tuple[str, tuple[Entry, ...] | None]:
+    """The format of the table at a location: `delta` where there is a log, else `iceberg`; and what is in the log.
+
+    The latter of stores only, which need not list it twice; else None. There, a log without a file is none beside
+    Iceberg metadata (delta L4), which saves Iceberg tables a request.
 
     Raises:
         AmbiguousTableError: both a log and Iceberg metadata are there, as in tables that are written for readers of
             either.
     """
     if location.endswith(".metadata.json") and not is_local(local_path(location)):
-        return "iceberg"  # without a request
-    with one_ahead(storage.names, join(location, "metadata"), waits=not is_local(local_path(location))) as names_beside:
-        if not storage.is_directory(join(location, "_delta_log")):
-            return "iceberg"
+        return "iceberg", None  # without a request
+    is_remote, log = not is_local(local_path(location)), join(location, "_delta_log")
+    with one_ahead(storage.names, join(location, "metadata"), waits=is_remote) as names_beside:
+        listed = (storage.entries(log) or None) if is_remote else None
+        if listed is None and is_remote and _has_metadata(names_beside()):
+            return "iceberg", None
+        if listed is None and not storage.is_directory(log):
+            return "iceberg", None
         names = names_beside()
-    if any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names):
+    if _has_metadata(names):
         raise AmbiguousTableError(
             "Cannot tell the format: there is both a _delta_log and Iceberg metadata. "
             "Say format_hint='delta' or format_hint='iceberg'",
@@ -223,4 +233,9 @@ def detect(location: str, storage: Storage) -> str:
             rule="delta U1",
             options=("format_hint",),
         )
-    return "delta"
+    return "delta", listed
+
+
+def _has_metadata(names: Iterable[str]) -> bool:
+    """Whether some of the names in a directory are of Iceberg's metadata."""
+    return any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names)

@@ -180,13 +180,17 @@ class _Reading:
     """What is done, and how much of stores was read for it so far: asked for each time that it is shown."""
 
     text: str
-    _before: str = field(default_factory=TRAFFIC.summary)
+    _before: str = field(default_factory=lambda: _read_so_far())  # noqa: PLW0108 (it is defined below)
 
     def __rich__(self) -> Text:
         from rich.text import Text
 
-        now = TRAFFIC.summary()
+        now = _read_so_far()
         return Text(self.text if now == self._before else f"{self.text} ({now})")
+
+
+def _read_so_far() -> str:
+    return TRAFFIC.summary()
 
 
 @contextlib.contextmanager

@@ -141,14 +141,14 @@ class LogListing:
         return max(commit, checkpoint, max((c.last for c in self.compactions), default=-1))
 
 
-def list_log(storage: Storage, root: str) -> LogListing:
-    """The log of the table at `root`, a physical path.
+def list_log(storage: Storage, root: str, listed: tuple[Entry, ...] | None = None) -> LogListing:
+    """The log of the table at `root`, a physical path. listed: what was listed of its directory just now.
 
     Raises:
         TableNotFoundError: no directory, no log in it, or a log without commits and checkpoints (delta L4).
     """
     directory = join(root, LOG_DIRECTORY)
-    entries = storage.entries(directory)
+    entries = storage.entries(directory) if listed is None else listed
     listing = arrange(root, entries)
     if listing.latest < 0:
         raise _not_found(storage, root, directory, entries)

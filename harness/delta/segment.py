@@ -23,6 +23,7 @@ from harness.errors import (
     SnapshotNotFoundError,
 )
 from harness.records import dataclass
+from harness.storage.listings import Entry
 from harness.storage.stores import Storage
 
 Base: TypeAlias = Literal["newest", "none"] | Checkpoint
@@ -200,17 +201,20 @@ def show_ranges(ranges: tuple[range, ...]) -> str:
     return ", ".join((*shown, "…") if len(ranges) > _SHOWN else shown)
 
 
-def with_listing(storage: Storage, root: str, use: Callable[[LogListing], T]) -> T:
+def with_listing(
+    storage: Storage, root: str, use: Callable[[LogListing], T], *, listed: tuple[Entry, ...] | None = None
+) -> T:
     """What `use` makes of the table's log; it is listed again, once, if `use` finds that files are missing.
 
     A listing taken while others write can show a commit without the one before (delta L44), and a file can be cleaned
     up between its listing and its reading (delta L45). `use` must do all its reading of the log before it returns.
+    listed: what was listed just now; None: it is listed here.
 
     Raises:
         TableNotFoundError: there is no log.
         HarnessError: whatever `use` raises, on the second try for missing log files.
     """
-    listing = list_log(storage, root)
+    listing = list_log(storage, root, listed)
     try:
         return use(listing)
     except (InvalidTableError, MissingFileError) as error:

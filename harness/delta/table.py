@@ -30,6 +30,7 @@ from harness.model.times import timestamp_ms
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
 from harness.records import dataclass
+from harness.storage.listings import Entry
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
 
@@ -235,8 +236,12 @@ class DeltaTable:
         }
 
 
-def load(location: str, storage: Storage, options: ReadOptions) -> DeltaTable:
+def load(
+    location: str, storage: Storage, options: ReadOptions, *, listed: tuple[Entry, ...] | None = None
+) -> DeltaTable:
     """The Delta table at a location, see `harness.table.open_table` for the options.
+
+    listed: what is in its log, listed just now; None: it is listed here.
 
     Raises:
         TableNotFoundError: there is no log, or an empty one (delta L4).
@@ -255,7 +260,7 @@ def load(location: str, storage: Storage, options: ReadOptions) -> DeltaTable:
         return table
 
     try:
-        table = with_listing(storage, root.path, opened)
+        table = with_listing(storage, root.path, opened, listed=listed)
     except HarnessError as error:
         raise error.within(table=location, format="delta") from error.__cause__
     for note in table.log.notes:
