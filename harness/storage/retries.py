@@ -77,10 +77,8 @@ def asked(ask: Callable[[], _Result], most: int, tell: Callable[[Passing, float,
 
 def passing(error: BaseException) -> Passing | None:
     """Why the same request may be answered later; None: it would fail again, or its answer is no failure."""
-    behind: BaseException | None = error
-    while isinstance(behind, HarnessError):  # ours in place of the library's, which says more
-        behind = behind.__cause__
-    if behind is None:
+    behind = error.__cause__ if isinstance(error, HarnessError) else error  # the library's says more than ours
+    if behind is None or isinstance(behind, HarnessError):
         return None
     if type(behind).__module__.partition(".")[0] == "obstore":
         reason = object_failures.passing(behind)

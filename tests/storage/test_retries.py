@@ -72,6 +72,10 @@ def chained(error: Exception, behind: Exception) -> Exception:
     return error
 
 
+def its_own_cause(error: Exception) -> Exception:
+    return chained(error, error)
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -103,6 +107,7 @@ def chained(error: Exception, behind: Exception) -> Exception:
         (chained(StorageError("x"), obstore(503)), "HTTP 503"),
         (chained(StorageError("x"), obstore(403)), None),
         (StorageError("x"), None),
+        (its_own_cause(StorageError("x")), None),
     ],
 )  # fmt: skip
 def test_what_passes(error: Exception, reason: str | None) -> None:
