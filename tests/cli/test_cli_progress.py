@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from harness.cli import terminal
 from harness.storage.traffic import Traffic
@@ -24,10 +24,18 @@ def traffic(monkeypatch: pytest.MonkeyPatch) -> Traffic:
     return made
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    made = io.StringIO()
-    monkeypatch.setattr(terminal, "_console", lambda: Console(file=made, force_terminal=True, width=200))
+    """What stands on stderr, which is a terminal."""
+    made = Terminal()
+    monkeypatch.setattr(sys, "stderr", made)
+    for name, value in {"TERM": "xterm", "COLUMNS": "200"}.items():
+        monkeypatch.setenv(name, value)
     return made
 
 
