@@ -31,9 +31,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """What stands on stderr, which is a terminal."""
     made = Terminal()
-    monkeypatch.setattr(sys, "stderr", made)
     for name, value in {"TERM": "xterm", "COLUMNS": "200"}.items():
         monkeypatch.setenv(name, value)
     return made
@@ -55,12 +53,14 @@ def stepping(text: str) -> AbstractContextManager[Any]:
 )
 def test_a_spinner_says_the_bytes(
     traffic: Traffic,
+    monkeypatch: pytest.MonkeyPatch,
     shown: io.StringIO,
     spinner: Callable[[str], AbstractContextManager[Any]],
     sizes: list[int],
     repeated: int,
     words: str,
 ) -> None:
+    monkeypatch.setattr(sys, "stderr", shown)  # here: pytest sets its own before each test's body
     with spinner("reading" if spinner is stepping else "reading t") as step:
         if step is not None:
             step("t")
