@@ -57,11 +57,14 @@ def claims_too_much(data: bytes) -> bool:
     data: the end of a file that holds all of its footer.
     """
     # The pages before the footer are full of such bytes.
-    return _LONG.search(data, max(0, len(data) - tail_length(data)), len(data) - _FRAME) is not None
+    kinds = data[max(0, len(data) - tail_length(data)) : len(data) - _FRAME].translate(_KINDS)
+    return any(number in kinds for number in _LONG)
 
 
-_LONG = re.compile(rb"[\x80-\xff]{2}[\x40-\x7f]|[\x80-\xff]{3,4}[\x01-\x7f]")
-"""A number from 2^20 on, in up to 32 bits of a varint."""
+_KINDS = b"0" + b"s" * 0x3F + b"L" * 0x40 + b"+" * 0x80
+"""By byte of a varint: one that another follows, or the last one: zero, small or large."""
+_LONG = (b"++L", b"+++s")
+"""The ends of numbers from 2^20 on. A regular expression takes ten times as long."""
 
 
 def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
