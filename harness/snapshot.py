@@ -366,8 +366,8 @@ class Snapshot:
 def point_shown(table: OpenedTable, point: Point | None, name: str | None) -> str:
     """What a table is called, or where it is, and which point of its history is meant, for people."""
     kind = "version" if table.format == "delta" else "snapshot"
-    called = shown(table.location) if name is None else name
-    return f"{called!r}, format={table.format!r}, {kind}={None if point is None else point.id}"
+    title = shown(table.location) if name is None else name
+    return f"{title!r}, format={table.format!r}, {kind}={None if point is None else point.id}"
 
 
 def called(location: str, name: str | None = None) -> str:

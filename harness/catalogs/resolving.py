@@ -74,8 +74,9 @@ def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located
         )
     if found:
         return found.popitem()[1]
+    if not catalogs:
+        raise TableNotFoundError(f"{tried}: {no_catalogs()}", cause="NoSuchTable", table=written(name))
     has = f"configured are {', '.join(sorted(catalogs))}, which have no such table either"
-    has = has if catalogs else no_catalogs()
     raise TableNotFoundError(f"{tried}: {has}", cause="NoSuchTable", table=written(name))
 
 
@@ -134,9 +135,10 @@ def _configured(name: str) -> Catalog:
 
 
 def _refuse_unknown(name: str, known: tuple[Name, ...]) -> NoReturn:
-    near = nearest((name,), known)
-    which = f"configured are {', '.join(map(written, sorted(known)))}" if known else no_catalogs()
-    which = f"the nearest that are configured are {', '.join(map(written, near))}" if near else which
+    if near := nearest((name,), known):
+        which = f"the nearest that are configured are {', '.join(map(written, near))}"
+    else:
+        which = f"configured are {', '.join(map(written, sorted(known)))}" if known else no_catalogs()
     raise RequestError(
         f"Cannot find catalog {name!r}: there is no such directory, and {which}",
         cause="UnknownCatalog",

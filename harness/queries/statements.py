@@ -99,16 +99,16 @@ def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
 @contextlib.contextmanager
 def _unsaid() -> Iterator[None]:
     """Keeps sqlglot from logging that it leaves a statement unparsed: who runs it says what becomes of it."""
+
+    def is_of_use(record: logging.LogRecord) -> bool:  # one of its own for each thread
+        return "Falling back to parsing as a 'Command'" not in record.getMessage()
+
     log = logging.getLogger("sqlglot")
-    log.addFilter(_is_of_use)
+    log.addFilter(is_of_use)
     try:
         yield
     finally:
-        log.removeFilter(_is_of_use)
-
-
-def _is_of_use(record: logging.LogRecord) -> bool:
-    return "Falling back to parsing as a 'Command'" not in record.getMessage()
+        log.removeFilter(is_of_use)
 
 
 def _references(tree: exp.Expr) -> Iterator[Reference]:
