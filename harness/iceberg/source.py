@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from harness.cache.kept import Cache
 from harness.errors import MissingFileError
 from harness.iceberg.columns.kept import KeptManifests
+from harness.iceberg.manifest_bytes import kept_bytes
 from harness.iceberg.manifest_list import ManifestFile
 from harness.iceberg.metadata import TableMetadata
 from harness.plan.read_options import ReadOptions
@@ -17,6 +19,9 @@ from harness.storage.listings import FileVersion
 from harness.storage.paths import PathMap, is_local
 from harness.storage.read_ahead import read_ahead
 from harness.storage.stores import Storage
+
+_RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+"""A UUID of RFC 9562 that was drawn, and not made of a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +38,34 @@ class ScanSource:
         """From recorded paths to physical ones: the caller's, then those that follow from the table's own move."""
         return self.options.path_map
 
-    def kept_manifests(self) -> KeptManifests | None:
-        """What is known of manifests from earlier reads; None: nothing may be kept."""
+    def kept_manifests(self, manifests: Iterable[ManifestFile]) -> KeptManifests | None:
+        """What is known of these manifests from earlier reads; None: nothing may be kept."""
         cache = self.options.cache
-        return None if cache is None else KeptManifests(cache, functools.cache(functools.partial(self._version, cache)))
+        if cache is None:
+            return None
+        listed = {manifest.path: manifest for manifest in manifests}
+        return KeptManifests(cache, functools.cache(functools.partial(self._version, cache, listed)))
 
-    def _version(self, cache: Cache, recorded: str) -> tuple[str, FileVersion | None]:
+    def _version(
+        self, cache: Cache, listed: Mapping[str, ManifestFile], recorded: str
+    ) -> tuple[str, FileVersion | None]:
         physical = self.path_map.physical(recorded)
         self.storage.check(physical, recorded)
-        return physical, cache.version(self.storage, physical)
+        known = None if cache.folder is None or is_local(physical) else self._listed_version(listed.get(recorded))
+        return physical, known or cache.version(self.storage, physical)
+
+    def _listed_version(self, manifest: ManifestFile | None) -> FileVersion | None:
+        """What tells a manifest in a store from others without asking it; None: the list does not say.
+
+        A manifest never changes, and a random UUID in its name was drawn for no other one. Without one, as in a slice
+        that is pulled anew over an old one, the same name may mean another file.
+        """
+        uuid = self.metadata.uuid
+        if manifest is None or not manifest.length or manifest.added_snapshot_id is None or uuid is None:
+            return None
+        if _RANDOM.search(manifest.path.rpartition("/")[2].lower()) is None:
+            return None
+        return FileVersion(manifest.length, f"listed;table={uuid};snapshot={manifest.added_snapshot_id}")
 
     @contextmanager
     def reading(
@@ -53,8 +77,16 @@ class ScanSource:
         """
         waits = any(not is_local(self.path_map.physical(manifest.path)) for manifest in manifests[:1])
         wanted = [manifest for manifest in manifests if not unless(manifest)] if waits else ()
-        with read_ahead(lambda manifest: self.read(manifest.path, "manifest"), wanted) as read:
+        with read_ahead(self._manifest, wanted) as read:
             yield read
+
+    def _manifest(self, manifest: ManifestFile) -> bytes:
+        cache, physical = self.options.cache, self.path_map.physical(manifest.path)
+        version = self._listed_version(manifest)
+        if cache is None or cache.folder is None or version is None or is_local(physical):
+            return self.read(manifest.path, "manifest")
+        self.storage.check(physical, manifest.path)
+        return kept_bytes(cache, physical, version, lambda: self.read(manifest.path, "manifest"))
 
     def read(self, recorded: str, what: str) -> bytes:
         """The bytes of a metadata file of the table, by its recorded path.

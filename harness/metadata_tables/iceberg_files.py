@@ -235,7 +235,7 @@ class SnapshotFiles:
             schemas=self._schemas,
             statistics=statistics,
             limits=self.source.storage.limits,
-            kept=self.source.kept_manifests(),
+            kept=self.source.kept_manifests(manifests),
         ).files
 
     def _recorded(self, manifests: Sequence[ManifestFile], keys: Sequence[int]) -> list[pa.Table]:

@@ -7,6 +7,7 @@ it: they follow from the table's metadata, which may change while the manifest d
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,7 +39,14 @@ class KeptManifests:
 
     cache: Cache
     version: Callable[[str], tuple[str, FileVersion | None]]
-    """From a recorded path to the physical one and its version."""
+    """From a recorded path to the physical one and its version, whose size is 0 where nobody asked for it."""
+    _others: set[str] = dataclasses.field(default_factory=set, repr=False, compare=False)
+
+    def note_size(self, recorded: str, size: int) -> None:
+        """So many bytes were read of a manifest: if its version has others, nothing is kept of it."""
+        _, version = self.version(recorded)
+        if version is not None and version.size not in (0, size):
+            self._others.add(recorded)
 
     def get(self, recorded: str, fields: Sequence[int]) -> tuple[bytes, Raw] | None:
         """The header of a manifest and its live entries with the bounds of `fields`; None: not all of it is there."""
@@ -108,7 +116,9 @@ class KeptManifests:
 
     def _key(self, recorded: str) -> Key | None:
         physical, version = self.version(recorded)
-        return None if version is None else Key("manifest", physical, version.size, version.token)
+        if version is None or recorded in self._others:
+            return None
+        return Key("manifest", physical, version.size, version.token)
 
 
 def _bounds_key(key: Key, field: int) -> Key:

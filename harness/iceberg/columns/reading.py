@@ -65,7 +65,14 @@ def read_data_files(
         with contained(file=manifest.path):
             return open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits)
 
-    decoding = _Decoding(fields, sift, kept, lambda number: opened(read(manifests[number]), manifests[number]))
+    def asked(number: int) -> ManifestReader:
+        manifest = manifests[number]
+        data = read(manifest)
+        if kept is not None:
+            kept.note_size(manifest.path, len(data))
+        return opened(data, manifest)
+
+    decoding = _Decoding(fields, sift, kept, asked)
     for number, manifest in enumerate(manifests):
         known = None if kept is None else kept.get(manifest.path, fields)
         if known is not None:
