@@ -50,21 +50,25 @@ def tail_length(data: bytes) -> int:
 
 
 def claims_too_much(data: bytes) -> bool:
-    """Whether a footer may claim a list or text of a million and more, for which DuckDB takes memory at once.
+    """Whether a footer may claim a list of a million elements and more, for which DuckDB takes memory at once.
 
-    It may be a text or a statistic that looks so: a parser with limits has to tell.
+    It may be a text or a statistic that looks so: a parser with limits has to tell. For a text that it claims, however
+    long, DuckDB takes no memory before it has read it (1.5, 2.0).
 
     data: the end of a file that holds all of its footer.
     """
     # The pages before the footer are full of such bytes.
-    kinds = data[max(0, len(data) - tail_length(data)) : len(data) - _FRAME].translate(_KINDS)
-    return any(number in kinds for number in _LONG)
+    footer = data[max(0, len(data) - tail_length(data)) : len(data) - _FRAME]
+    kinds = footer.translate(_KINDS)
+    return any(number in kinds for number in _LONG) and _LONG_LIST.search(footer) is not None
 
 
-_KINDS = b"0" + b"s" * 0x3F + b"L" * 0x40 + b"+" * 0x80
-"""By byte of a varint: one that another follows, or the last one: zero, small or large."""
-_LONG = (b"++L", b"+++s")
-"""The ends of numbers from 2^20 on. A regular expression takes ten times as long."""
+_KINDS = b"s" * 0x40 + b"L" * 0x40 + b"+" * 0x80
+"""By byte of a varint: one that another follows, or the last one: small or large."""
+_LONG = (b"++L", b"+++")
+"""Parts of numbers from 2^20 on. A regular expression takes ten times as long, and is only asked where there is one."""
+_LONG_LIST = re.compile(rb"[\xf0-\xff](?:[\x80-\xff]{2}[\x40-\x7f]|[\x80-\xff]{3})")
+"""The header of a list whose size follows, and a size from 2^20 on, or of more bytes than that takes."""
 
 
 def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:

@@ -96,11 +96,14 @@ def test_metadata_of_geoparquet_is_noticed() -> None:
         (b"\x80\x80\x40", True),  # 2^20
         (b"\x80\x80\x80\x01", True),
         (b"\xff\xff\xff\xff\x07", True),  # 2^31 - 1
+        (b"\x80\x80\xc0\x00", True),  # 2^20, with a byte that it does not need
     ],
 )
-def test_numbers_from_a_million_on_are_noticed(number: bytes, is_large: bool) -> None:
-    assert claims_too_much(framed(_SCHEMA + b"\x16\x02\x18" + number)) is is_large
-    assert not claims_too_much(number + framed(_SCHEMA))  # of a page
+def test_lists_of_a_million_and_more_are_noticed(number: bytes, is_large: bool) -> None:
+    row_groups = b"\xfc" + number  # a list of structs, whose size is not in its header
+    assert claims_too_much(framed(_SCHEMA + b"\x16\x02\x19" + row_groups)) is is_large
+    assert not claims_too_much(row_groups + framed(_SCHEMA))  # of a page
+    assert not claims_too_much(framed(_SCHEMA + b"\x16\x02\x28\x80\x80\x40"))  # a text's length
 
 
 def test_the_length_of_the_end_is_read_from_it() -> None:
