@@ -26,7 +26,7 @@ from harness.filters.predicate import (
     disjunction,
 )
 from harness.filters.value_texts import DAY_NS, parse_timestamp
-from harness.model.schema import Field, StringType
+from harness.model.schema import Field, IntegerType, StringType
 from harness.records import dataclass
 
 
@@ -82,7 +82,15 @@ class NullIf:
     field: Field
 
 
-Operand: TypeAlias = Field | DayOf | PeriodOf | PeriodText | HeadOf | OrElse | NullIf
+@dataclass(frozen=True, slots=True)
+class SumOf:
+    """`field + number` of whole numbers. It fails where it overflows, so files in which it may are kept."""
+
+    field: Field
+    number: int
+
+
+Operand: TypeAlias = Field | DayOf | PeriodOf | PeriodText | HeadOf | OrElse | NullIf | SumOf
 
 
 def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
@@ -102,6 +110,8 @@ def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
             return _compare_or_else(operand, op, literal)
         case NullIf(field=field):
             return conjunction((compare_column(field, op, literal), Undecided()))
+        case SumOf():
+            return _compare_sum(operand, op, literal)
         case Field():
             return compare_column(operand, op, literal)
 
@@ -128,6 +138,26 @@ _OPERATORS: dict[Op, Callable[[Any, Any], bool]] = {
     Op.GE: operator.ge,
 }
 _YEARS_FIRST = {"YEAR": "[0-9]{4}", "MONTH": "[0-9]{4}-[0-9]{2}", "DAY": "[0-9]{4}-[0-9]{2}-[0-9]{2}"}
+
+
+_BIGINT = 2**63
+"""From here on a number may be of a type whose sums are rounded."""
+
+
+def _compare_sum(operand: SumOf, op: Op, literal: Literal) -> Predicate:
+    """What the column itself is compared with; or the sum is beyond the column's type, where it may overflow."""
+    field, number = operand.field, operand.number
+    if not isinstance(field.type, IntegerType) or literal.kind is not Kind.INTEGER:
+        return Undecided()
+    if abs(number) >= _BIGINT or abs(literal.value) >= _BIGINT:
+        return Undecided()
+
+    def bound(op: Op, value: int) -> Predicate:
+        return compare_column(field, op, Literal(Kind.INTEGER, value - number))
+
+    half = 2 ** (field.type.bits - 1)
+    beyond = bound(Op.GE, half) if number > 0 else bound(Op.LT, -half)
+    return conjunction((disjunction((bound(op, literal.value), beyond)), Undecided()))
 
 
 def _compare_head(field: Field, op: Op, literal: Literal) -> Predicate:

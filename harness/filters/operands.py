@@ -13,6 +13,7 @@ from harness.filters.operand_comparison import (
     OrElse,
     PeriodOf,
     PeriodText,
+    SumOf,
     share_type,
 )
 from harness.model.schema import DateType, Field, IntegerType, StringType, TimestampType
@@ -42,7 +43,7 @@ def unwrapped(node: exp.Expr) -> exp.Expr:
 
 
 def operand_of(node: exp.Expr) -> Operand | None:
-    """A column, or what comparisons see through to one; None: neither. Nothing that it stands for can fail."""
+    """A column, or what comparisons see through to one; None: neither. Nothing but a `SumOf` can fail."""
     node = unwrapped(node)
     match node:
         case exp.Cast() if type(node) in (exp.Cast, exp.TryCast):
@@ -62,6 +63,8 @@ def operand_of(node: exp.Expr) -> Operand | None:
             field, literal = field_of(node.this), literal_of(node.expression)
             is_same = field is not None and literal is not None and share_type(field, [literal])
             return NullIf(field) if field is not None and is_same else None
+        case exp.Add() | exp.Sub() if type(node) in (exp.Add, exp.Sub):
+            return _sum(node)
         case _:
             period = _period(node)
             return field_of(node) if period is None else period
@@ -85,6 +88,16 @@ def _cast(node: exp.Cast) -> Operand | None:
             return field
         case _:
             return None
+
+
+def _sum(node: exp.Add | exp.Sub) -> SumOf | None:
+    column, number = node.this, literal_of(node.expression)
+    if number is None and type(node) is exp.Add:
+        column, number = node.expression, literal_of(node.this)
+    field = field_of(column)
+    if field is None or not isinstance(field.type, IntegerType) or number is None or number.kind is not Kind.INTEGER:
+        return None
+    return SumOf(field, number.value if type(node) is exp.Add else -number.value)
 
 
 def _head(column: exp.Expr, length: exp.Expr) -> Operand | None:

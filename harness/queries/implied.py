@@ -92,7 +92,20 @@ def _is_plain(node: exp.Expr) -> bool:
         return node.name.lower() in _PLAIN_FUNCTIONS
     if isinstance(node, exp.TimeToStr):
         return node.args["format"].name in WRITTEN_PERIODS
-    return type(node) in _PLAIN or _is_literal(node)
+    return type(node) in _PLAIN or _is_literal(node) or _is_compared_sum(node)
+
+
+def _is_compared_sum(node: exp.Expr) -> bool:
+    """Whether it is a column and a number, compared with a number: DuckDB moves one to the other, so none overflows."""
+    if type(node) not in (exp.Add, exp.Sub) or not isinstance(
+        node.parent, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE
+    ):
+        return False
+    if not any(isinstance(side, exp.Column) for side in (node.this, node.expression)):
+        return False
+    compared = node.parent.expression if node.arg_key == "this" else node.parent.this
+    numbers = [literal for side in (node.this, node.expression, compared) if (literal := literal_of(side)) is not None]
+    return len(numbers) == 2 and all(number.kind is Kind.INTEGER for number in numbers)
 
 
 def _is_literal(node: exp.Expr) -> bool:

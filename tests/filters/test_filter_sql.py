@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
@@ -345,6 +346,10 @@ FORMS = {
     "CASE s WHEN 'a' THEN 1 WHEN 'ab' THEN 2 WHEN NULL THEN 3 END": ["1", "2", "3"],
     "if(id = 1, DATE '2020-01-01', NULL)": ["DATE '2020-01-01'", "'2020-01-01'", "DATE '2021-01-01'"],
     "(id = 1)": ["true", "false"],
+    "(big - 1)": ["1", "9007199254740992", "9223372036854775806", "1.5", "'0'", "NULL"],
+    "id - -1": ["2", "3", "16777218", "99999999999999999999999999999999999999999"],
+    "2 + small": ["-126", "3", "127", "128", "129"],
+    "small - 3": ["-128", "-129", "-131", "0"],
     "(id, s)": ["(1, 'ab')", "(2, NULL)", "(NULL, NULL)", "(1, 'Z')"],
     "(small, id, s)": ["(0, 1, NULL)", "(127, NULL, 'é')"],
 }
@@ -385,6 +390,7 @@ def test_conditions_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, text
     assert check(judge, text)
 
 
+COMPARED = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 MOVES = [
     "INTERVAL 1 DAY",
     "INTERVAL 1 MONTH",
@@ -443,6 +449,44 @@ def test_moved_columns_skip_but_not_where_the_move_fails() -> None:
     assert skips("DATE '2019-01-10' >= da - 1", 18262, 18263)
     assert not skips("da + INTERVAL 1 DAY >= DATE '2020-01-10'", 18262, 18272)
     assert not skips("DATE '2019-01-10' >= da - 1", 18262, 2**31 - 1)  # infinity, or what cannot be moved
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high", "is_read"),
+    [
+        ("small + 1 = 6", 0, 4, False),
+        ("small + 1 = 6", 0, 5, True),
+        ("6 > 1 + small", 5, 126, False),
+        ("small + 1 = 6", 6, 126, False),
+        ("small + 1 = 6", 6, 127, True),  # 127 + 1 may overflow, which has to be told
+        ("small - 2 >= 5", -126, 6, False),
+        ("small - 2 >= 5", -127, 6, True),
+        ("small - 2 >= 5", None, 6, True),
+        ("small + 1 IN (5, 9)", 5, 7, False),
+        ("small + 1 BETWEEN 5 AND 9", 9, 12, False),
+        ("NOT small + 1 = 6", 5, 5, True),
+        ("small + 200 = 6", 0, 4, True),
+        ("small - 1 = small", 0, 4, True),
+        ("1 - small = 6", 0, 4, True),
+    ],
+)
+def test_sums_skip_where_none_overflows(text: str, low: int | None, high: int, is_read: bool) -> None:
+    predicate = parse_filter(text, SCHEMA).predicate
+    assert may_match(predicate, lambda field: ColumnStats(lower=low, upper=high)) is is_read
+
+
+@given(
+    st.lists(st.integers(-128, 127), min_size=1, max_size=3),
+    st.integers(-140, 140),
+    st.integers(-140, 140),
+    st.sampled_from(sorted(COMPARED)),
+)
+def test_files_are_kept_where_a_sum_overflows_or_fits(values: list[int], number: int, literal: int, op: str) -> None:
+    predicate = parse_filter(f"small + ({number}) {op} {literal}", SCHEMA).predicate
+    needed = [x for x in values if not -128 <= x + number <= 127 or COMPARED[op](x + number, literal)]
+    assert all(evaluate(predicate, lambda field, x=x: x) is True for x in needed)
+    if needed:
+        assert may_match(predicate, lambda field: ColumnStats(lower=min(values), upper=max(values)))
 
 
 @given(st.data())
