@@ -97,13 +97,14 @@ def _is_plain(node: exp.Expr) -> bool:
 
 def _is_compared_sum(node: exp.Expr) -> bool:
     """Whether it is a column and a number, compared with a number: DuckDB moves one to the other, so none overflows."""
-    if type(node) not in (exp.Add, exp.Sub) or not isinstance(
-        node.parent, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE
-    ):
+    condition = node.parent
+    if type(node) not in (exp.Add, exp.Sub):
+        return False
+    if not isinstance(condition, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
         return False
     if not any(isinstance(side, exp.Column) for side in (node.this, node.expression)):
         return False
-    compared = node.parent.expression if node.arg_key == "this" else node.parent.this
+    compared = condition.expression if node.arg_key == "this" else condition.this
     numbers = [literal for side in (node.this, node.expression, compared) if (literal := literal_of(side)) is not None]
     return len(numbers) == 2 and all(number.kind is Kind.INTEGER for number in numbers)
 
