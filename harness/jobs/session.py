@@ -45,7 +45,8 @@ def spark_session(
         master: of a new JVM.
         config: settings of a new JVM, over those chosen here. Options of the JVM are added to those chosen here.
         packages: of Java, for a new JVM, which are fetched from Maven Central once: `s3` for tables in S3 (some
-            700 MB, most of it Amazon's client), or Maven coordinates, with commas between them.
+            700 MB, most of it Amazon's client), `azure`, `gcs` (from Spark 4.3 on), or Maven coordinates, with commas
+            between them.
         warehouse: a directory; its tables are found as `db.orders`.
         catalog: as for `harness.open_catalog`; its tables are found as `db.orders`, and with its name before it.
         tables: what a name that the job says is: a location, an opened table or snapshot, or anything with a

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from harness import RequestError
+from harness.engines.spark import packages
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.packages import coordinates, hadoop_aws
 from harness.engines.spark.store_access import check_access, hadoop_location
@@ -77,6 +78,12 @@ GS = {"fs.gs.impl.disable.cache": "true"}
 HOST = "acme.dfs.core.windows.net"
 SHARED_KEY = {f"fs.azure.account.auth.type.{HOST}": "SharedKey", f"fs.azure.account.key.{HOST}": "azE=", **ABFS}
 CLIENT_SECRET = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
+MANAGED = {
+    f"fs.azure.account.auth.type.{HOST}": "OAuth",
+    f"fs.azure.account.oauth.provider.type.{HOST}": "org.apache.hadoop.fs.azurebfs.oauth2.MsiTokenProvider",
+    f"fs.azure.account.oauth2.client.id.{HOST}": "app",
+    **ABFS,
+}
 SAS = {f"fs.azure.account.auth.type.{HOST}": "SAS", f"fs.azure.sas.fixed.token.{HOST}": "sv=1&sig=x", **ABFS}
 
 
@@ -100,6 +107,11 @@ SAS = {f"fs.azure.account.auth.type.{HOST}": "SAS", f"fs.azure.sas.fixed.token.{
                 **ABFS,
             },
         ),
+        ({"azure_client_id": "app"}, MANAGED),
+        ({"client_id": "app", "tenant_id": "acme"}, {**MANAGED, f"fs.azure.account.oauth2.msi.tenant.{HOST}": "acme"}),
+        ({"client_id": "app", "account_key": "azE="}, SHARED_KEY),
+        ({"client_id": "app", "token": "t"}, {}),  # of whom the token is
+        ({"client_id": "app", "client_secret": "s"}, {}),  # without a tenant nobody can be asked
         ({"token": "t"}, {}),  # Hadoop takes it from a class only: Spark's configuration holds
     ],
 )
@@ -152,10 +164,16 @@ def test_s3_is_s3a_to_hadoop(path: str, spelled: str) -> None:
     assert hadoop_location(path) == spelled
 
 
-def test_packages() -> None:
-    assert coordinates("s3, g:a:1") == f"{hadoop_aws()},g:a:1"
+def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hadoop_aws().startswith("org.apache.hadoop:hadoop-aws:3.")
-    with pytest.raises(RequestError, match="Invalid packages='gcs': expected 's3', or group:artifact:version"):
+    assert coordinates("s3, g:a:1") == f"{hadoop_aws()},g:a:1"
+    monkeypatch.setattr(packages, "_hadoop_version", lambda: "3.5.0")
+    assert coordinates("azure,gcs") == "org.apache.hadoop:hadoop-azure:3.5.0,org.apache.hadoop:hadoop-gcp:3.5.0"
+    with pytest.raises(RequestError, match="Invalid packages='gs': expected 's3', 'azure', 'gcs', or group:artifact:v"):
+        coordinates("gs")
+    monkeypatch.setattr(packages, "_hadoop_version", lambda: "3.4.1")
+    assert coordinates("azure") == "org.apache.hadoop:hadoop-azure:3.4.1"
+    with pytest.raises(RequestError, match=r"Cannot add packages='gcs': Hadoop 3\.4\.1 has no connector"):
         coordinates("gcs")
 
 

@@ -25,6 +25,7 @@ _S3A = {
 }
 _PROVIDER = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
 _CLIENT_SECRET = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
+_MANAGED_IDENTITY = "org.apache.hadoop.fs.azurebfs.oauth2.MsiTokenProvider"
 _ENTRA = "https://login.microsoftonline.com/{}/oauth2/token"
 
 
@@ -75,7 +76,10 @@ def _of_bucket(bucket: str, said: Mapping[str, str]) -> dict[str, str]:
 
 
 def _of_account(authority: str, said: Mapping[str, str]) -> dict[str, str]:
-    """For the account of `CONTAINER@HOST`. Of several credentials a key goes first, and a SAS token before a secret."""
+    """For the account of `CONTAINER@HOST`. Of several credentials a key goes first, and a SAS token before a secret.
+
+    A client without a secret is a managed identity of the machines that the executors run on.
+    """
     host, account = authority.partition("@")[2], azure_account(said, authority)
     if account.key is not None:
         given = {"account.auth.type": "SharedKey", "account.key": account.key}
@@ -89,6 +93,14 @@ def _of_account(authority: str, said: Mapping[str, str]) -> dict[str, str]:
             "account.oauth2.client.secret": said["client_secret"],
             "account.oauth2.client.endpoint": _ENTRA.format(said["tenant_id"]),
         }
+    elif "client_id" in said and not {"client_secret", "token", "anonymous"} & said.keys():
+        given = {
+            "account.auth.type": "OAuth",
+            "account.oauth.provider.type": _MANAGED_IDENTITY,
+            "account.oauth2.client.id": said["client_id"],
+        }
+        if "tenant_id" in said:
+            given["account.oauth2.msi.tenant"] = said["tenant_id"]
     else:
         given = {}
     return {f"fs.azure.{name}.{host}": value for name, value in given.items()}
