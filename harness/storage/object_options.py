@@ -134,11 +134,18 @@ def _client(found: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
         name: f"{found[name]}s" if _SECONDS.fullmatch(found[name]) else found[name] for name in CLIENT if name in found
     }
     client.setdefault("connect_timeout", "5s")
+    if "timeout" not in client:
+        client |= _PATIENT
     if found.get("allow_http") == "true" or (endpoint or "").startswith("http://"):
         client["allow_http"] = True
     if found.get("verify") == "false":
         client["allow_invalid_certificates"] = True
     return client
+
+
+_PATIENT = {"timeout": "1h", "read_timeout": "30s"}
+"""A range of a slow link may take minutes, and a store that says nothing for so long is asked again: obstore's own 30 s
+for a whole answer would end each try of such a range."""
 
 
 def _made(

@@ -12,6 +12,7 @@ from harness.storage.object_options import StoreOptions, canonical, made_for
 from harness.storage.option_names import NAMES, Kind
 
 S3 = {"access_key_id": "k", "secret_access_key": "s", "region": "eu-west-1", "endpoint": "http://h:9000"}
+PATIENT = {"timeout": "1h", "read_timeout": "30s"}
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +73,7 @@ def s3(**options: Any) -> StoreOptions:
 def test_one_client_under_all_names(options: dict[str, Any]) -> None:
     made = translated(Kind.S3, "lake", options)
     assert dict(made.config) == S3
-    assert dict(made.client) == {"allow_http": True, "connect_timeout": "5s"}
+    assert dict(made.client) == {"allow_http": True, "connect_timeout": "5s", **PATIENT}
 
 
 @pytest.mark.parametrize(
@@ -98,11 +99,11 @@ def test_values_of_s3(options: dict[str, Any], config: dict[str, Any]) -> None:
 
 
 def test_a_machine_without_a_role_is_found_out_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert dict(s3().client) == {"connect_timeout": "1s"}
-    assert dict(s3(anon=True).client) == dict(s3(key="k", secret="s").client) == {"connect_timeout": "5s"}
-    assert dict(s3(connect_timeout=3).client) == {"connect_timeout": "3s"}
+    assert dict(s3().client) == {"connect_timeout": "1s", **PATIENT}
+    assert dict(s3(anon=True).client) == dict(s3(key="k", secret="s").client) == {"connect_timeout": "5s", **PATIENT}
+    assert dict(s3(connect_timeout=3).client) == {"connect_timeout": "3s", **PATIENT}
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
-    assert dict(s3().client) == {"connect_timeout": "5s"}
+    assert dict(s3().client) == {"connect_timeout": "5s", **PATIENT}
 
 
 def test_connections() -> None:
