@@ -153,6 +153,8 @@ def _started(peer: str, task: str, arguments: Mapping[str, Any], python: str) ->
     path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
     # Another interpreter has packages of its own; harness's would clash with them.
     environment = {**os.environ, "PYTHONPATH": path if python == sys.executable else ""}
+    # Installed packages come compiled; harness is read from the checkout, and would be compiled anew by each process.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [python, str(_ANSWERING), peer, task]
     process = subprocess.Popen(
         command,
