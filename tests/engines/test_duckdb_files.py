@@ -21,9 +21,11 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import harness
+from harness.engines.duckdb import queries
 from harness.engines.shared import duckdb_texts
 from harness.engines.shared.data_files import look_at
-from harness.engines.shared.duckdb_instance import connect
+from harness.engines.shared.duckdb_files import DuckDBFiles
+from harness.engines.shared.duckdb_instance import connect, cursor
 from harness.engines.shared.store_files import PlannedFile, planned_files
 from harness.storage.listings import FileStatus
 from harness.storage.stores import Storage
@@ -343,3 +345,57 @@ def test_release_spares_the_files_of_named_views(tmp_path):
     table.snapshot().to_duckdb(connection, name="named")
     harness.release(connection)
     assert connection.execute("SELECT count(*) FROM named").fetchall() == [(ROWS,)]
+
+
+def many_files(at: Path, count: int) -> list[Path]:
+    """Files with a row each, of a column `id` from 0, in a directory whose name is a pattern of others."""
+    folder = at / "it's [a]*"
+    folder.mkdir(parents=True)
+    paths = [folder / f"{i}.parquet" for i in range(count)]
+    for i, path in enumerate(paths):
+        pq.write_table(pa.table({"id": [i]}), path)
+    return paths
+
+
+def test_a_long_list_of_files_is_no_text_on_a_connection_of_harness(tmp_path: Path) -> None:
+    paths = [str(path) for path in many_files(tmp_path, 150)]
+    query = "SELECT count(*), sum(id)::BIGINT FROM read_parquet({})".format
+    for own, is_text in [(cursor(), False), (duckdb.connect(), True)]:
+        files = DuckDBFiles(own, Storage())
+        listed, few = files.listed(paths), files.listed(paths[:20])
+        assert (paths[0].replace("'", "''").replace("[a]*", "[[]a][*]") in listed) is is_text
+        assert few.startswith("['")
+        assert files.listed(paths) == listed != files.listed(paths[1:])  # the same list is the same text
+        assert own.sql(query(listed)).fetchall() == [(150, 149 * 75)]
+        assert own.sql(query(files.listed(paths[1:]))).fetchall() == [(149, 149 * 75)]
+        assert own.sql(query(few)).fetchall() == [(20, 190)]
+
+
+def test_relations_over_many_files_stay_as_they_were_planned(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    for i in range(3):
+        table.append(*[table.write_data([{"id": 1_000 * i + n}]) for n in range(150)])
+    versions = [harness.open_table(str(tmp_path / "t")).snapshot(version=version) for version in (1, 2, 3)]
+    views = [snapshot.to_duckdb() for snapshot in versions]
+    queries = [harness.sql("SELECT count(*) FROM t, (SELECT 1)", t=snapshot) for snapshot in versions]
+    found = [view.aggregate("count(*), max(id)").fetchall() for view in views]
+    assert found == [[(150, 149)], [(300, 1_149)], [(450, 2_149)]]
+    assert [query.fetchall() for query in queries] == [[(150,)], [(300,)], [(450,)]]
+
+
+@pytest.mark.parametrize("query", ["SELECT * FROM t", "SELECT * FROM t AS a"])
+def test_a_file_that_goes_before_the_query_is_bound_is_named(tmp_path: Path, monkeypatch, query: str) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    lowered = queries.lowered
+
+    def and_gone(*arguments: Any) -> str:
+        text = lowered(*arguments)
+        file.unlink(missing_ok=True)
+        return text
+
+    monkeypatch.setattr(queries, "lowered", and_gone)
+    with pytest.raises(harness.MissingFileError, match="it was there when the table was planned") as caught:
+        harness.sql(query, t=str(tmp_path / "t"))
+    assert file.name in str(caught.value)

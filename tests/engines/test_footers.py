@@ -56,3 +56,63 @@ def test_a_local_file_whose_end_was_read_is_not_looked_at_once_more(tmp_path: Pa
     assert access.listed([str(path)]) == f"['{tmp_path}/[[]a][*].parquet']"
     with pytest.raises(MissingFileError, match="it was looked at"):
         access.listed([str(tmp_path / "other.parquet")])
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (
+            {
+                "i8": pa.int8(),
+                "i16": pa.int16(),
+                "i32": pa.int32(),
+                "i64": pa.int64(),
+                "f": pa.float32(),
+                "d": pa.float64(),
+                "b": pa.bool_(),
+                "s": pa.string(),
+            },
+            ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR"),
+        ),
+        (
+            {
+                "day": pa.date32(),
+                "millis": pa.timestamp("ms"),
+                "micros": pa.timestamp("us"),
+                "nanos": pa.timestamp("ns"),
+                "instant": pa.timestamp("us", "UTC"),
+                "small": pa.decimal128(9, 2),
+                "large": pa.decimal128(38, 10),
+            },
+            (
+                "DATE",
+                "TIMESTAMP",
+                "TIMESTAMP",
+                "TIMESTAMP_NS",
+                "TIMESTAMP WITH TIME ZONE",
+                "DECIMAL(9,2)",
+                "DECIMAL(38,10)",
+            ),
+        ),
+        ({"ä": pa.int64(), "Ö": pa.int64()}, ("BIGINT", "BIGINT")),
+        ({"a": pa.int64(), "A": pa.int64()}, None),  # DuckDB gives the second another name
+        ({"": pa.int64()}, None),
+        ({"a": pa.binary()}, None),  # text, where a connection says so
+        ({"a": pa.list_(pa.int64())}, None),
+        ({"a": pa.struct({"a": pa.int64()})}, None),
+        ({"a": pa.int64(), "m": pa.map_(pa.string(), pa.int64())}, None),
+        ({"a": pa.uint32()}, None),
+    ],
+)
+def test_types_that_a_footer_tells_are_those_that_the_binder_shows(
+    tmp_path: Path, columns: dict[str, pa.DataType], shown: tuple[str, ...] | None
+) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.schema(list(columns.items())).empty_table(), path)
+    access = DuckDBFiles(duckdb.connect(), Storage())
+    footer = read_footers(access, [FileName(path, path)], table="t")[path]
+    assert footer.shown == shown
+    if shown is not None:
+        bound = access.connection.sql(f"SELECT * FROM read_parquet('{path}')")
+        assert bound.columns == list(columns)
+        assert tuple(map(str, bound.types)) == shown

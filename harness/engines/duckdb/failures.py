@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -58,6 +58,12 @@ def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
         file=None if name is None else str(name),
         rule="iceberg 7.6",
     )
+
+
+def file_failure(error: Exception, plans: Iterable[ScanPlan]) -> HarnessError | None:
+    """The failure of a query over plans, where it is that of a file; None: it may be the query's own."""
+    told = (engine_error(error, plan).within(snapshot=plan.snapshot, format=plan.format) for plan in plans)
+    return next((failure for failure in told if not isinstance(failure, EngineError)), None)
 
 
 def _gone(plan: ScanPlan, reason: str) -> FileName | None:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 import duckdb
 import pyarrow as pa
 
-from harness.engines.duckdb.engine import is_utc, lowered
+from harness.engines.duckdb.engine import about, is_utc, lowered
+from harness.engines.duckdb.failures import file_failure
 from harness.engines.duckdb.lowering import Use
 from harness.engines.duckdb.registrations import Registrations, registrar
 from harness.engines.duckdb.result_types import given_out
@@ -48,8 +49,8 @@ def query(
     put = _filled(text, plans, own, registrar(own) if connection is None else None, aliased)
     try:
         result = own.sql(put)
-    except duckdb.BinderException as error:
-        raise better_told(error, text, _scans(plans), own) from None
+    except duckdb.Error as error:
+        raise _told(error, text, plans, own) from None
     columns = given_out(result.columns, result.types)
     return result if columns is None else result.project(columns)
 
@@ -94,8 +95,8 @@ def query_text(
         else:  # a relation with parameters would run
             rows = connection.execute(f"DESCRIBE (FROM ({put}\n))", parameters).fetchall()
             columns = given_out([name for name, *_ in rows], [connection.type(type_) for _, type_, *_ in rows])
-    except duckdb.BinderException as error:
-        raise better_told(error, text, _scans(plans), connection) from None
+    except duckdb.Error as error:
+        raise _told(error, text, plans, connection) from None
     return put if columns is None else f"SELECT {columns} FROM ({put}\n)"
 
 
@@ -127,6 +128,18 @@ def columns_of(text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str
     return tuple(zip(result.columns, map(str, result.types), strict=True))
 
 
+def _told(
+    error: duckdb.Error, text: str, plans: Mapping[str, ScanPlan | pa.Table], connection: duckdb.DuckDBPyConnection
+) -> Exception:
+    """What to say of an error of the binder, which opens a file of each arm."""
+    scans = _scans(plans)
+    if isinstance(error, duckdb.BinderException):
+        return better_told(error, text, scans, connection)
+    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
+        return file_failure(error, scans.values()) or error
+    return error
+
+
 def _scans(plans: Mapping[str, ScanPlan | pa.Table]) -> dict[str, ScanPlan]:
     return {name: plan for name, plan in plans.items() if isinstance(plan, ScanPlan)}
 
@@ -145,6 +158,7 @@ def _filled(
             text = text.replace(sqltext.name(name), sqltext.name(put(plan)))
             continue
         rows = lowered(plan, connection, put, Use.ONCE)
-        place = f"({rows})" if name in aliased else sqltext.name(registrations.view(rows))
+        with about(plan):
+            place = f"({rows})" if name in aliased else sqltext.name(registrations.view(rows))
         text = text.replace(sqltext.name(name), place)
     return text

@@ -100,7 +100,10 @@ class Scanner:
             tables = [self._rows(file, group, fields) for file in files]
             rows = tuple(table.num_rows for table in tables)
             relation = sample = self.register(_stacked(tables))
-        shown = self._cached(sample, schema, first) if parquet else self._shown(sample, schema, first)
+        if parquet and group.shown is not None:
+            shown = [Exposed(column.name, type_) for column, type_ in zip(schema, group.shown, strict=True)]
+        else:
+            shown = self._cached(sample, schema, first) if parquet else self._shown(sample, schema, first)
         return GroupScan(
             rows=rows,
             relation=relation,

@@ -56,7 +56,8 @@ class DirectLooks:
         path = file.name.physical
         footer = self._footers[path]
         legacy = self._legacy.get(path, frozenset())
-        return Opened(footer.schema, footer.rows, legacy=legacy, converted=path in self._converted)
+        converted = path in self._converted
+        return Opened(footer.schema, footer.rows, legacy=legacy, converted=converted, shown=footer.shown)
 
     def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
         """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).

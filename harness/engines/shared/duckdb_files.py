@@ -1,17 +1,27 @@
-"""Files as DuckDB gets them: local ones by their paths, all others through `harness.engines.shared.store_files`."""
+"""Files as DuckDB gets them: local ones by their paths, all others through `harness.engines.shared.store_files`.
+
+A query names its files, and DuckDB parses the text of a lazy one three times: to bind it, to find what it reads, and to
+run it. Of 10,000 files that is a megabyte, and takes as long as to read a quarter of them. So long lists are variables
+of a connection of harness's own. On a user's connection they are text: a view of it shall need nothing but the files.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
 import duckdb
 
 from harness.engines.shared import sqltext
+from harness.engines.shared.duckdb_instance import is_own
 from harness.errors import MissingFileError
 from harness.records import dataclass
 from harness.storage.paths import is_local, local_path
 from harness.storage.stores import Storage
+
+_MANY = 100
+"""Files from which on a variable is faster than text: it takes 0.2 ms, and saves some 15 µs a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +31,7 @@ class DuckDBFiles:
     connection: duckdb.DuckDBPyConnection
     storage: Storage
     _names: dict[str, str] = field(default_factory=dict)
-    _literals: dict[str, str] = field(default_factory=dict)
+    _items: dict[str, str] = field(default_factory=dict)
 
     def name(self, physical: str) -> str:
         """How DuckDB calls a file. SQL of the connection may read it from now on.
@@ -35,12 +45,22 @@ class DuckDBFiles:
         return self._names[physical]
 
     def listed(self, physical: Sequence[str]) -> str:
-        """A list literal of files, for `read_parquet` and its like. Raises as `name`."""
-        literals = self._literals
+        """The list of files, as an expression for `read_parquet` and its like. Raises as `name`."""
+        items = self._items
         for path in physical:
-            if path not in literals:
-                literals[path] = sqltext.text(sqltext.glob_free(self.name(path)))
-        return f"[{', '.join([literals[path] for path in physical])}]"
+            if path not in items:
+                items[path] = sqltext.glob_free(self.name(path))
+        named = [items[path] for path in physical]
+        if len(named) < _MANY or not is_own(self.connection):
+            return f"[{', '.join(map(sqltext.text, named))}]"
+        return f"getvariable('{self._variable(named)}')"
+
+    def _variable(self, named: Sequence[str]) -> str:
+        """The variable that holds a list; it is named by its content, so that the same list is the same text."""
+        content = "\0".join(named).encode("utf-8", "surrogatepass")
+        variable = f"harness_{hashlib.blake2b(content, digest_size=16).hexdigest()}"
+        self.connection.execute(f"SET VARIABLE {variable} = $1", [named])
+        return variable
 
     def end(self, physical: str, length: int) -> bytes:
         """The last bytes of a local file, see `Storage.end`; SQL may then read it, as `name` says.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from functools import cache
+from weakref import WeakSet
 
 import duckdb
 
@@ -56,7 +57,17 @@ def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
     Every `SET` on it is refused by DuckDB. A process that was forked gets an instance of its own: the threads of DuckDB
     do not live on in it.
     """
-    return _of_process(os.getpid()).cursor(lossless)
+    made = _of_process(os.getpid()).cursor(lossless)
+    _own.add(made)
+    return made
+
+
+def is_own(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether `cursor` has made a connection, so that what harness sets on it is in nobody's way."""
+    return connection in _own
+
+
+_own: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
 
 
 class _Instances:

@@ -70,6 +70,7 @@ class FileGroup:
     sources: per wanted field, where its values come from.
     legacy: what the files hold in the old calendar, see `harness.engines.shared.legacy_calendar`.
     converted: whether DuckDB would convert binary columns on the connection, see `footers.converted_files`.
+    shown: the types in which DuckDB shows the columns, where the footer tells, see `footers.Footer`.
     split: as in `ScanFile`.
     faults: per member, why it cannot be read; then schema and sources are empty. None: all can be, as far as is known.
     """
@@ -82,6 +83,7 @@ class FileGroup:
     split: Split
     legacy: frozenset[str] = frozenset()
     converted: bool = False
+    shown: tuple[str, ...] | None = None
     faults: tuple[HarnessError, ...] | None = None
 
 
@@ -90,7 +92,7 @@ class Opened:
     """What is known of a file before its rows are read.
 
     rows: None, where only reading tells.
-    legacy, converted: as in `FileGroup`.
+    legacy, converted, shown: as in `FileGroup`.
     fault: why it cannot be read; then nothing else is known.
     """
 
@@ -98,6 +100,7 @@ class Opened:
     rows: int | None
     legacy: frozenset[str] = frozenset()
     converted: bool = False
+    shown: tuple[str, ...] | None = None
     fault: HarnessError | None = None
 
 
@@ -213,6 +216,7 @@ class Inspector:
             split=first.split,
             legacy=found.legacy,
             converted=found.converted,
+            shown=found.shown,
         )
 
     def _warn_of_positions(self, file: ScanFile, schema: PhysicalSchema) -> None:

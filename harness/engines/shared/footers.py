@@ -21,7 +21,16 @@ from harness.engines.shared.file_failures import refusal
 from harness.errors import CorruptFileError, HarnessError
 from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
 from harness.files.parquet_tail import TAIL_BYTES, Tail, claims_too_much, parse_tail, tail_length
-from harness.model.schema import BinaryType
+from harness.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+)
 from harness.plan.projection import PhysicalSchema
 from harness.records import dataclass
 from harness.storage.paths import is_local
@@ -38,12 +47,14 @@ class Footer:
 
     may_be_legacy: whether to look for what it may hold in the old calendar, see `legacy_calendar`.
     may_be_geo: whether to look for metadata of GeoParquet, see `converted_files`.
+    shown: the DuckDB types of the columns, which have their own names there; None: only DuckDB's binder tells.
     """
 
     schema: PhysicalSchema
     rows: int
     may_be_legacy: bool = False
     may_be_geo: bool = False
+    shown: tuple[str, ...] | None = None
 
 
 def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) -> dict[str, Footer]:
@@ -129,13 +140,22 @@ def _read(files: DuckDBFiles, physical: tuple[str, ...]) -> dict[str, Footer]:
     schemas.update(learnt)
     _schemas.update(learnt)
     counts = _counts(files, others)
-    found = {path: Footer(parsed[path], counts[path], may_be_legacy=True, may_be_geo=True) for path in others}
+    found = {path: Footer(parsed[path].columns, counts[path], True, True, parsed[path].shown) for path in others}
     for path, tail in tails.items():
-        found[path] = Footer(schemas[tail.schema], tail.rows, tail.may_be_legacy, tail.may_be_geo)
+        schema = schemas[tail.schema]
+        found[path] = Footer(schema.columns, tail.rows, tail.may_be_legacy, tail.may_be_geo, schema.shown)
     return found
 
 
-_schemas: dict[bytes, PhysicalSchema] = {}
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    """What a footer's schema says: the columns, and `shown` of `Footer`."""
+
+    columns: PhysicalSchema
+    shown: tuple[str, ...] | None
+
+
+_schemas: dict[bytes, _Schema] = {}
 """Schemas by the bytes that they were parsed from, in any file of this process."""
 _MOST_SCHEMAS = 1024
 
@@ -198,13 +218,34 @@ _MOST_TRIED = 8
 """Schemas that the bytes of a file are compared with, before its own are looked for."""
 
 
-def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, PhysicalSchema]:
+def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _Schema]:
     if not physical:
         return {}
-    columns = ", ".join(ELEMENT_COLUMNS)
-    query = f"SELECT file_name, {columns} FROM parquet_schema({files.listed(physical)})"
-    found = physical_schemas(files.connection.execute(query).fetchall())
-    return {path: found[files.name(path)] for path in physical}
+    columns = ", ".join(["file_name", *ELEMENT_COLUMNS, "duckdb_type"])
+    query = f"SELECT {columns} FROM parquet_schema({files.listed(physical)})"
+    rows = files.connection.execute(query).fetchall()
+    found = physical_schemas(row[:-1] for row in rows)
+    types: dict[str, list[str | None]] = {}
+    for name, *_, type_ in rows:
+        types.setdefault(name, []).append(type_)
+    names = {path: files.name(path) for path in physical}
+    return {path: _Schema(found[name], _shown(found[name], types[name])) for path, name in names.items()}
+
+
+def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
+    """As in `Footer`. types: of the elements, of which the first is the root.
+
+    Not of nested columns, which are more elements; nor of binary ones, which a setting of the connection makes text;
+    nor where DuckDB gives a column another name: the second of two that differ only by case, and one without.
+    """
+    known = tuple(type_ for type_ in types[1:] if type_ is not None)
+    if len(known) != len(columns) or not all(isinstance(f.type, _PLAIN) for f in columns):
+        return None
+    names = {f.name.casefold() for f in columns}
+    return known if len(names) == len(columns) and "" not in names else None
+
+
+_PLAIN = (BooleanType, DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType)
 
 
 def _counts(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, int]:
