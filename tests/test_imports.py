@@ -45,7 +45,8 @@ assert table.snapshot().to_arrow().num_rows == 2
 walk["rows"] = seen()
 from harness.cli import main
 assert main(["info", location]) == 0
-walk["info"] = seen()
+assert main(["sql", "SELECT count(*) FROM t", "--table", f"t={location}", "--format", "csv"]) == 0
+walk["commands"] = seen()
 assert harness.sql("SELECT id FROM t WHERE id > 1", t=table).fetchall() == [(2,)]
 walk["filter"] = seen()
 print(json.dumps(walk))
@@ -85,6 +86,6 @@ def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[
         "open": opened,
         "sql": query,
         "rows": query,
-        "info": query | {"typer", "rich", "pydantic"} & found["info"],
-        "filter": found["info"] | {"sqlglot"},
+        "commands": query | {"typer", "rich"} & found["commands"],
+        "filter": found["commands"] | {"sqlglot"},
     }

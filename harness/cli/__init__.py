@@ -55,17 +55,15 @@ def _run(arguments: list[str] | None, interruption: Interruption) -> int:
     Raises:
         Exception: whatever the command does.
     """
-    import typer
-
     from harness.cli import terminal
-    from harness.cli.app import application
+    from harness.cli.app import command
 
     terminal.fill_closed_streams()
     # Not app(): that would install an excepthook for the whole process. And not in Typer's standalone mode, which
     # prints what is wrong with arguments as it is.
     with terminal.warnings_as_lines(), terminal.logs_as_lines(interruption):
-        app = application(sys.argv[1:] if arguments is None else arguments)
-        code = typer.main.get_command(app).main(args=arguments, prog_name="harness", standalone_mode=False)
+        called = command(sys.argv[1:] if arguments is None else arguments)
+        code = called.main(args=arguments, prog_name="harness", standalone_mode=False)
     return code if isinstance(code, int) else DONE
 
 

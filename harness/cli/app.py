@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 import harness
+from harness.cli.plain_values import take_plain_values
+
+if TYPE_CHECKING:
+    from typer.core import TyperCommand, TyperGroup
 
 COMMANDS = {
     "info": "info:info",
@@ -28,6 +32,13 @@ COMMANDS = {
     "rule": "rule:rule",
 }
 """By name of a command: its module in this package, and the function."""
+
+
+def command(arguments: Sequence[str]) -> TyperCommand | TyperGroup:
+    """The command that parses these arguments of the command line and runs what they ask for."""
+    called = cast("TyperCommand | TyperGroup", typer.main.get_command(application(arguments)))
+    take_plain_values(called)
+    return called
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
