@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -72,6 +73,19 @@ def test_file_index_is_the_place_in_the_list(tmp_path, connection, threads):
     assert sorted(connection.execute(query).fetchall()) == sorted((n, i, 3000) for i, n in enumerate(names))
     one = f"SELECT DISTINCT n FROM {read_parquet(paths)} WHERE file_index = 3"
     assert connection.execute(one).fetchall() == [("b",)]
+
+
+def test_the_cache_of_footers_takes_a_file_for_the_one_that_it_replaced(tmp_path, connection):
+    path = tmp_path / "f.parquet"
+    found = {}
+    for cached in ("false", "true"):
+        connection.execute(f"SET parquet_metadata_cache = {cached}")
+        for value in (1, 2):
+            write(path, v=pa.array([value] * 3, pa.int64()))
+            os.utime(path, (1_000_000_000, 1_000_000_000))  # as in one tick of a clock
+            query = f"SELECT count(*) FROM {read_parquet([str(path)])} WHERE v = {value}"
+            found[cached, value] = connection.execute(query).fetchall()[0][0]
+    assert found == {("false", 1): 3, ("false", 2): 3, ("true", 1): 3, ("true", 2): 0}  # so it is never on
 
 
 def test_file_index_is_kept_when_files_are_skipped(tmp_path, connection):
