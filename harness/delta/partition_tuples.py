@@ -129,7 +129,9 @@ def _texts(maps: pa.MapArray, columns: Sequence[Field]) -> Iterator[pa.Array]:
         # The exact name wins, and of others the last that a map has (V8).
         for wanted in ([i for i in alike if names[i] != name], [i for i in alike if names[i] == name]):
             if wanted:
-                hits = np.flatnonzero(np.isin(codes, wanted))
+                is_wanted = np.zeros(len(names), dtype=np.bool_)
+                is_wanted[wanted] = True
+                hits = np.flatnonzero(is_wanted[codes])
                 places[owners[hits]] = hits
         yield texts.take(from_numpy(places, missing=places < 0))
 

@@ -85,7 +85,8 @@ class _Scan:
         kept = np.flatnonzero(verdicts == KEPT)
         counts = statistics.record_counts(kept)
         files = state.files.drop_columns([name for name in COLUMNS if name in state.files.column_names])
-        files = files if len(kept) == files.num_rows else files.take(kept)
+        # `take` would first put all files into one piece, and a mask passes over piece by piece.
+        files = files if len(kept) == files.num_rows else files.filter(from_numpy(verdicts == KEPT))
         targets = _deleted_files(files, counts)
         self._check_row_tracking(files, used)
         skipped = skipped_files(statistics, verdicts)

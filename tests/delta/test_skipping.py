@@ -4,6 +4,7 @@ import json
 import math
 from datetime import UTC, datetime
 from decimal import Context, Decimal
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -524,6 +525,13 @@ def test_partition_tuples_without_partitions_or_files():
 def test_missing_maps_and_keys_are_null_and_letter_case_may_differ():
     table = files(None, None, None, partitions=[None, [("P", "x")], [("P", "x"), ("p", "y"), ("else", "z")]])
     assert [values[20] for values in partition_tuples(table, PARTITIONED).tuples] == [None, "x", "y"]
+
+
+def test_each_file_may_spell_a_column_in_its_own_way():
+    spelled = [[("AB", "x")], [("Ab", "y")], [("aB", "z"), ("AB", "x")], [("other", "w")]]
+    column = replace(PARTITIONED[0], name="ab")
+    found = partition_tuples(files(*[None] * len(spelled), partitions=spelled), (column,))
+    assert [found.tuples[place][column.id] for place in found.indexes] == ["x", "y", "x", None]
 
 
 def test_floats_are_told_apart_by_bits():
