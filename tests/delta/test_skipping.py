@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Context, Decimal
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 

@@ -77,7 +77,7 @@ def test_file_index_is_the_place_in_the_list(tmp_path, connection, threads):
 
 def test_the_cache_of_footers_takes_a_file_for_the_one_that_it_replaced(tmp_path, connection):
     path = tmp_path / "f.parquet"
-    found = {}
+    found: dict[tuple[str, int], int] = {}
     for cached in ("false", "true"):
         connection.execute(f"SET parquet_metadata_cache = {cached}")
         for value in (1, 2):

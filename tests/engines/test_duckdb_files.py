@@ -289,6 +289,22 @@ def test_a_file_that_is_replaced_in_place_is_noticed(tmp_path: Path, memory: Any
         pq.write_table(pq.read_table(replaced), replaced, compression="zstd")  # of another size
 
 
+@pytest.mark.filterwarnings("ignore:Recorded row counts")
+def test_a_local_file_that_is_replaced_within_a_tick_of_the_clock_is_noticed(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    schema, sizes = pq.read_schema(file), set()
+    for value, count in ((1, 5), (2, 7), (3, 6)):
+        pq.write_table(pa.table({"id": pa.array([value] * count, pa.int64())}, schema=schema), file)
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+        sizes.add(file.stat().st_size)
+        snapshot = harness.open_table(str(tmp_path / "t")).snapshot()
+        assert snapshot.to_arrow().column("id").to_pylist() == [value] * count
+        assert snapshot.to_duckdb().fetchall() == [(value,)] * count
+    assert len(sizes) == 1
+
+
 @pytest.mark.parametrize(("damaged", "words"), [(slice(4, 400), "damaged"), (slice(-12, -4), "footer")])
 def test_messages_show_the_physical_path(memory: Any, tmp_path: Path, damaged: slice, words: str) -> None:
     path = many_pages(tmp_path / "t")
