@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +62,7 @@ def leaves_of(columns: Iterable[str]) -> list[str]:
 
 def batches(
     parquet: pq.ParquetFile, action: str, leaves: Iterable[str], *, groups: list[int] | None = None
-) -> Generator[tuple[int, pa.StructArray], None, None]:
+) -> Iterator[tuple[int, pa.StructArray]]:
     """The structs of column `action` with only the fields at `leaves`, and the row that each batch starts with.
 
     groups: of rows, ascending; None: all.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pyarrow as pa
@@ -15,7 +14,6 @@ from harness.delta.actions import ADDS
 from harness.delta.checkpoint_columns import BATCH_ROWS, Room, batches, child, children, held, leaves_of, rows_held
 from harness.delta.checkpoint_rows import ActionRows
 from harness.delta.commits import FIELDS, REMOVED, Locator, check_vectors, ids_of
-from harness.delta.decoded_ahead import decoded_ahead
 from harness.delta.stats_structs import STATS_ROW, STATS_STRUCT
 from harness.errors import CorruptFileError
 from harness.files.avro_numbers import DAMAGE
@@ -103,22 +101,20 @@ class _Source:
 
     def _add_tables(self, rows: ActionRows | None, *, struct: bool) -> Iterator[pa.Table]:
         leaves = leaves_of(name for name in ADDS.names if name != "stats" or self.statistics in ("any", "all"))
-        stored = batches(self.parquet, "add", [*leaves, STATS_STRUCT] if struct else leaves)
-        with closing(decoded_ahead(stored, several=self.parquet.metadata.num_rows > BATCH_ROWS)) as decoded:
-            for start, batch in decoded:
-                if rows is not None:
-                    rows.note(start, batch)
-                actions = held(batch)
-                if not len(actions):
-                    continue
-                table = self._table(actions, ADDS)
-                parsed = child(actions, (STATS_STRUCT,)) if struct else None
-                if parsed is not None:
-                    table = table.append_column(STATS_STRUCT, parsed)
-                if self.statistics == "later":
-                    table = table.append_column(STATS_ROW, from_numpy(rows_held(start, batch)))
-                self.room.take(table.nbytes)
-                yield table
+        for start, batch in batches(self.parquet, "add", [*leaves, STATS_STRUCT] if struct else leaves):
+            if rows is not None:
+                rows.note(start, batch)
+            actions = held(batch)
+            if not len(actions):
+                continue
+            table = self._table(actions, ADDS)
+            parsed = child(actions, (STATS_STRUCT,)) if struct else None
+            if parsed is not None:
+                table = table.append_column(STATS_STRUCT, parsed)
+            if self.statistics == "later":
+                table = table.append_column(STATS_ROW, from_numpy(rows_held(start, batch)))
+            self.room.take(table.nbytes)
+            yield table
 
     def remove_ids(self) -> Iterator[pa.Array]:
         for start, batch in batches(self.parquet, "remove", leaves_of(REMOVED.names)):

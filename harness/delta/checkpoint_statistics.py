@@ -5,16 +5,14 @@ The checkpoint is held as it is stored, so that what is read later is of the fil
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from harness.delta.checkpoint_columns import BATCH_ROWS, Room, Rows, batches, child, children
-from harness.delta.decoded_ahead import decoded_ahead
+from harness.delta.checkpoint_columns import Room, Rows, batches, child, children
 from harness.delta.stats_structs import STATS_STRUCT
 from harness.errors import CorruptFileError
 from harness.files.avro_numbers import DAMAGE
@@ -39,7 +37,7 @@ class CheckpointPart:
     first: int
     limits: Limits
 
-    def tables(self, rows: Rows, structs: Sequence[StructPath]) -> Generator[tuple[Rows, pa.Table], None, None]:
+    def tables(self, rows: Rows, structs: Sequence[StructPath]) -> Iterator[tuple[Rows, pa.Table]]:
         """Statistics of some rows, ascending and counted in this file: places in `rows`, and what they have.
 
         structs: what of `stats_parsed` to read where a file has no text.
@@ -122,9 +120,6 @@ class CheckpointStatistics:
         ends = [*np.searchsorted(ascending, firsts[1:]).tolist(), len(rows)]
         start = 0
         for part, end in zip(self.parts, ends, strict=True):
-            if end > start:
-                stored = part.tables(ascending[start:end] - part.first, structs)
-                with closing(decoded_ahead(stored, several=end - start > BATCH_ROWS)) as decoded:
-                    for places, table in decoded:
-                        yield order[start + places], table
+            for places, table in part.tables(ascending[start:end] - part.first, structs) if end > start else ():
+                yield order[start + places], table
             start = end

@@ -10,22 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import harness
-from harness.delta import checkpoint_files, checkpoint_statistics
 from harness.delta.checkpoint_statistics import CheckpointPart, CheckpointStatistics
-from harness.delta.decoded_ahead import decoded_ahead
 from harness.delta.stats_structs import STATS_STRUCT
 from harness.errors import CorruptFileError, HarnessWarning
 from harness.limits import DEFAULT
 from harness.writing.delta.builder import DeltaTable
 
 STRUCT = pa.struct([("numRecords", pa.int64()), ("minValues", pa.struct([("id", pa.int64()), ("a.b", pa.int64())]))])
-
-
-@pytest.fixture(params=[False, True], ids=["here", "ahead"], autouse=True)
-def ahead(request, monkeypatch):
-    """The small checkpoints below once as they are, and once decoded ahead as large ones are."""
-    for module in (checkpoint_files, checkpoint_statistics) if request.param else ():
-        monkeypatch.setattr(module, "decoded_ahead", lambda parts, several: decoded_ahead(parts, several=True))
 
 
 def part(first: int, adds: list[dict[str, object] | None], *, texts: bool = True) -> CheckpointPart:
