@@ -91,13 +91,16 @@ _NO_STATISTICS: list[Any] = [None] * 6
 class EntryReader:
     """Turns decoded rows of one manifest into entries; must see all of them, in order, for row ids (iceberg 2.11)."""
 
-    def __init__(self, manifest: ManifestFile, spec: PartitionSpec, *, is_v1: bool, live_only: bool) -> None:
-        """For one manifest. is_v1: the manifest's own header says format version 1."""
+    def __init__(
+        self, manifest: ManifestFile, spec: PartitionSpec, *, is_v1: bool, is_disputed: bool, live_only: bool
+    ) -> None:
+        """For one manifest. is_v1: its header says format version 1. is_disputed: it says deletes, the list data."""
         self._manifest = manifest
         self._path = manifest.path
         self._spec_id = spec.id
         self._nulls = {f.field_id: None for f in spec.fields}
         self._is_v1 = is_v1
+        self._is_disputed = is_disputed
         self._live_only = live_only
         self._next_row_id = None if manifest.is_deletes else manifest.first_row_id
 
@@ -179,6 +182,9 @@ class EntryReader:
         content = _CONTENTS.get(number)
         if content is None:
             raise corrupt(self._path, "content", f"{path} has content {number!r}, expected 0, 1 or 2", "2.7")
+        if number is None and self._is_disputed:
+            message = f"it says that it holds deletes, the list says data, and the entry of {path} says neither"
+            raise corrupt(self._path, "content", message, "2.4")
         if (content is Content.DATA) is self._manifest.is_deletes:
             kind = "delete" if self._manifest.is_deletes else "data"
             raise corrupt(self._path, "content", f"{path} has content {number!r} in a {kind} manifest", "2.20")

@@ -490,10 +490,12 @@ def test_a_missing_column_is_named(name):
     assert (error.cause, error.field) == ("CorruptManifest", name)
 
 
-def test_deletes_called_data_are_refused():
-    error = refused(write(entry_schema(), [], content="deletes"))
-    assert str(error) == (
-        "Invalid manifest: it holds deletes, but the list calls it a data manifest "
+def test_of_a_manifest_whose_header_says_deletes_and_whose_list_says_data_each_entry_decides():
+    (entry,) = parse(write(entry_schema(), [row(content=0)], content="deletes"))
+    assert entry.file.content is Content.DATA
+    assert refused(write(entry_schema(), [row(content=0), row(content=1)], content="deletes")).rule == "iceberg 2.20"
+    assert str(refused(write(entry_schema(), [row(content=0), row()], content="deletes"))) == (
+        "Invalid manifest: it says that it holds deletes, the list says data, and the entry of f.parquet says neither "
         "[CorruptManifest; file s3://bucket/m.avro, field content, rule iceberg 2.4]"
     )
 

@@ -15,7 +15,7 @@ _UNCHECKED = {
     "deletes/vector-without-referenced-file": "leaves out a deletion vector that says no data file",
     "manifests/deletes-among-data": "looks at no content of the entries of a manifest of data",
     "manifests/file-listed-twice": "reads a data file as often as it is listed",
-    "manifests/header-of-deletes": "looks at no content in the header of a manifest",
+    "manifests/header-of-deletes-in-version-1": "looks at no content in the header of a manifest",
     "manifests/key-metadata#2": "reads a manifest that says it is encrypted, if it is not",
     "manifests/truncated": "takes a manifest whose last block is cut off for one that ends there, and loses its rows",
     "metadata/view": "looks at no field of metadata that is a view's alone",

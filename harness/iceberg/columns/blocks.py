@@ -25,7 +25,9 @@ class Blocks:
 
     @staticmethod
     def of(reader: ManifestReader, number: int) -> Blocks | None:
-        """None: a block is damaged, or they are too many or too long to be held at once."""
+        """None: a block is damaged, they are too many or too long to be held at once, or each entry is to be judged."""
+        if reader.is_disputed:
+            return None
         container, limits = reader.container, reader.container.limits
         plain = blocks(container.data, container.header, file=container.file, cause="CorruptManifest", limits=limits)
         found: list[tuple[int, bytes]] = []

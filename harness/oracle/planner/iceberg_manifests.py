@@ -121,8 +121,7 @@ def _manifests(snapshot: Snapshot, files: Files) -> Iterator[_Manifest]:
 
 def _entries(metadata: Metadata, manifest: _Manifest, files: Files) -> Iterator[LiveFile]:
     avro = read_avro(files.read(manifest.path), file=manifest.path)
-    if avro.header.get("content") == "deletes" and not manifest.is_deletes:
-        raise _corrupt("it holds deletes, its list says data", manifest.path, "iceberg 2.4")
+    disputed = avro.header.get("content") == "deletes" and not manifest.is_deletes
     first_row_id = None if manifest.is_deletes else manifest.first_row_id
     reader = _Reader(metadata, files, manifest, avro, _spec(metadata, manifest, avro), [first_row_id])
     for entry in avro.records:
@@ -130,6 +129,8 @@ def _entries(metadata: Metadata, manifest: _Manifest, files: Files) -> Iterator[
         if status not in (0, 1, 2) or record is None:
             raise _corrupt(f"an entry has status {status!r}", manifest.path, "iceberg 2.6")
         if status != _DELETED:
+            if disputed and value_of(record, 134, "content") is None:
+                raise _corrupt("it holds deletes, its list says data, an entry neither", manifest.path, "iceberg 2.4")
             yield _file(reader, entry, record, status)
 
 
