@@ -26,6 +26,7 @@ from harness.engines.spark.executor_looks import ExecutorLooks
 from harness.engines.spark.filters import spark_condition
 from harness.engines.spark.footer_images import FooterImages
 from harness.engines.spark.gateway import Gateway
+from harness.engines.spark.merged_scopes import with_merged_scopes
 from harness.engines.spark.refused import refused_arm
 from harness.engines.spark.scans import GroupScan
 from harness.engines.spark.types import storage_type
@@ -72,6 +73,7 @@ class _Lowering:
 
     @staticmethod
     def of(plan: ScanPlan, reader: Reader, columns: tuple[Field, ...]) -> _Lowering:
+        plan = with_merged_scopes(plan)
         looks = ExecutorLooks(reader, plan, FooterImages(plan)) if isinstance(reader, Gateway) else client_looks(plan)
         return _Lowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
 
