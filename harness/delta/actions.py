@@ -33,8 +33,7 @@ DELETION_VECTOR = (
 
 _LOCATION = (
     pa.field("path", pa.string(), nullable=False),  # as recorded
-    pa.field("key", pa.string(), nullable=False),  # canonical: decoded, absolute; two spellings of a file have one key
-    pa.field("physical", pa.string(), nullable=False),  # where the bytes are: for local files a plain decoded path
+    pa.field("key", pa.string(), nullable=False),  # see `harness.delta.paths`: two spellings of a file have one key
 )
 _ROW_TRACKING = (
     pa.field("base_row_id", pa.int64()),
@@ -162,10 +161,9 @@ class CommitInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddCdc:
-    """A file of change rows: `cdc` in the log. path, key, physical: as in `ADDS`."""
+    """A file of change rows: `cdc` in the log. path: as recorded. physical: where the file is."""
 
     path: str
-    key: str
     physical: str
     partition_values: Mapping[str, str | None] = field(hash=False)
     size: int

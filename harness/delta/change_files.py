@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from harness.delta.actions import Commit, DeletionVectorDescriptor, State
+from harness.delta.commits import Locator
 from harness.delta.statistics import record_counts
 from harness.errors import InvalidTableError
 
@@ -26,7 +27,7 @@ class ChangedFile:
 
     version: that version.
     change: None: the file is a change file, and says itself what happened to each row.
-    path, physical: as in `harness.delta.actions.ADDS`.
+    path: as recorded. physical: where the file is.
     partition_values: text by physical column name.
     size: bytes, None if unknown. record_count: physical rows, None if unknown.
     hidden: rows that did not change; None: no row is hidden.
@@ -78,11 +79,11 @@ class _Action:
         )
 
 
-def changed_files(commit: Commit, state_before: Callable[[], State]) -> Iterator[ChangedFile]:
+def changed_files(commit: Commit, locator: Locator, state_before: Callable[[], State]) -> Iterator[ChangedFile]:
     """The rows that a commit changed.
 
     Args:
-        commit: the version's.
+        commit: the version's. locator: tells where files are.
         state_before: the table at the version before; called only for removes that do not record what is needed.
 
     Raises:
@@ -101,14 +102,14 @@ def changed_files(commit: Commit, state_before: Callable[[], State]) -> Iterator
         return
     if _is_idle_merge(commit):
         return
-    adds = _by_key(commit.adds, commit, "adds")
-    removes = _by_key(commit.removes, commit, "removes")
+    adds = _by_key(commit.adds, locator, commit, "adds")
+    removes = _by_key(commit.removes, locator, commit, "removes")
     for key, removed in removes.items():
         added = adds.get(key)
         if added is not None:
             yield from _rewritten(removed, added, commit)
         elif removed.data_changed:
-            whole = _completed(removed, commit, state_before)
+            whole = _completed(removed, locator, commit, state_before)
             yield whole.rows(commit, "delete", hidden=whole.vector)
     for key, added in adds.items():
         if key not in removes and added.data_changed:
@@ -134,13 +135,13 @@ def _is_idle_merge(commit: Commit) -> bool:
     return isinstance(metrics, dict) and all(str(metrics.get(name)) == "0" for name in _MERGED)
 
 
-def _completed(removed: _Action, commit: Commit, state_before: Callable[[], State]) -> _Action:
+def _completed(removed: _Action, locator: Locator, commit: Commit, state_before: Callable[[], State]) -> _Action:
     """A remove with its partition values, if need be those of the file that it removes (delta C8)."""
     if removed.partition_values is not None:
         return removed
     vector = None if removed.vector is None else removed.vector.unique_id
     files = state_before().files
-    for found in _actions(files.filter(pa.compute.equal(files.column("key"), removed.key))):
+    for found in _actions(files.filter(pa.compute.equal(files.column("key"), removed.key)), locator):
         if vector == (None if found.vector is None else found.vector.unique_id):
             return replace(found, data_changed=True)
     raise InvalidTableError(
@@ -153,9 +154,9 @@ def _completed(removed: _Action, commit: Commit, state_before: Callable[[], Stat
     )
 
 
-def _by_key(files: pa.Table, commit: Commit, deed: str) -> dict[str, _Action]:
+def _by_key(files: pa.Table, locator: Locator, commit: Commit, deed: str) -> dict[str, _Action]:
     found: dict[str, _Action] = {}
-    for action in _actions(files):
+    for action in _actions(files, locator):
         if action.key in found:
             raise InvalidTableError(
                 f"Cannot read the changes of version {commit.version}: it {deed} a file twice, with two deletion "
@@ -169,16 +170,17 @@ def _by_key(files: pa.Table, commit: Commit, deed: str) -> dict[str, _Action]:
     return found
 
 
-def _actions(files: pa.Table) -> Iterator[_Action]:
+def _actions(files: pa.Table, locator: Locator) -> Iterator[_Action]:
     counts = record_counts(files).tolist()
     left_out = [name for name in ("stats", "stats_parsed") if name in files.column_names]
     rows: list[dict[str, Any]] = files.drop_columns(left_out).to_pylist()
-    for row, count in zip(rows, counts, strict=True):
+    physical = locator.physical(files.column("key")).to_pylist()
+    for row, where, count in zip(rows, physical, counts, strict=True):
         values = row["partition_values"]
         yield _Action(
             path=row["path"],
             key=row["key"],
-            physical=row["physical"],
+            physical=where,
             partition_values=None if values is None else dict(values),
             size=row["size"],
             record_count=None if count < 0 else count,

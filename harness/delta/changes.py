@@ -74,7 +74,9 @@ class _Feed:
         fields = (*shown.schema.fields, *CHANGES.values())
         schema = replace(shown.schema, fields=fields)
         chosen = fields if columns is None else _bound(columns, schema)
-        files = [file for commit in self._commits for file in changed_files(commit, partial(self._before, commit))]
+        locator = self.source.locator
+        changes = (changed_files(commit, locator, partial(self._before, commit)) for commit in self._commits)
+        files = [file for of_commit in changes for file in of_commit]
         partitions, indexes = self._partitions(files, shown.partition_columns)
         return ScanPlan(
             table=self.source.location,

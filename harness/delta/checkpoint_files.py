@@ -125,13 +125,13 @@ class _Source:
                 yield ids
 
     def _table(self, actions: pa.StructArray, schema: pa.Schema) -> pa.Table:
-        columns = {target.name: _column(actions, target) for target in schema if target.name not in ("key", "physical")}
+        columns = {target.name: _column(actions, target) for target in schema if target.name != "key"}
         for name, values in columns.items():
             if values.null_count and not schema.field(name).nullable:
                 raise CorruptFileError(
                     f"A file of the checkpoint has no {name}", cause="LogCorrupt", file=self.file, rule="delta L17"
                 )
-        columns["key"] = columns["physical"] = self.locator.locate(columns["path"], file=self.file)
+        columns["key"] = self.locator.locate(columns["path"], file=self.file)
         table = pa.table([columns[name] for name in schema.names], schema=schema)
         table.validate(full=True)  # text that is no UTF-8 would show only where it is printed
         check_vectors(table, file=self.file)
@@ -201,10 +201,12 @@ def _leaf_values(batch: pa.RecordBatch) -> bool:
 def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
     """A column of `ADDS` or `REMOVES`; fields that the file lacks are null (delta L17)."""
     values = child(actions, FIELDS[target.name])
-    return _nulls(target.type).slice(0, len(actions)) if values is None else values.cast(target.type)
+    if values is None or (values.null_count == len(values) and values.type == target.type):
+        return _nulls(target.type).slice(0, len(actions))
+    return values.cast(target.type)
 
 
 @functools.cache
 def _nulls(type_: pa.DataType) -> pa.Array:
-    """For a batch without the column: all of them share it."""
+    """For a batch without values in the column: all of them share it."""
     return pa.nulls(BATCH_ROWS, type_)

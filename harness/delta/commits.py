@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from harness.delta.action_lines import Body, ParsedActions, parse_actions
 from harness.delta.actions import ADDS, DELETION_VECTOR, PARTITION_VALUES, REMOVES, AddCdc, Commit, CommitInfo
 from harness.delta.log_files import LogFile
-from harness.delta.paths import TableRoot, canonical_paths, file_ids
+from harness.delta.paths import TableRoot, canonical_of, file_ids, keys_of
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError
 from harness.limits import DEFAULT, Limits, contained
 from harness.model.arrow_values import array_of, to_numpy
@@ -42,7 +42,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 """Where a column of `ADDS` or `REMOVES` is in the action; the others are made of these."""
 
-REMOVED = pa.schema([REMOVES.field(name) for name in ("path", "key", "physical")] + [*DELETION_VECTOR])
+REMOVED = pa.schema([REMOVES.field(name) for name in ("path", "key")] + [*DELETION_VECTOR])
 """The columns of `REMOVES` that tell which logical file ends."""
 
 
@@ -58,14 +58,22 @@ class Locator:
     path_map: PathMap = field(default_factory=PathMap)
 
     def locate(self, recorded: pa.Array, *, file: str | None) -> pa.Array:
-        """The key, which is also the physical path, of every path recorded in the log file `file`."""
+        """The key of every path recorded in the log file `file`; with a path map, the physical path."""
         try:
-            keys = canonical_paths(recorded, self.root)
+            keys = keys_of(recorded, self.root)
         except HarnessError as error:
             raise error.within(file=file) from None
         if not self.path_map.prefixes:
             return keys
-        return pa.array([self.path_map.physical(key) for key in keys.to_pylist()], pa.string())
+        paths = canonical_of(keys, self.root).to_pylist()
+        return pa.array([self.path_map.physical(path) for path in paths], pa.string())
+
+    def physical(self, keys: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+        """Where the bytes are of the files with these keys: for local files a plain decoded path."""
+        pieces = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
+        if not self.path_map.prefixes:
+            pieces = [canonical_of(piece, self.root) for piece in pieces]
+        return pa.chunked_array(pieces, pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +181,7 @@ def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator,
         place = FIELDS.get(target.name)
         if place is not None:
             columns[target.name] = _array(_at(bodies, place), target.type, ".".join(place), file)
-    columns["key"] = columns["physical"] = locator.locate(columns["path"], file=file)
+    columns["key"] = locator.locate(columns["path"], file=file)
     table = pa.table([columns[name] for name in schema.names], schema=schema)
     check_vectors(table, file=file)
     return table
@@ -283,8 +291,8 @@ def _cdc(parsed: ParsedActions, locator: Locator) -> tuple[AddCdc, ...]:
         return ()
     paths = _array([body["path"] for body in parsed.cdc], pa.string(), "path", parsed.file)
     sizes = _array([body["size"] for body in parsed.cdc], pa.int64(), "size", parsed.file).to_pylist()
-    keys = locator.locate(paths, file=parsed.file).to_pylist()
+    physical = locator.physical(locator.locate(paths, file=parsed.file)).to_pylist()
     return tuple(
-        AddCdc(path=body["path"], key=key, physical=key, partition_values=dict(body["partitionValues"]), size=size)
-        for body, key, size in zip(parsed.cdc, keys, sizes, strict=True)
+        AddCdc(path=body["path"], physical=path, partition_values=dict(body["partitionValues"]), size=size)
+        for body, path, size in zip(parsed.cdc, physical, sizes, strict=True)
     )

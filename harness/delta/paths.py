@@ -1,8 +1,10 @@
 """Paths in the log: URI references, and the files that they name.
 
 The same file may be recorded as `a%20b`, `a b`, `/table/a%20b` or `file:///table/a%20b`, and a remove must cancel the
-add that spells it differently. So each path gets a *canonical* form, decoded and absolute, which is both the key of
-replay and (before `PathMap`) the place of the bytes: a plain path for local files, a URI without escapes for others.
+add that spells it differently. So each path has a *canonical* form, decoded and absolute, which is (before `PathMap`)
+the place of the bytes: a plain path for local files, a URI without escapes for others. The *key* of replay is that
+form, or what of it follows the table's folder, where that is plain. So the keys of most tables are the recorded paths
+themselves, of which a million take 100 MB.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ import re
 from urllib.parse import unquote_to_bytes
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import InvalidTableError, RequestError, UnsupportedError
-from harness.model.arrow_values import array_of, scalar_of
+from harness.model.arrow_values import array_of, scalar_of, text_bytes
 from harness.records import dataclass
 from harness.storage.paths import is_local, join, local_path
 from harness.storage.stores import Storage
@@ -27,8 +30,11 @@ _LOCAL_URI = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))", re.IGNOREC
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
+_BEGINS_WITH_SCHEME = r"^[A-Za-z][A-Za-z0-9+.-]*:"
+_ABSOLUTE = rf"{_BEGINS_WITH_SCHEME}|^/"
 # What one concatenation cannot resolve: escapes, schemes, absolute paths, empty and dot segments, NUL.
-_INTRICATE = r"[%\x00]|^[A-Za-z][A-Za-z0-9+.-]*:|^/|(^|/)\.{0,2}(/|$)"
+_INTRICATE = rf"[%\x00]|{_ABSOLUTE}|(^|/)\.{{0,2}}(/|$)"
+_PERCENT, _NUL, _COLON, _SLASH, _DOT = b"%\x00:/."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,11 @@ class TableRoot:
     def is_local(self) -> bool:
         """Whether the table is on the local file system."""
         return is_local(self.path)
+
+    @property
+    def prefix(self) -> str:
+        """What relative paths are put behind."""
+        return self.path if self.path.endswith("/") else self.path + "/"
 
     @property
     def log(self) -> str:
@@ -101,22 +112,55 @@ def decode(recorded: str) -> str:
         raise _bad_path(recorded, "its escapes are not UTF-8") from None
 
 
-def canonical_paths(recorded: pa.Array, root: TableRoot) -> pa.Array:
-    """`TableRoot.canonical` of every path of a string array without nulls.
+def keys_of(recorded: pa.Array, root: TableRoot) -> pa.Array:
+    """The key of every path of a string array without nulls, see the module: equal for paths of one canonical form.
 
-    Plain relative names cost one concatenation for all; of the others, each folder is resolved once.
+    Plain relative names are their own keys; of the others, each folder is resolved once.
 
     Raises:
         InvalidTableError, UnsupportedError: as for `TableRoot.canonical`.
     """
-    prefix = root.path if root.path.endswith("/") else root.path + "/"
-    joined = pc.binary_join_element_wise(scalar_of(prefix, pa.string()), recorded, scalar_of("", pa.string()))
+    if _all_plain(recorded):
+        return recorded
     intricate = pc.match_substring_regex(recorded, _INTRICATE)
     if not pc.any(intricate).as_py():
-        return joined
+        return recorded
     folders = _Folders(root, {})
-    resolved = [folders.canonical(path) for path in recorded.filter(intricate).to_pylist()]
-    return pc.replace_with_mask(joined, intricate, array_of(resolved, pa.string()))
+    resolved = array_of([folders.canonical(path) for path in recorded.filter(intricate).to_pylist()], pa.string())
+    return pc.replace_with_mask(recorded, intricate, _shortened(resolved, root))
+
+
+def canonical_of(keys: pa.Array, root: TableRoot) -> pa.Array:
+    """The canonical path of every key."""
+    paths = pc.binary_join_element_wise(scalar_of(root.prefix, pa.string()), keys, scalar_of("", pa.string()))
+    if _all_plain(keys):
+        return paths
+    return pc.if_else(pc.match_substring_regex(keys, _ABSOLUTE), keys, paths)
+
+
+def _shortened(canonical: pa.Array, root: TableRoot) -> pa.Array:
+    """The keys of canonical paths."""
+    within = pc.starts_with(canonical, root.prefix)
+    rest = pc.utf8_slice_codeunits(canonical, len(root.prefix))
+    return pc.if_else(pc.and_(within, pc.invert(pc.match_substring_regex(rest, _INTRICATE))), rest, canonical)
+
+
+def _all_plain(paths: pa.Array) -> bool:
+    """Whether none is intricate, as bytes that are looked at together tell; False: some may be."""
+    if not len(paths):
+        return True
+    data, offsets = text_bytes(paths)
+    if any((data == byte).any() for byte in (_PERCENT, _NUL, _COLON)):
+        return False
+    first, last = offsets[:-1], offsets[1:] - 1
+    if (last < first).any() or _is_slash_or_dot(data[first]).any() or (data[last] == _SLASH).any():
+        return False
+    return not _is_slash_or_dot(data[1:][data[:-1] == _SLASH]).any()
+
+
+def _is_slash_or_dot(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = (data == _SLASH) | (data == _DOT)
+    return found
 
 
 def file_ids(keys: pa.Array, storage_type: pa.Array, path_or_inline: pa.Array, offset: pa.Array) -> pa.Array:
@@ -133,26 +177,31 @@ def file_ids(keys: pa.Array, storage_type: pa.Array, path_or_inline: pa.Array, o
     return pc.fill_null(pc.binary_join_element_wise(keys, vector, end), keys)
 
 
-def require_readable(physical: pa.Array, root: TableRoot, storage: Storage) -> None:
+def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -> None:
     """Refuses files in a store that no installed file system serves; the table's own store is taken to be served.
 
     Raises:
         UnsupportedError: names the scheme. Rule: delta L41.
     """
     own = _SCHEME.match(root.path)
-    prefix = own.group() + "://" if own is not None else "/"
-    foreign = physical.filter(pc.invert(pc.starts_with(physical, prefix)))
+    foreign = pa.chunked_array([_with_scheme(chunk) for chunk in keys.chunks], pa.string())
+    if own is not None:
+        foreign = foreign.filter(pc.invert(pc.starts_with(foreign, own.group() + "://")))
     prefixes = pc.replace_substring_regex(foreign, pattern=r"(?s)^([A-Za-z0-9+.-]*:(?://)?).*", replacement=r"\1")
     for scheme in pc.unique(prefixes).to_pylist():
-        if scheme.startswith("/"):
-            continue  # a local file of a remote table
-        example = foreign[int(np.argmax(pc.starts_with(foreign, scheme).to_numpy(zero_copy_only=False)))].as_py()
+        example = foreign.filter(pc.starts_with(foreign, scheme))[0].as_py()
         if not _is_served(scheme, example, storage):
             raise UnsupportedError(
                 f"Cannot read files in {scheme}: no file system for it is installed. Install one, or map the path",
                 file=example,
                 rule="delta L41",
             )
+
+
+def _with_scheme(keys: pa.Array) -> pa.Array:
+    if not (text_bytes(keys)[0] == _COLON).any():
+        return keys.slice(0, 0)
+    return keys.filter(pc.match_substring_regex(keys, _BEGINS_WITH_SCHEME))
 
 
 def _is_served(prefix: str, example: str, storage: Storage) -> bool:

@@ -133,7 +133,7 @@ def _load(
         with contained(file=file):
             replay.step(data, file=file, version=version, number=number)
     state = replay.state(segment.version, segment.warnings, root)
-    require_readable(state.files.column("physical"), locator.root, storage)
+    require_readable(state.files.column("key"), locator.root, storage)
     return state
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from harness.delta.actions import DeletionVectorDescriptor
 from harness.delta.column_mapping import materialized_columns
+from harness.delta.commits import Locator
 from harness.delta.files_statistics import COLUMNS, FilesStatistics
 from harness.delta.partition_tuples import PartitionTuples
 from harness.delta.planned_files import planned_files, skipped_files
@@ -87,9 +88,9 @@ class _Scan:
         files = state.files.drop_columns([name for name in COLUMNS if name in state.files.column_names])
         # `take` would first put all files into one piece, and a mask passes over piece by piece.
         files = files if len(kept) == files.num_rows else files.filter(from_numpy(verdicts == KEPT))
-        targets = _deleted_files(files, counts)
+        targets = _deleted_files(files, self.source.locator, counts)
         self._check_row_tracking(files, used)
-        skipped = skipped_files(statistics, verdicts)
+        skipped = skipped_files(statistics, self.source.locator, verdicts)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
         return ScanPlan(
             table=self.source.location,
@@ -98,7 +99,7 @@ class _Scan:
             schema=schema,
             columns=tuple(self._typed(f) for f in chosen),
             filter=condition,
-            files=planned_files(files, counts, self.snapshot.partitions.indexes[kept]),
+            files=planned_files(files, self.source.locator, counts, self.snapshot.partitions.indexes[kept]),
             partitions=tuple(
                 Partition(spec_id=0, values=values, constants=values, names=names)
                 for values in self.snapshot.partitions.tuples
@@ -222,20 +223,20 @@ def _is_metadata(field: Field) -> bool:
     return field.name in METADATA and METADATA[field.name].id == field.id
 
 
-def _deleted_files(files: pa.Table, counts: npt.NDArray[np.int64]) -> dict[int, DeletedFile]:
+def _deleted_files(files: pa.Table, locator: Locator, counts: npt.NDArray[np.int64]) -> dict[int, DeletedFile]:
     """The files that have a deletion vector, by their place."""
     places = np.flatnonzero(to_numpy(pc.is_valid(files.column("dv_storage_type"))))
     if not len(places):
         return {}
     from harness.delta.deletion_vectors import DeletedFile
 
-    rows: list[dict[str, Any]] = files.take(from_numpy(places)).drop_columns(["partition_values"]).to_pylist()
+    with_vector = files.take(from_numpy(places)).drop_columns(["partition_values"])
+    rows: list[dict[str, Any]] = with_vector.to_pylist()
+    physical = locator.physical(with_vector.column("key")).to_pylist()
     found: dict[int, DeletedFile] = {}
-    for place, row in zip(places.tolist(), rows, strict=True):
+    for place, row, where in zip(places.tolist(), rows, physical, strict=True):
         vector = DeletionVectorDescriptor.of(row)
         if vector is not None:
             rows_known = None if counts[place] < 0 else int(counts[place])
-            found[place] = DeletedFile(
-                path=row["path"], physical=row["physical"], record_count=rows_known, vector=vector
-            )
+            found[place] = DeletedFile(path=row["path"], physical=where, record_count=rows_known, vector=vector)
     return found

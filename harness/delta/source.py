@@ -6,6 +6,7 @@ from dataclasses import field
 from functools import cached_property
 
 from harness.delta.actions import State
+from harness.delta.commits import Locator
 from harness.delta.partition_tuples import PartitionTuples, partition_tuples
 from harness.delta.paths import TableRoot
 from harness.delta.protocol import feature_warnings
@@ -27,6 +28,11 @@ class DeltaSource:
     root: TableRoot
     storage: Storage
     options: ReadOptions
+
+    @property
+    def locator(self) -> Locator:
+        """Tells where the table's files are."""
+        return Locator(self.root, self.path_map)
 
     @property
     def path_map(self) -> PathMap:

@@ -124,6 +124,14 @@ def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     return np.frombuffer(data, kind, count=len(array), offset=start * kind.itemsize)
 
 
+def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """The bytes of strings behind each other, and where each begins; one offset more than strings. None may be null."""
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1].astype(np.int64)
+    data = texts.buffers()[2]
+    own = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    return own, offsets - offsets[0]
+
+
 def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The distinct numbers, ascending. Asked for nothing else, `np.unique` imports numpy's masked arrays."""
     found: npt.NDArray[Any] = np.unique(values, return_counts=True)[0]

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.model.arrow_values import from_numpy
+from harness.model.arrow_values import from_numpy, text_bytes
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -36,12 +36,10 @@ def first_repeated(texts: pa.ChunkedArray) -> str | None:
 
 def _hashes(texts: pa.Array) -> Hashes:
     """A number for each text, equal for equal ones."""
-    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1].astype(np.int64)
-    data = texts.buffers()[2]
-    own = b"" if data is None else data[int(offsets[0]) : int(offsets[-1])].to_pybytes()
-    padded = own + bytes(_WORD)
+    data, offsets = text_bytes(texts)
+    padded = data.tobytes() + bytes(_WORD)
     words = np.ndarray((len(padded) - _WORD + 1,), np.dtype("<u8"), padded, strides=(1,))
-    starts, lengths = offsets[:-1] - offsets[0], np.diff(offsets)
+    starts, lengths = offsets[:-1], np.diff(offsets)
     hashes: Hashes = lengths.astype(np.uint64)
     for place in range(0, int(lengths.max()) if len(lengths) else 0, _WORD):
         left = lengths - place

@@ -7,12 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.delta.paths import TableRoot, canonical_paths, decode, file_ids, require_readable
+from harness.delta.paths import TableRoot, canonical_of, decode, file_ids, keys_of, require_readable
 from harness.errors import InvalidTableError, UnsupportedError
 from harness.storage.stores import Storage
 
 LOCAL = TableRoot.of("/data/my table%20#1")
 REMOTE = TableRoot.of("s3://bucket/tables/t/")
+
+
+def canonical(recorded: list[str], root: TableRoot) -> list[str]:
+    paths: list[str] = canonical_of(keys_of(pa.array(recorded, pa.string()), root), root).to_pylist()
+    return paths
 
 
 @pytest.mark.parametrize(
@@ -38,7 +43,7 @@ REMOTE = TableRoot.of("s3://bucket/tables/t/")
 )
 def test_canonical_path_in_local_table(recorded, expected):
     assert LOCAL.canonical(recorded) == expected
-    assert canonical_paths(pa.array(["fine", recorded]), LOCAL).to_pylist() == [LOCAL.path + "/fine", expected]
+    assert canonical(["fine", recorded], LOCAL) == [LOCAL.path + "/fine", expected]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +58,7 @@ def test_canonical_path_in_local_table(recorded, expected):
 )
 def test_canonical_path_in_remote_table(recorded, expected):
     assert REMOTE.canonical(recorded) == expected
-    assert canonical_paths(pa.array([recorded]), REMOTE).to_pylist() == [expected]
+    assert canonical([recorded], REMOTE) == [expected]
 
 
 @pytest.mark.parametrize("recorded", ["a%zz", "a%2", "%", "a%FFb", "a%00b", "a\x00b", ""])
@@ -61,7 +66,7 @@ def test_bad_path_is_refused(recorded):
     with pytest.raises(InvalidTableError):
         LOCAL.canonical(recorded)
     with pytest.raises(InvalidTableError):
-        canonical_paths(pa.array(["x", recorded]), LOCAL)
+        keys_of(pa.array(["x", recorded]), LOCAL)
 
 
 def test_bad_escape_message():
@@ -90,9 +95,34 @@ def test_columns_resolve_as_single_paths_do(recorded):
             expected = [root.canonical(path) for path in recorded]
         except (InvalidTableError, UnsupportedError) as error:
             with pytest.raises(type(error)):
-                canonical_paths(pa.array(recorded), root)
+                keys_of(pa.array(recorded), root)
         else:
-            assert canonical_paths(pa.array(recorded), root).to_pylist() == expected
+            assert canonical(recorded, root) == expected
+
+
+@given(st.lists(PIECES, min_size=1, max_size=5).map("".join), st.lists(PIECES, min_size=1, max_size=5).map("".join))
+def test_two_paths_have_one_key_where_they_name_one_file(one, other):
+    """Whether they come together or apart, and whether either begins with the table's folder."""
+    for root in (LOCAL, REMOTE):
+        spelled = [one, other, f"{root.prefix}{one}", f"{root.prefix}{other}"]
+        try:
+            files = [root.canonical(path) for path in spelled]
+        except (InvalidTableError, UnsupportedError):
+            continue
+        keys = keys_of(pa.array(spelled), root).to_pylist()
+        assert keys == [keys_of(pa.array([path]), root)[0].as_py() for path in spelled]
+        assert [a == b for a in keys for b in keys] == [a == b for a in files for b in files]
+
+
+def test_a_plain_path_is_its_own_key():
+    recorded = pa.array(["p=1/a.parquet", "b c"])
+    assert keys_of(recorded, LOCAL) is recorded
+    within = LOCAL.prefix.replace("%", "%25")
+    assert keys_of(pa.array([f"{within}b%20c", "/p/x", "a%253Ab"]), LOCAL).to_pylist() == [
+        "b c",
+        "/p/x",
+        f"{LOCAL.prefix}a%3Ab",
+    ]
 
 
 def test_relative_root_becomes_absolute(tmp_path: Path, monkeypatch):
@@ -113,9 +143,9 @@ def test_file_ids_hold_the_deletion_vector():
 @pytest.mark.parametrize("path", ["hdfs:/n/x", "nosuchscheme://h/x"])
 def test_store_without_file_system_is_refused(path):
     with pytest.raises(UnsupportedError, match="no file system for it is installed"):
-        require_readable(pa.array([LOCAL.path + "/x", path]), LOCAL, Storage())
+        require_readable(pa.chunked_array([["x"], [path]]), LOCAL, Storage())
 
 
 def test_stores_with_file_system_are_accepted():
-    require_readable(pa.array(["/p/x", "memory://h/x"]), LOCAL, Storage())
-    require_readable(pa.array(["s3://bucket/tables/t/x", "/p/x"]), REMOTE, Storage())
+    require_readable(pa.chunked_array([["x", "p=a:b/x"], ["/p/x", "memory://h/x"]]), LOCAL, Storage())
+    require_readable(pa.chunked_array([["x", "s3://bucket/tables/t/x", "/p/x"]]), REMOTE, Storage())

@@ -74,7 +74,7 @@ def files(*stats: Any, partitions: list[Any] | None = None, structs: pa.Array | 
     """Live files with these statistics (texts, or values to dump) and partition values."""
     size = len(stats)
     columns: dict[str, Any] = {f.name: pa.nulls(size, f.type) for f in FILES_STATE}
-    columns |= {name: [f"f{i}" for i in range(size)] for name in ("path", "key", "physical")}
+    columns |= {name: [f"f{i}" for i in range(size)] for name in ("path", "key")}
     columns["size"] = [1] * size
     columns["stats"] = [x if x is None or isinstance(x, str) else json.dumps(x) for x in stats]
     columns["partition_values"] = partitions if partitions is not None else [[]] * size

@@ -29,7 +29,7 @@ class Contents:
     commits: the versions after it, ascending.
     info: what the commit of the root says of itself; None: nothing.
     times_ms: when each version was committed, as far as the log tells.
-    kept: the files that the slice holds, by what the log calls them in one way (`key` of `FILES_STATE`).
+    kept: the files that the slice holds, by their physical paths.
     plans: of each version, how the filter reads it. states: what the log says of each version, for reading.
     """
 
@@ -53,10 +53,11 @@ class Contents:
             yield from self.rows(table)
 
     def rows(self, table: pa.Table) -> Iterator[dict[str, Any]]:
-        """The file actions of the table whose files are kept."""
+        """The file actions of the table whose files are kept, with their physical path as `physical`."""
         dropped = [name for name in ("stats_row",) if name in table.column_names]
-        for batch in table.drop_columns(dropped).to_batches(max_chunksize=10_000):
-            yield from (row for row in batch.to_pylist() if row["key"] in self.kept)
+        located = table.append_column("physical", self.table.source.locator.physical(table.column("key")))
+        for batch in located.drop_columns(dropped).to_batches(max_chunksize=10_000):
+            yield from (row for row in batch.to_pylist() if row["physical"] in self.kept)
 
     def vectors(self) -> Iterator[DeletionVectorDescriptor]:
         """The deletion vectors of files that are kept."""
@@ -69,10 +70,12 @@ class Contents:
         """The files that have a deletion vector at a version: their physical path, and the vector's id."""
         files = self.states[version].files
         with_vector = files.filter(pc.is_valid(files.column("dv_storage_type")))
-        for row in with_vector.select(["physical", *(f.name for f in DELETION_VECTOR)]).to_pylist():
+        physical = self.table.source.locator.physical(with_vector.column("key")).to_pylist()
+        rows = with_vector.select([f.name for f in DELETION_VECTOR]).to_pylist()
+        for path, row in zip(physical, rows, strict=True):
             vector = DeletionVectorDescriptor.of(row)
             if vector is not None:
-                yield row["physical"], vector.unique_id
+                yield path, vector.unique_id
 
     def vector_file(self, vector: DeletionVectorDescriptor) -> str | None:
         """The physical path of the file that holds a vector; None: it is in the log."""
