@@ -23,6 +23,8 @@ from harness.records import dataclass
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
+    from harness.delta.kept_statistics import KeptStatistics
+
 
 StructPath: TypeAlias = tuple[str, ...]
 """Names of fields, from `stats_parsed` down."""
@@ -108,9 +110,10 @@ def _structs(parquet: pq.ParquetFile, group: int, structs: Sequence[StructPath])
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStatistics:
-    """The statistics of all files of a checkpoint, by the number of their rows."""
+    """The statistics of all files of a checkpoint, by the number of their rows. kept: what was read of them before."""
 
     parts: tuple[CheckpointPart, ...]
+    kept: KeptStatistics | None = None
 
     def tables(self, rows: Rows, structs: Sequence[StructPath]) -> Iterator[tuple[Rows, pa.Table]]:
         """As `CheckpointPart.tables`, of rows of all parts."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.delta.statistics import Bounds, FileStats
+from harness.delta.statistics import Bounds, FileStats, array_type, as_array
 from harness.filters.predicate import (
     IN_LIMIT,
     And,
@@ -33,7 +33,7 @@ from harness.filters.predicate import (
     Undecided,
     may_match,
 )
-from harness.model.schema import DateType, IntegerType, StringType, TimestampType, Type
+from harness.model.schema import Type
 from harness.records import dataclass
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -96,17 +96,13 @@ class _Column:
     is_text: bool
 
     @staticmethod
-    def of(bounds: Bounds, rows: Sequence[int | None], type_: Type) -> _Column | None:
+    def of(bounds: Bounds, rows: Sequence[int | None] | pa.Array, type_: Type) -> _Column | None:
         """None: the column is of another type, or a bound does not fit an array."""
-        match type_:
-            case IntegerType() | DateType() | TimestampType():
-                stored = pa.int64()
-            case StringType():
-                stored = pa.string()
-            case _:
-                return None
+        stored = array_type(type_)
+        if stored is None:
+            return None
         try:
-            lower, upper = pa.array(bounds.lower, stored), pa.array(bounds.upper, stored)
+            lower, upper = as_array(bounds.lower, stored), as_array(bounds.upper, stored)
         except (pa.ArrowException, OverflowError, UnicodeError):
             return None
         inverted = pc.fill_null(pc.greater(lower, upper), False)
@@ -169,8 +165,9 @@ class _Column:
         return found
 
 
-def _numbers(values: Sequence[int | None]) -> npt.NDArray[np.int64]:
+def _numbers(values: Sequence[int | None] | pa.Array) -> npt.NDArray[np.int64]:
     """As an array; -1 is unknown, and so is what does not fit."""
-    fitting = [None if value is None or value >= 2**63 else value for value in values]
-    found: npt.NDArray[np.int64] = pc.fill_null(pa.array(fitting, pa.int64()), -1).to_numpy(zero_copy_only=False)
+    if not isinstance(values, pa.Array):
+        values = pa.array([None if value is None or value >= 2**63 else value for value in values], pa.int64())
+    found: npt.NDArray[np.int64] = pc.fill_null(values, -1).to_numpy(zero_copy_only=False)
     return found

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from harness.delta.files_statistics import FilesStatistics
 from harness.delta.matching import Matching
 from harness.delta.partition_tuples import PartitionTuples
-from harness.delta.statistics import leaves, read_statistics
+from harness.delta.statistics import leaves
 from harness.filters.predicate import (
     And,
     Constant,
@@ -53,8 +53,8 @@ def skip_files(
         return verdicts
     numbers: dict[Predicate, int] = {}
     numbered = np.array([numbers.setdefault(residual, len(numbers)) for residual in residuals])
-    for found, table in files.slices(wanted, places):
-        matching = Matching(read_statistics(table, wanted))
+    for found, statistics in files.read(wanted, places):
+        matching = Matching(statistics)
         for residual, group in _grouped(list(numbers), numbered[partitions.indexes[found]]):
             verdicts[found[group[~matching.files(residual, group)]]] = BY_STATISTICS
     return verdicts

@@ -24,7 +24,19 @@ from harness.delta.bounds import from_json, from_struct, has_bounds, lower_bound
 from harness.delta.json_lines import as_lines, longest_line, without_line_breaks
 from harness.model.arrow_values import scalar_of, to_numpy
 from harness.model.column_stats import ColumnStats
-from harness.model.schema import DecimalType, Field, FloatType, IntegerType, Schema, StructType, Type, children
+from harness.model.schema import (
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    Type,
+    children,
+)
 from harness.plan.column_mapping import stored_name
 from harness.records import dataclass
 
@@ -54,15 +66,15 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Statistics of one column, per file as internal values; None is unknown.
+    """Statistics of one column, per file as internal values; None is unknown. All lists, or all Arrow arrays.
 
     lower, upper: bounds that all values but nulls and NaN lie within.
     nulls: rows that are null, at least 0 and at most all; None where the file's row count is unknown.
     """
 
-    lower: Sequence[Any]
-    upper: Sequence[Any]
-    nulls: Sequence[int | None]
+    lower: Sequence[Any] | pa.Array
+    upper: Sequence[Any] | pa.Array
+    nulls: Sequence[int | None] | pa.Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +85,55 @@ class FileStats:
     columns: by field id.
     """
 
-    rows: Sequence[int | None]
+    rows: Sequence[int | None] | pa.Array
     columns: Mapping[int, Bounds]
+
+    def as_arrays(self, wanted: Sequence[Leaf]) -> FileStats | None:
+        """The same as Arrow arrays; None: values of the columns are not held in such, or a value does not fit."""
+        columns: dict[int, Bounds] = {}
+        try:
+            for leaf in wanted:
+                type_, bounds = array_type(leaf.field.type), self.columns[leaf.field.id]
+                if type_ is None:
+                    return None
+                lower, upper = as_array(bounds.lower, type_), as_array(bounds.upper, type_)
+                columns[leaf.field.id] = Bounds(lower, upper, as_array(bounds.nulls, pa.int64()))
+            return FileStats(as_array(self.rows, pa.int64()), columns)
+        except (pa.ArrowException, OverflowError, UnicodeError):
+            return None
 
     def of(self, place: int) -> Callable[[Field], ColumnStats | None]:
         """What is known of each field in one file, as `harness.filters.predicate.may_match` takes it."""
 
         def stats(field: Field) -> ColumnStats | None:
             column = self.columns.get(field.id)
-            nulls = None if column is None else column.nulls[place]
+            nulls = None if column is None else _value(column.nulls, place)
             if column is None or nulls is None:  # bounds of a file that may be all null mean nothing (delta F3)
                 return None
             return ColumnStats(
-                lower=column.lower[place], upper=column.upper[place], null_count=nulls, value_count=self.rows[place]
+                lower=_value(column.lower, place),
+                upper=_value(column.upper, place),
+                null_count=nulls,
+                value_count=_value(self.rows, place),
             )
 
         return stats
+
+
+def array_type(type_: Type) -> pa.DataType | None:
+    """Of an array that holds internal values of a type as bounds; None: they stay Python objects."""
+    match type_:
+        case IntegerType() | DateType() | TimestampType():
+            return pa.int64()
+        case StringType():
+            return pa.string()
+        case _:
+            return None
+
+
+def as_array(values: Sequence[Any] | pa.Array, type_: pa.DataType) -> pa.Array:
+    """The values of `Bounds` as an array; ArrowException, OverflowError or UnicodeError where one does not fit."""
+    return values if isinstance(values, pa.Array) else pa.array(values, type_)
 
 
 def leaves(schema: Schema, ids: Iterable[int]) -> tuple[Leaf, ...]:
@@ -137,6 +182,11 @@ def read_statistics(
             for leaf, (lower, upper, nulls) in zip(wanted, raw.columns, strict=True)
         },
     )
+
+
+def _value(values: Sequence[Any] | pa.Array, place: int) -> Any:
+    found = values[place]
+    return found.as_py() if isinstance(found, pa.Scalar) else found
 
 
 def _read_slice(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:

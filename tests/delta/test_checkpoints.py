@@ -360,7 +360,10 @@ def test_named_checkpoint_with_inline_files(tmp_path, form):
         pytest.param([METADATA, METADATA], CheckpointKind.CLASSIC, "2 metaData actions", id="two metaData"),
         pytest.param([add("a b"), add("a%20b")], CheckpointKind.CLASSIC, "the file a b twice", id="file twice"),
         pytest.param(
-            [add("a"), add("a", deletionVector=vector("x"))], CheckpointKind.CLASSIC, "the file a twice", id="two vectors"
+            [add("a"), add("a", deletionVector=vector("x"))],
+            CheckpointKind.CLASSIC,
+            "the file a twice",
+            id="two vectors",
         ),
         pytest.param(
             [add("a"), {"remove": {"path": "./a"}}],

@@ -629,6 +629,10 @@ def test_many_files_at_once(statistics, predicate):
     places = np.arange(len(statistics.rows))
     expected = [may_match(predicate, statistics.of(place)) for place in places]
     assert Matching(statistics).files(predicate, places).tolist() == expected
+    arrays = statistics.as_arrays([Leaf(I_, ("id",)), Leaf(S_, ("s",))])
+    assert arrays is not None
+    mixed = FileStats(arrays.rows, {**statistics.columns, **arrays.columns})
+    assert Matching(mixed).files(predicate, places).tolist() == expected
 
 
 @pytest.mark.parametrize(("rows", "few"), [(1, 0), (2, 0), (3, 0), (100, 0), (100, 16)])
