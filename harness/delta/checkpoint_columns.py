@@ -61,11 +61,16 @@ def leaves_of(columns: Iterable[str]) -> list[str]:
 
 
 def batches(
-    parquet: pq.ParquetFile, action: str, leaves: Iterable[str], *, groups: list[int] | None = None
+    parquet: pq.ParquetFile,
+    action: str,
+    leaves: Iterable[str],
+    *,
+    groups: list[int] | None = None,
+    size: int = BATCH_ROWS,
 ) -> Iterator[tuple[int, pa.StructArray]]:
     """The structs of column `action` with only the fields at `leaves`, and the row that each batch starts with.
 
-    groups: of rows, ascending; None: all.
+    groups: of rows, ascending; None: all. size: the most rows of a batch.
     """
     if action not in parquet.schema_arrow.names:
         return
@@ -74,7 +79,7 @@ def batches(
     firsts = np.cumsum([0, *sizes]).tolist()
     for wanted in [None] if groups is None else [[group] for group in groups]:
         start = 0 if wanted is None else firsts[wanted[0]]
-        for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=columns, row_groups=wanted):
+        for batch in parquet.iter_batches(batch_size=size, columns=columns, row_groups=wanted):
             yield start, batch.column(action)
             start += batch.num_rows
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from harness.delta.checkpoint_columns import Room, Rows, batches, child, children
+from harness.delta.checkpoint_columns import BATCH_ROWS, Room, Rows, batches, child, children
 from harness.delta.stats_structs import STATS_STRUCT
 from harness.errors import CorruptFileError
 from harness.files.avro_numbers import DAMAGE
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from harness.delta.kept_statistics import KeptStatistics
 
 
+_FEW_ROWS = 8_192
+"""Texts of so many files take the memory of those before them, which is not returned and asked for again. Where most
+of them are parsed, larger batches are parsed by more threads."""
 StructPath: TypeAlias = tuple[str, ...]
 """Names of fields, from `stats_parsed` down."""
 
@@ -79,7 +82,9 @@ def _of_group(
     parsed: pa.StructArray | None = None
     begin: int | None = None
     # A file without the text is gone through by its paths, which every action has.
-    for start, actions in batches(parquet, "add", ["stats" if "stats" in fields else "path"], groups=[group]):
+    column = "stats" if "stats" in fields else "path"
+    size = BATCH_ROWS if 4 * (bounds[1] - bounds[0]) > parquet.metadata.row_group(group).num_rows else _FEW_ROWS
+    for start, actions in batches(parquet, "add", [column], groups=[group], size=size):
         begin = start if begin is None else begin
         room.take(actions.nbytes)
         first, last = (bounds[0] + np.searchsorted(rows[slice(*bounds)], [start, start + len(actions)])).tolist()
