@@ -313,19 +313,27 @@ def _check_no_nulls(column: pa.ChunkedArray, label: Literal["file_path", "pos"],
 def _dictionary(paths: pa.ChunkedArray, file: str) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Per row the index of its path, and the paths."""
     encoded = paths if pa.types.is_dictionary(paths.type) else pc.dictionary_encode(paths)
+    type_ = encoded.type.value_type
+    # Bytes are what text is stored as; writers may not say that it is text. A number would be cast to some path.
+    if type_ not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        raise _no_text(type_, file)
     array = encoded.unify_dictionaries().combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # no rows, no chunks
         return np.empty(0, dtype=np.int64), []
     try:
         names = array.dictionary.cast(pa.string()).to_pylist()
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise CorruptDeleteError(
-            f"Position delete file has paths of type {array.dictionary.type}, expected UTF-8 text",
-            file=file,
-            field="file_path",
-            rule="iceberg 4.11",
-        ) from error
+        raise _no_text(type_, file) from error
     return array.indices.to_numpy(zero_copy_only=False), names
+
+
+def _no_text(type_: pa.DataType, file: str) -> CorruptDeleteError:
+    return CorruptDeleteError(
+        f"Position delete file has paths of type {type_}, expected UTF-8 text",
+        file=file,
+        field="file_path",
+        rule="iceberg 4.11",
+    )
 
 
 def _integers(positions: pa.ChunkedArray, file: str) -> npt.NDArray[np.int64]:

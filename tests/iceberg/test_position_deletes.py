@@ -250,6 +250,18 @@ def test_delete_files_are_read_once_and_only_when_needed(tmp_path):
             "Position delete file has paths of type binary, expected UTF-8 text",
             id="path is no text",
         ),
+        pytest.param(
+            parquet(pa.table({"file_path": pa.array([6], pa.uint64()), "pos": [1]})),
+            CorruptDeleteError,
+            "Position delete file has paths of type uint64, expected UTF-8 text",
+            id="path is a number",
+        ),
+        pytest.param(
+            parquet(pa.table({"file_path": pa.array([], pa.float64()), "pos": pa.array([], pa.int64())})),
+            CorruptDeleteError,
+            "Position delete file has paths of type double, expected UTF-8 text",
+            id="paths are numbers, and there are none",
+        ),
         pytest.param(parquet(rows((A, 1)))[:-20], CorruptFileError, "Cannot read position delete file", id="cut"),
         pytest.param(b"", CorruptFileError, "Cannot read position delete file", id="empty"),
         pytest.param(
