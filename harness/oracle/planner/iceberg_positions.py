@@ -72,6 +72,14 @@ class Positions:
                 raise mismatch(delete, data)
 
 
+def _text(path: Any) -> Any:
+    """Text of bytes that are not marked as text, as some writers leave them; anything else as it is."""
+    try:
+        return path.decode() if isinstance(path, bytes) else path
+    except UnicodeDecodeError:
+        return path
+
+
 def _rows(delete: LiveFile, data: bytes) -> list[tuple[str, int]]:
     try:
         columns = _columns(delete, data)
@@ -79,6 +87,7 @@ def _rows(delete: LiveFile, data: bytes) -> list[tuple[str, int]]:
         message = f"Cannot read position delete file: {error}"
         raise CorruptFileError(message, file=delete.path, rule="iceberg 4.10") from error
     paths, positions = (_column(columns, wanted, delete.path) for wanted in (_PATH, _POSITION))
+    paths = [_text(path) for path in paths]
     if delete.format == "avro" and delete.record_count not in (None, len(paths)):  # cut between two blocks
         message = f"A position delete file has {len(paths)} rows, its entry says {delete.record_count}"
         raise CorruptDeleteError(message, file=delete.path, rule="iceberg 4.10")
