@@ -57,6 +57,7 @@ __all__ = [
     "PhysicalSchema",
     "Stored",
     "Value",
+    "check_stored",
     "describe",
     "find_named",
     "find_stored",
@@ -198,6 +199,24 @@ def find_stored(field_id: int, file: PhysicalSchema) -> Stored | None:
 def find_named(name: str, file: PhysicalSchema) -> Stored | None:
     """The top-level column of exactly that name, such as Delta's materialised row ids (delta T14, W5), or None."""
     return next((Stored(f, place=place) for place, f in enumerate(file) if f.name == name), None)
+
+
+def check_stored(wanted: Field, stored: Stored, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
+    """Refuses a stored metadata column of a type that its own cannot be read from, as `resolve` does of others.
+
+    Raises:
+        SchemaMismatchError: that. Rules: iceberg 5.12, delta T23.
+    """
+    resolver = _Resolver(
+        partition_ids=frozenset(),
+        has_ids=True,
+        by_position=False,
+        strict_zones=False,
+        lookup=lookup,
+        file_path=file_path,
+        table=table,
+    )
+    resolver.from_stored(wanted, stored.physical, wanted.name, stored.place)
 
 
 def is_identity(wanted: Field, source: ColumnSource) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import harness
@@ -19,6 +20,7 @@ from harness.errors import (
     InvalidTableError,
     MissingFileError,
     RequestError,
+    SchemaMismatchError,
     UnknownColumnError,
 )
 from harness.writing.delta.builder import DeltaTable
@@ -380,6 +382,28 @@ def test_materialized_row_ids(tmp_path):
     found = rows(table, columns=["id", "_row_id", "_row_commit_version"], where="id > 6")
     assert found == [(7, 1, version), (8, base + 1, 1)]
     assert snapshot(table).to_arrow().column_names == ["id"]  # W5
+
+
+@pytest.mark.parametrize(
+    ("type_", "values", "stored"),
+    [
+        (pa.float64(), [1.5, 2.5], "double"),
+        (pa.string(), ["1", "2"], "string"),
+        (pa.list_(pa.int64()), [[1], []], "list"),
+    ],
+)
+@pytest.mark.parametrize("column", ["_row_id", "_row_commit_version"])
+def test_materialized_columns_of_another_type_are_refused(tmp_path, column, type_, values, stored):
+    table = tracked(tmp_path / "t")
+    handle = table.write_data([{"id": 7}, {"id": 8}], row_ids=[1, 2], row_commit_versions=[1, 2])
+    table.append(handle)
+    written = pq.read_table(handle.file)
+    place = 1 + ["_row_id", "_row_commit_version"].index(column)
+    pq.write_table(written.set_column(place, written.schema.names[place], pa.array(values, type_)), handle.file)
+    assert rows(table, columns=["id"], where="id > 6") == [(7,), (8,)]
+    with pytest.raises(SchemaMismatchError, match=f"Cannot read column {column}: the file stores {stored}") as caught:
+        rows(table, columns=["id", column])
+    assert (caught.value.rule, caught.value.field) == ("delta T23", column)
 
 
 @pytest.mark.parametrize("column", ["_row_id", "_row_commit_version"])

@@ -30,6 +30,7 @@ from harness.engines.shared.data_files import FileName
 from harness.engines.shared.file_groups import FileGroup, Pooled, ScanFile, Scope
 from harness.engines.shared.key_sets import scopes
 from harness.engines.shared.union_arms import PlannedFiles, UnionArm
+from harness.errors import SchemaMismatchError
 from harness.model.file_schema import STORED_STRUCT
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import DateType, Field, FloatType, IntegerType, Schema, StringType, StructType, Type
@@ -217,6 +218,27 @@ COLUMNS: dict[str, tuple[Field, dict[str, Any], ColumnValue]] = {
 def test_metadata_columns(column: Field, how: dict[str, Any], expected: ColumnValue) -> None:
     """iceberg 5.17, 5.18; delta W2, W3."""
     assert known(arm(column, **how).values()) == known({"c0": expected})
+
+
+@pytest.mark.parametrize(
+    ("column", "how", "rule"),
+    [
+        (ROW_ID, {"schema": (replace(STORED_ID, type=FloatType(64)),)}, "iceberg 5.12"),
+        (
+            ROW_ID,
+            {
+                "schema": (replace(MATERIALIZED, type=TEXT),),
+                "lookup": ColumnLookup.DELTA_NAME,
+                "materialized": {"_row_id": "col-7"},
+            },
+            "delta T23",
+        ),
+    ],
+)
+def test_stored_metadata_of_another_type_is_refused(column: Field, how: dict[str, Any], rule: str) -> None:
+    with pytest.raises(SchemaMismatchError) as caught:
+        arm(column, **how).values()
+    assert (caught.value.rule, caught.value.field) == (rule, "_row_id")
 
 
 def test_values_that_equality_deletes_compare() -> None:

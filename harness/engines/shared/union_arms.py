@@ -26,8 +26,8 @@ from harness.engines.shared.data_files import FileName
 from harness.engines.shared.file_groups import FileGroup, Inspector, Pooled, ScanFile, Scope, Split
 from harness.engines.shared.key_sets import key_roots, scopes
 from harness.model.metadata_columns import METADATA
-from harness.model.schema import Field, IntegerType, StringType, StructType, Type
-from harness.plan.projection import find_named, find_stored
+from harness.model.schema import Field, IntegerType, StringType, StructType, Type, UnknownType
+from harness.plan.projection import check_stored, find_named, find_stored
 from harness.plan.scan_plan import Partition, ScanPlan
 from harness.records import dataclass
 
@@ -178,7 +178,11 @@ class UnionArm:
             source = None if name is None else find_named(name, self.group.schema)
         else:
             source = find_stored(column.id, self.group.schema)
-        return inherited if source is None else StoredOr(StoredColumn(column, source), inherited)
+        if source is None or isinstance(source.physical.type, UnknownType):
+            return inherited
+        place = {"file_path": str(self.files[0].name), "table": self.plan.table}
+        check_stored(column, source, **place, lookup=self.plan.lookup)
+        return StoredOr(StoredColumn(column, source), inherited)
 
     def _sequence_number(self) -> Constant:
         return self._constant(self.planned.sequence_number, _LONG)
