@@ -74,8 +74,9 @@ class KeptStatistics:
             own = [found.columns[leaf.field.id] for _, found in parts]
             tables[_name(leaf)] = [pa.table([b.lower, b.upper, b.nulls], schema=_bounds(leaf)) for b in own]
         for what, pieces in tables.items():
-            table = pa.concat_tables(pieces).combine_chunks()
-            self._put(what, rows[order], table if (order[1:] > order[:-1]).all() else table.take(from_numpy(order)))
+            if self._get(what, pieces[0].schema, rows) is None:  # else more may be known
+                table = pa.concat_tables(pieces).combine_chunks()
+                self._put(what, rows[order], table if (order[1:] > order[:-1]).all() else table.take(from_numpy(order)))
 
     def _get(self, what: str, schema: pa.Schema, rows: Rows) -> pa.Table | None:
         key = self._key(what)
