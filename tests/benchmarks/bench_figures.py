@@ -298,6 +298,7 @@ def _planning(tables: Mapping[str, Made], scale: Scale) -> Iterator[Figure]:
                 contenders=(
                     _floor("manifests", "manifests inflated", files=table.files),
                     _harness("plan", location=table.location, where=ours),
+                    _harness("plan_again", "harness, asked again", location=table.location, where=ours),
                     Contender(
                         name="Polars",
                         peer="polars",
@@ -320,6 +321,7 @@ def _planning(tables: Mapping[str, Made], scale: Scale) -> Iterator[Figure]:
                 contenders=(
                     _floor("checkpoint", "checkpoint as Arrow", files=table.files),
                     _harness("plan", location=table.location, where=where),
+                    _harness("plan_again", "harness, asked again", location=table.location, where=where),
                     *(() if kind == "id" else (peer,)),
                 ),
             )

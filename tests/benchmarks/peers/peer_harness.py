@@ -50,6 +50,22 @@ def stream(location: str, columns: Sequence[str]) -> Callable[[], list[int]]:
 
 
 def plan(location: str, where: str | None = None) -> Callable[[], list[int]]:
+    """The process knows nothing of the table, as when it asks for the first time."""
+    from harness.cache import memory
+    from harness.delta import held_checkpoints, kept_statistics
+
+    ask = plan_again(location, where)
+
+    def first() -> list[int]:
+        for shared in (memory.SHARED, held_checkpoints.SHARED, kept_statistics.SHARED):
+            shared.clear()
+        return ask()
+
+    return first
+
+
+def plan_again(location: str, where: str | None = None) -> Callable[[], list[int]]:
+    """The process holds what it decoded of the metadata before."""
     return lambda: [harness.open_table(location).snapshot().plan(where=where).files.num_rows]
 
 
