@@ -125,7 +125,10 @@ def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
 
 
 def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """The bytes of strings behind each other, and where each begins; one offset more than strings. None may be null."""
+    """The bytes of strings, or of binary values, behind each other, and where each begins; one offset more than values.
+
+    What stands in null ones, mostly nothing, is there too.
+    """
     offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1].astype(np.int64)
     data = texts.buffers()[2]
     own = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]

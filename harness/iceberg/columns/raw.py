@@ -14,7 +14,7 @@ from harness.iceberg.columns.values import Mask, bounds, byte_strings, counts, n
 from harness.iceberg.columns.varints import Places, Unsure, Varints
 from harness.iceberg.columns.walk import NOWHERE, Walk
 from harness.iceberg.manifest_entries import FILE_FORMATS, Content, Status
-from harness.model.arrow_values import array_of, distinct, from_numpy, to_numpy
+from harness.model.arrow_values import array_of, distinct, from_numpy, text_bytes, to_numpy
 from harness.records import dataclass
 
 TUPLE = pa.dictionary(pa.int32(), pa.binary())
@@ -136,10 +136,8 @@ def counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Plac
     Raises:
         Unsure: they are damaged.
     """
-    offsets = np.frombuffer(encoded.buffers()[1], np.int32)[encoded.offset :][: len(encoded) + 1].astype(np.int64)
-    data = encoded.buffers()[2]
-    varints = Varints.of([b"" if data is None else data[int(offsets[0]) : int(offsets[-1])].to_pybytes()])
-    offsets = offsets - offsets[0]
+    data, offsets = text_bytes(encoded)
+    varints = Varints.of([data.tobytes()])
     # A number ends with a byte that says so, and an item is two numbers.
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(varints.data[: varints.size] < 0x80)])
     items = (before[offsets[1:]] - before[offsets[:-1]]) // 2
