@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import partial
 
 import fastavro
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +23,7 @@ from harness.iceberg.columns import blocks as batches
 from harness.iceberg.columns import entries, reading
 from harness.iceberg.columns.data_files import from_entries
 from harness.iceberg.columns.kept import KeptManifests
+from harness.iceberg.columns.raw import Raw, joined
 from harness.iceberg.columns.reading import read_data_files
 from harness.iceberg.columns.sifting import Sifted
 from harness.iceberg.columns.skipping import skip_files
@@ -457,3 +460,18 @@ def test_a_few_long_blocks_go_entry_by_entry_and_many_short_ones_in_step():
 
 
 PLAIN = batches.Blocks(0, None, (), ())
+
+
+def test_counts_of_files_of_several_manifests_are_asked_of_the_manifest_that_has_them() -> None:
+    """By the place that a file has there: here each count is ten times that, and a hundred for each manifest."""
+
+    def of(manifest: int, files: int) -> Raw:
+        def counts(name, keys, places):
+            return {key: (100 * manifest + 10 * places, np.ones(len(places), np.bool_)) for key in keys}
+
+        paths = pa.chunked_array([[f"{manifest}-{i}" for i in range(files)]])
+        return Raw(pa.table({"status": [1] * files}), (), lambda: paths, counts)
+
+    found = joined([of(1, 2), of(2, 3), of(3, 1)])
+    values, _ = found.counts("value_counts", (7,), np.array([1, 2, 4, 5]))[7]
+    assert values.tolist() == [110, 200, 220, 300]
