@@ -29,10 +29,14 @@ from harness.model.schema import (
 PREFIX_LENGTH = 32
 """Writers cut strings to this many characters in bounds (delta F6)."""
 
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MS_US = 1000  # a millisecond, in microseconds
-_MINUTE_US = 60 * 10**6
-_DAY_US = 24 * 60 * _MINUTE_US
-_YEAR_1900_US = -2_208_988_800 * 10**6
+_DAY_US = 86_400 * 10**6
+_MODERN_DAY = -25_202
+"""1901-01-01 in days since 1970-01-01. Some writers record older dates and times in the hybrid Julian calendar, or in
+offsets cut to minutes, days off, and do not say so (delta F7, T20): such a bound tells only that values are older.
+Trino draws the line there, too: all agree from 1900-01-01 on, in the writer's zone."""
+_MODERN_US = _MODERN_DAY * _DAY_US
 _ZONED = re.compile(r".*(?:Z|[+-][0-9]{2}:?[0-9]{2})", re.DOTALL)
 _SURROGATES = range(0xD800, 0xE000)
 _LAST_CHARACTER = 0x10FFFF
@@ -71,8 +75,13 @@ def from_struct(values: pa.Array, type_: Type) -> list[Any]:
     """
     stored = values.type
     if pa.types.is_timestamp(stored):
-        numbers: list[Any] = values.cast(pa.timestamp("us", stored.tz), safe=False).cast(pa.int64()).to_pylist()
-        return numbers if isinstance(type_, TimestampType) else [None] * len(values)
+        if not isinstance(type_, TimestampType):
+            return [None] * len(values)
+        numbers: list[Any] = values.cast(pa.int64()).to_pylist()
+        per_second = _PER_SECOND[stored.unit]
+        if per_second == _PER_SECOND["us"]:
+            return numbers
+        return [None if number is None else number * _PER_SECOND["us"] // per_second for number in numbers]
     if pa.types.is_date32(stored):
         days: list[Any] = values.cast(pa.int32()).to_pylist()
         if isinstance(type_, DateType):
@@ -91,8 +100,14 @@ def from_struct(values: pa.Array, type_: Type) -> list[Any]:
 def lower_bounds(values: Sequence[Any], type_: Type) -> Sequence[Any]:
     """Values that no value of the column is below, for its recorded minima; None stays None."""
     match type_:
+        case DateType():
+            return [None if value is None or value < _MODERN_DAY else value for value in values]
         case TimestampType():
-            return [None if value is None else _earliest(value) for value in values]
+            # Cut to milliseconds, by some writers towards zero (delta F7).
+            return [
+                None if value is None or value < _MODERN_US else value if value >= 0 else value - _MS_US
+                for value in values
+            ]
         case FloatType(bits=64):
             return [None if value is None else _float32_neighbour(value, -math.inf) for value in values]
         case DecimalType(scale=scale):
@@ -104,8 +119,10 @@ def lower_bounds(values: Sequence[Any], type_: Type) -> Sequence[Any]:
 def upper_bounds(values: Sequence[Any], type_: Type) -> Sequence[Any]:
     """Values that no value of the column but NaN is above, for its recorded maxima; None: there is none."""
     match type_:
+        case DateType():
+            return [None if value is None else max(value, _MODERN_DAY) for value in values]
         case TimestampType():
-            return [None if value is None else _latest(value) for value in values]
+            return [None if value is None else max(value, _MODERN_US) + _MS_US for value in values]
         case FloatType(bits=64):
             return [None if value is None else _float32_neighbour(value, math.inf) for value in values]
         case DecimalType(scale=scale):
@@ -117,17 +134,6 @@ def upper_bounds(values: Sequence[Any], type_: Type) -> Sequence[Any]:
             ]
         case _:
             return values
-
-
-def _earliest(value: int) -> int:
-    """Some writers cut milliseconds towards zero, and some cut offsets with seconds to minutes (delta F7)."""
-    if value >= 0:
-        return value
-    return value - _MS_US - (_MINUTE_US if value < _YEAR_1900_US else 0)
-
-
-def _latest(value: int) -> int:
-    return value + _MS_US + (_MINUTE_US if value < _YEAR_1900_US else 0)
 
 
 def _float32_neighbour(value: float, towards: float) -> float:

@@ -20,6 +20,7 @@ from harness.delta.partition_tuples import PartitionTuples
 from harness.delta.planned_files import planned_files, skipped_files
 from harness.delta.protocol import is_enabled
 from harness.delta.source import DeltaSnapshot, DeltaSource
+from harness.delta.statistics import leaves
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
 from harness.filters.column_binding import bind_columns
 from harness.filters.parsed import filter_for
@@ -27,6 +28,7 @@ from harness.filters.predicate import Filter, opposite
 from harness.model.arrow_values import from_numpy, to_numpy
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, StructType, UnknownType
+from harness.plan.column_bounds import ColumnBounds
 from harness.plan.containment import within_roots
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, Partition, PositionDelete, PositionLoader, ScanPlan
@@ -118,6 +120,7 @@ class _Scan:
             materialized=self._materialized(used),
             row_commit_versions=files.column("default_row_commit_version").combine_chunks(),
             kept_whole=None if condition is None else partial(self._kept_whole, condition, statistics, kept),
+            bounds=partial(self._bounds, replace(statistics, strict=True), kept),
         )
 
     def _kept_whole(
@@ -127,6 +130,24 @@ class _Scan:
         planned = replace(statistics, files=statistics.files.take(from_numpy(kept)))
         verdicts = self._verdicts(opposite(condition), planned, partitions)
         return np.not_equal(verdicts, KEPT)
+
+    def _bounds(
+        self, statistics: FilesStatistics, kept: npt.NDArray[np.int64], columns: Sequence[Field]
+    ) -> Mapping[int, ColumnBounds]:
+        """The log's bounds of columns in the kept files; none where a part of the log cannot be read."""
+        if self.source.options.prune is Prune.OFF:
+            return {}
+        wanted = leaves(self.snapshot.columns.schema, (f.id for f in columns))
+        try:
+            parts = list(statistics.read(wanted, kept)) if wanted else []
+        except HarnessError:
+            return {}
+        order = np.argsort(np.concatenate([found for found, _ in parts])) if parts else np.zeros(0, dtype=np.int64)
+        return {
+            leaf.field.id: ColumnBounds.joined([read.of_column(leaf) for _, read in parts], order)
+            for leaf in wanted
+            if parts
+        }
 
     def _verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
         """What the filter says of each file.

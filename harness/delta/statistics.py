@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from harness.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
 from harness.delta.json_lines import as_lines, longest_line, without_line_breaks
-from harness.model.arrow_values import scalar_of, to_numpy
+from harness.model.arrow_values import listed, scalar_of, to_numpy
 from harness.model.column_stats import ColumnStats
 from harness.model.schema import (
     DateType,
@@ -37,6 +37,7 @@ from harness.model.schema import (
     Type,
     children,
 )
+from harness.plan.column_bounds import ColumnBounds
 from harness.plan.column_mapping import stored_name
 from harness.records import dataclass
 
@@ -118,6 +119,25 @@ class FileStats:
             )
 
         return stats
+
+    def of_column(self, leaf: Leaf) -> ColumnBounds:
+        """The bounds of a column in every file. Nobody counts NaN. Bounds need a null count (delta F3)."""
+        found = self.columns[leaf.field.id]
+        rows, nulls = listed(self.rows), listed(found.nulls)
+        bounds = [
+            (None, None) if null is None or (low is not None and high is not None and low > high) else (low, high)
+            for low, high, null in zip(listed(found.lower), listed(found.upper), nulls, strict=True)
+        ]
+        counted = [
+            None if null is None or not count else (null, count) for null, count in zip(nulls, rows, strict=True)
+        ]
+        return ColumnBounds(
+            lower=[low for low, _ in bounds],
+            upper=[high for _, high in bounds],
+            has_nulls=np.array([known is None or known[0] > 0 for known in counted], dtype=np.bool_),
+            has_nans=np.full(len(bounds), isinstance(leaf.field.type, FloatType)),
+            has_values=np.array([known is None or known[0] < known[1] for known in counted], dtype=np.bool_),
+        )
 
 
 def array_type(type_: Type) -> pa.DataType | None:

@@ -14,6 +14,7 @@ from harness.errors import HarnessError
 from harness.filters.column_binding import bind_columns
 from harness.filters.parsed import filter_for
 from harness.filters.predicate import Filter, fields_of, opposite
+from harness.iceberg.columns.column_facts import bounds_of
 from harness.iceberg.columns.data_files import DataFiles
 from harness.iceberg.columns.kept import KeptManifests
 from harness.iceberg.columns.reading import read_data_files
@@ -31,6 +32,7 @@ from harness.limits import contained
 from harness.model.arrow_values import distinct, to_numpy
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field, Schema, StructType, UnknownType
+from harness.plan.column_bounds import ColumnBounds
 from harness.plan.containment import within_roots
 from harness.plan.pruning import Prune
 from harness.plan.scan_plan import Counts, ScanPlan
@@ -146,6 +148,7 @@ class _Scan:
             warnings=opened.warnings,
             trusted=(*opened.trusted, *trusted_of_files(files.skipped, condition)),
             kept_whole=None if condition is None else lambda: self._dropped(opened.files.files, opposite(condition)),
+            bounds=partial(self._bounds, opened.files.files, data, condition),
         )
 
     def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:
@@ -238,6 +241,26 @@ class _Scan:
         """Which files a filter leaves out."""
         sift = self._sift(condition)
         return np.zeros(len(files), dtype=np.bool_) if sift is None else sift(files) != KEPT
+
+    def _bounds(
+        self, files: DataFiles, manifests: list[ManifestFile], condition: Filter | None, columns: Sequence[Field]
+    ) -> Mapping[int, ColumnBounds]:
+        """The manifests' bounds of columns in these files, which were planned from them.
+
+        The manifests are read once more: a plan keeps the statistics of the columns of its own filter alone.
+        """
+        if self.source.options.prune is Prune.OFF:
+            return {}
+        wanted = frozenset(f.id for f in columns)
+        if condition is not None:
+            wanted |= fields_of(condition.predicate)
+        try:
+            again = self._open(manifests, condition, wanted).files.files
+        except HarnessError:  # whatever they were once read as, nothing need be known
+            return {}
+        if not again.table.column("path").equals(files.table.column("path")):
+            return {}
+        return {f.id: bounds_of(again, f) for f in columns if f.id in again.fields}
 
     def _condition(self, where: str | Filter) -> Filter:
         parsed = filter_for(where, self.schema)

@@ -153,6 +153,7 @@ def resolve(
         partition_ids=partition_ids,
         has_ids=has_ids,
         by_position=by_position,
+        is_mapped=not has_ids and lookup is ColumnLookup.ICEBERG and name_mapping is not None,
         strict_zones=file_format == "orc",
         lookup=lookup,
         file_path=file_path,
@@ -236,6 +237,7 @@ def is_identity(wanted: Field, source: ColumnSource) -> bool:
 class _Resolver:
     """What stays the same while the fields of one file are resolved; paths are dotted names from the top.
 
+    is_mapped: the ids of the file's columns are those that the table's name mapping gives them.
     strict_zones: ORC's timestamp is a wall clock and its timestamp_instant is not, so neither can stand for the other.
     """
 
@@ -246,6 +248,7 @@ class _Resolver:
     lookup: ColumnLookup
     file_path: str
     table: str
+    is_mapped: bool = False
 
     def source(self, wanted: Field, level: PhysicalSchema, path: str) -> ColumnSource:
         if isinstance(wanted.type, UnknownType):
@@ -328,9 +331,10 @@ class _Resolver:
             return Value(None)
         self.refuse_opaque(wanted, path)
         if stored.id is not None and stored.id != wanted.id and not self.lookup.is_delta:
+            where = "the name mapping" if self.is_mapped else "the file"
             raise SchemaMismatchError(
-                f"Cannot read column {path}: it has field id {stored.id} in the file and {wanted.id} in the table; "
-                "rewrite the file",
+                f"Cannot read column {path}: it has field id {stored.id} in {where} and {wanted.id} in the table's "
+                f"schema; {self.remedy()}",
                 **self.place("IncompatibleType", path, "iceberg 5.1"),
             )
         return self.from_stored(wanted, stored, path, place)
@@ -342,7 +346,7 @@ class _Resolver:
         """Iceberg: a map's key must be in the file as a whole, fields added to it could make keys equal (5.10)."""
         if not _is_fully_stored(source) and not self.lookup.is_delta:
             raise SchemaMismatchError(
-                f"Cannot read column {path}: the file lacks a part of the map's key {key.type}; rewrite the file",
+                f"Cannot read column {path}: the file lacks a part of the map's key {key.type}; {self.remedy()}",
                 **self.place("IncompatibleType", path, "iceberg 5.10"),
             )
 
@@ -358,7 +362,7 @@ class _Resolver:
         if wanted.initial_default is None and wanted.required:
             raise SchemaMismatchError(
                 f"Cannot read required column {path}: the file lacks field id {wanted.id}, which has no initial "
-                "default; rewrite the file, or make the column optional",
+                f"default; {self.remedy()}, or make the column optional",
                 **self.place("MissingRequiredField", path, "iceberg 5.2"),
             )
         return self.filled(wanted, wanted.initial_default, path)
@@ -384,9 +388,15 @@ class _Resolver:
     def incompatible(self, wanted: Field, stored: str, path: str) -> SchemaMismatchError:
         return SchemaMismatchError(
             f"Cannot read column {path}: the file stores {stored} and the table has {wanted.type}, which it cannot be "
-            "read as; rewrite the file",
+            f"read as; {'rewrite the file, or ' if self.is_mapped else ''}{self.remedy()}",
             **self.place("IncompatibleType", path, self.rule("iceberg 5.12", "delta T23")),
         )
+
+    def remedy(self) -> str:
+        """What to do about a column that is not there, or is taken for another."""
+        if self.is_mapped:
+            return "correct the table property schema.name-mapping.default, by which the file's columns have their ids"
+        return "rewrite the file"
 
     def rule(self, iceberg: str, delta: str) -> str:
         return delta if self.lookup.is_delta else iceberg

@@ -23,6 +23,7 @@ from pyroaring import BitMap64
 from harness.filters.predicate import Filter
 from harness.model.notebook import preformatted
 from harness.model.schema import Field, Schema
+from harness.plan.column_bounds import ColumnBounds
 from harness.plan.projection import ColumnLookup, NameMapping
 from harness.records import dataclass
 from harness.storage.paths import shown
@@ -174,6 +175,8 @@ class ScanPlan:
         wanted.
     kept_whole: per file, whether the metadata says that `filter` keeps all of its rows; None: nobody knows. It may be
         wrong, and leaves nulls out, so it tells an engine what is quicker and never what is right.
+    bounds: of columns of `schema`, what the metadata says of each in each file, by field id, as far as it says
+        anything; for an engine that skips files by filters that come after the plan. None: nothing is known.
     """
 
     table: str
@@ -199,6 +202,7 @@ class ScanPlan:
     row_commit_versions: pa.Array | None = None
     enough: int | None = None
     kept_whole: Callable[[], npt.NDArray[np.bool_]] | None = None
+    bounds: Callable[[Sequence[Field]], Mapping[int, ColumnBounds]] | None = None
 
     def __repr__(self) -> str:
         name = "version" if self.format == "delta" else "snapshot"

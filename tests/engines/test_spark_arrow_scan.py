@@ -27,12 +27,13 @@ from harness.engines.shared.arrow_shapes import reshaped
 from harness.engines.shared.arrow_worker import told
 from harness.engines.shared.data_files import FileName
 from harness.engines.shared.heads import read_head
-from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
+from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.types import natural
 from harness.engines.spark.worker_errors import unwrap
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError
 from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
+from harness.files.roaring import to_positions
 from harness.model.schema import Field, IntegerType, OpaqueType, StructType, VariantType
 from harness.plan.projection import ColumnSource, PhysicalSchema, Stored, resolve
 from harness.storage.stores import Storage
@@ -70,7 +71,7 @@ def frame(
     names = [FileName(handle.path, str(handle.file)) for handle in handles]
     schema, _ = read_head(names[0], file_format, Storage(), table="the table")
     files = [
-        ArrowFile(name=name, exact_rows=rows, deleted=bits)
+        ArrowFile(name=name, exact_rows=rows, deleted=None if bits is None else packed(to_positions(bits)))
         for name, rows, bits in zip(names, exact or [None] * len(names), deleted or [None] * len(names), strict=True)
     ]
     return arrow_frame(
@@ -295,10 +296,27 @@ def test_other_errors_are_not_claimed():
     assert unwrap(RuntimeError("[DIVIDE_BY_ZERO] Division by zero")) is None
 
 
-def test_workers_without_harness_are_named():
-    error = unwrap(RuntimeError("ModuleNotFoundError: No module named 'harness'"))
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("ModuleNotFoundError: No module named 'harness'", "no module 'harness'; install lakeharness there"),
+        ("ModuleNotFoundError: No module named 'pyarrow.lib'", "no module 'pyarrow'; install lakeharness there"),
+        (
+            'java.io.IOException: Cannot run program "/x/python": error=2',
+            "no Python '/x/python'; name one that is there",
+        ),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11",
+            "their Python is 3.9, the driver's 3.11; name one like the driver's",
+        ),
+    ],
+    ids=["harness", "pyarrow", "python", "version"],
+)
+def test_what_workers_lack_is_named(text, told):
+    error = unwrap(RuntimeError(text))
     assert isinstance(error, errors.EngineError)
-    assert "install lakeharness" in error.message
+    assert told in error.message
+    assert "in PYSPARK_PYTHON before the session is made" in error.message
 
 
 def test_what_runs_in_workers_needs_no_engine():

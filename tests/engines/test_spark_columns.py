@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -150,14 +151,18 @@ CONVERSIONS: list[tuple[pa.Array, Type, ColumnLookup, list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("array", "type_", "by", "expected"), CONVERSIONS, ids=[f"{c[0].type} to {c[1]}" for c in CONVERSIONS]
-)
-def test_conversions(
-    session: Any, tmp_path: Path, array: pa.Array, type_: Type, by: ColumnLookup, expected: Any
-) -> None:
-    got = one(session, tmp_path, array, type_, by=by)
-    assert [repr(v) for v in got] == [repr(v) for v in expected]  # which tells -0.0 from 0.0
+@pytest.mark.parametrize("by", [BY_ID, BY_NAME], ids=["by id", "by name"])
+def test_conversions(session: Any, tmp_path: Path, by: ColumnLookup) -> None:
+    cases = [(array, type_, expected) for array, type_, lookup, expected in CONVERSIONS if lookup is by]
+    count = max(len(array) for array, _, _ in cases)
+    columns = [pa.concat_arrays([array, pa.nulls(count - len(array), array.type)]) for array, _, _ in cases]
+    schema = pa.schema([stored(f"v{i}", column.type, i) for i, column in enumerate(columns, 1)])
+    path = write(tmp_path / "f.parquet", pa.table(columns, schema=schema))
+    fields = [field(i, f"v{i}", type_) for i, (_, type_, _) in enumerate(cases, 1)]
+    found = wanted_rows(session, path, fields, lookup=by)
+    for (array, type_, expected), column in zip(cases, found.columns, strict=True):
+        wanted = [*expected, *[None] * (count - len(array))]
+        assert list(map(repr, plain(column))) == list(map(repr, wanted)), f"{array.type} to {type_}"  # tells -0.0
 
 
 def test_nan_stays(session: Any, tmp_path: Path) -> None:
@@ -222,36 +227,40 @@ STRUCTS: dict[str, tuple[StructType, list[Any]]] = {
 }
 
 
-@pytest.fixture(params=STRUCTS, ids=str)
-def shape(request: pytest.FixtureRequest) -> tuple[StructType, list[Any]]:
-    return STRUCTS[request.param]
+def in_all_shapes(session: Any, path: Path, array: pa.Array, around: Callable[[Type], Type]) -> dict[str, list[Any]]:
+    """A stored column as columns of all shapes. around: the type of a column whose structs are of a type."""
+    written = write(path / "f.parquet", pa.table([array], schema=pa.schema([stored("v", array.type, 1)])))
+    fields = [field(1, name, around(type_)) for name, (type_, _) in STRUCTS.items()]
+    found = wanted_rows(session, written, fields)
+    return {name: plain(column) for name, column in zip(STRUCTS, found.columns, strict=True)}
 
 
-def test_structs(session: Any, tmp_path: Path, shape: Any) -> None:  # iceberg 5.1, 5.9
-    type_, expected = shape
-    assert one(session, tmp_path, pa.array(ROWS, INNER), type_, by=BY_ID) == expected
+def test_structs(session: Any, tmp_path: Path) -> None:  # iceberg 5.1, 5.9
+    found = in_all_shapes(session, tmp_path, pa.array(ROWS, INNER), lambda type_: type_)
+    assert found == {name: expected for name, (_, expected) in STRUCTS.items()}
 
 
-def test_structs_in_structs(session: Any, tmp_path: Path, shape: Any) -> None:
-    type_, expected = shape
+def test_structs_in_structs(session: Any, tmp_path: Path) -> None:
     array = pa.array([*({"s": row} for row in ROWS), None], pa.struct([stored("s", INNER, 7)]))
-    found = one(session, tmp_path, array, inner(field(7, "s", type_)), by=BY_ID)
-    assert found == [*({"s": row} for row in expected), None]
+    found = in_all_shapes(session, tmp_path, array, lambda type_: inner(field(7, "s", type_)))
+    assert found == {name: [*({"s": row} for row in expected), None] for name, (_, expected) in STRUCTS.items()}
 
 
-def test_lists_of_structs(session: Any, tmp_path: Path, shape: Any) -> None:  # iceberg 5.10
-    type_, expected = shape
+def test_lists_of_structs(session: Any, tmp_path: Path) -> None:  # iceberg 5.10
     array = pa.array([ROWS, [], None], pa.list_(stored("element", INNER, 7)))
-    assert one(session, tmp_path, array, ListType(field(7, "element", type_)), by=BY_ID) == [expected, [], None]
+    found = in_all_shapes(session, tmp_path, array, lambda type_: ListType(field(7, "element", type_)))
+    assert found == {name: [expected, [], None] for name, (_, expected) in STRUCTS.items()}
 
 
-def test_maps_to_structs(session: Any, tmp_path: Path, shape: Any) -> None:
-    type_, expected = shape
+def test_maps_to_structs(session: Any, tmp_path: Path) -> None:
     kind = pa.map_(stored("key", pa.int32(), 5), stored("value", INNER, 6))
     array = pa.array([[(3, ROWS[0]), (1, ROWS[1]), (2, None)], [], None], kind)
-    wanted = MapType(field(5, "key", LONG), field(6, "value", type_))
-    found = one(session, tmp_path, array, wanted, by=BY_ID)
-    assert found == [list(zip((3, 1, 2), expected, strict=True)), [], None]
+    found = in_all_shapes(
+        session, tmp_path, array, lambda type_: MapType(field(5, "key", LONG), field(6, "value", type_))
+    )
+    assert found == {
+        name: [list(zip((3, 1, 2), expected, strict=True)), [], None] for name, (_, expected) in STRUCTS.items()
+    }
 
 
 def test_maps_from_structs(session: Any, tmp_path: Path) -> None:
@@ -338,6 +347,7 @@ CALENDARS: list[tuple[pa.DataType, Type, list[int], int, dict[str, Any]]] = [
     (pa.date32(), DateType(), [OLD_DAY + 1, 0], OLD_DAY, {}),
     (pa.date32(), TS, [(OLD_DAY + 1) * DAY, 0], OLD_DAY, {}),
     (pa.timestamp("us"), TS, [OLD_TIME + 1, 0], OLD_TIME, {}),
+    (pa.timestamp("us", "UTC"), TZ, [OLD_TIME + 1, 0], OLD_TIME, {}),
     (pa.timestamp("us", "UTC"), TS, [OLD_TIME + 1, 0], OLD_TIME, {}),
     (pa.timestamp("us"), TZ, [OLD_TIME + 1, 0], OLD_TIME, {"use_deprecated_int96_timestamps": True}),
 ]
@@ -368,6 +378,9 @@ def test_old_values_fail_and_others_are_as_they_are(
         return plain(column.combine_chunks().values if nested else column)
 
     assert read(old + 1, BOTH) == expected
+    if kind == pa.timestamp("us") and not options:  # without a zone, which no old writer had
+        assert read(old, BOTH) == [old, 0]
+        return
     with pytest.raises(PySparkException, match="in the calendar of an old writer"):
         read(old, BOTH)
     if spark_version is None:

@@ -414,7 +414,7 @@ def test_compound_filters_mean_what_duckdb_says(sides, texts):
         pytest.param("va = 1", "= of types string, int", id="variant-and-number"),
         pytest.param("l = [1]", "a comparison of list<int>", id="list"),
         pytest.param("random() < 0.5", "random()", id="volatile"),
-        pytest.param("soundex(s) = 'a'", "Soundex", id="any-other-function"),
+        pytest.param("soundex(s) = 'a'", "soundex()", id="any-other-function"),
         pytest.param("big * 9223372036854775807.12345678 > 1", "which may need more than 38 digits", id="wide-decimal"),
         pytest.param("d > 0.12345678901234567890 + d", "0.12345678901234567890", id="long-decimal"),
         pytest.param("_partition.p = 1", "field p of struct<>", id="field-of-a-metadata-column"),

@@ -17,7 +17,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import harness
 from harness.engines.spark import engine
+from harness.engines.spark.footer_job import Found, decode
 from harness.engines.spark.gateway import DiskFile, Gateway
+from harness.engines.spark.worker_errors import engine_error
 from harness.plan.scan_plan import ScanPlan
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -100,7 +102,7 @@ def test_a_file_that_is_another_than_was_planned(gateway: Gateway, tmp_path: Pat
     frame = planned(gateway, [file], pa.table({"k": [1]}))
     with pytest.raises(Exception, match="FILE_CHANGED") as caught:
         frame.count()
-    error = engine.engine_error(caught.value, "t")
+    error = engine_error(caught.value, "t")
     assert isinstance(error, harness.CorruptFileError)
     assert str(error).startswith("Cannot read file: it was replaced after the read was planned")
     assert error.file == str(path)
@@ -128,6 +130,18 @@ def test_ten_thousand_files_are_not_listed(gateway: Gateway, tmp_path: Path, spa
     assert len(set(tracker.getJobIdsForGroup(None)) - before) == 1
 
 
+@pytest.mark.parametrize(("files", "tasks"), [(100, 4), (20_000, 40)])
+def test_jobs_that_look_at_footers_have_tasks_by_files(gateway: Gateway, spark: Any, files: int, tasks: int) -> None:
+    """And not by cores alone, of which a session has few until its executors come."""
+    tracker = spark.sparkContext.statusTracker()
+    before = set(tracker.getJobIdsForGroup(None))
+    found = gateway.look_at_footers([f"/missing/{i}.parquet" for i in range(files)], [0] * files, {})
+    assert [look.found for look in decode(found)] == [Found.FAULTY] * files
+    (job,) = set(tracker.getJobIdsForGroup(None)) - before
+    (stage,) = tracker.getJobInfo(job).stageIds
+    assert tracker.getStageInfo(stage).numTasks == tasks
+
+
 def test_a_file_given_twice_gives_its_rows_twice(gateway: Gateway, tmp_path: Path) -> None:
     (file,) = written(tmp_path, 1)
     found = planned(gateway, [file, file], pa.table({"k": [7, 8]})).collect()
@@ -150,7 +164,7 @@ def table(tmp_path: Path) -> tuple[ScanPlan, Path]:
 def failure(frame: DataFrame, plan: ScanPlan) -> harness.HarnessError:
     with pytest.raises(Exception, match="FAILED_READ_FILE") as caught:
         frame.collect()
-    return engine.engine_error(caught.value, plan.table)
+    return engine_error(caught.value, plan.table)
 
 
 def test_a_file_that_goes_missing_before_the_rows_are_read(table: tuple[ScanPlan, Path], spark: Any) -> None:
@@ -186,11 +200,19 @@ def test_a_page_that_is_damaged(table: tuple[ScanPlan, Path], spark: Any) -> Non
 )
 def test_what_ails_a_file_goes_by_the_cause(kind: str, reason: str, expected: type[harness.HarnessError]) -> None:
     said = f"[FAILED_READ_FILE.{kind}] Encountered error while reading file s3a://b/x%25.parquet. Details. SQLSTATE: K"
-    error = engine.engine_error(RuntimeError(f"waited\n\tat a.b\nCaused by: c.D: {said}\nCaused by: {reason}\n"), "t")
+    error = engine_error(RuntimeError(f"waited\n\tat a.b\nCaused by: c.D: {said}\nCaused by: {reason}\n"), "t")
     assert type(error) is expected
     assert (error.table, error.file) == ("t", "s3a://b/x%.parquet")
 
 
-def test_a_failure_tells_its_first_cause() -> None:
-    error = engine.engine_error(RuntimeError("o1.getResult\n\tat x\nCaused by: A: later\nCaused by: B:\tfirst\n"), None)
-    assert error.message == "Spark failed: B: first"
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("o1.getResult\n\tat x\nCaused by: A: later\nCaused by: B:\tfirst\n", "B: first"),
+        ("An error occurred while calling z:harness.spark.Footers.look.\n: java.lang.A\n\tat x\n", "java.lang.A"),
+        ("a\n b JVM stacktrace: c", "a b"),
+    ],
+    ids=["causes", "neither cause nor message", "connect"],
+)
+def test_a_failure_tells_its_first_cause(text: str, told: str) -> None:
+    assert engine_error(RuntimeError(text)).message == f"Spark failed: {told}"

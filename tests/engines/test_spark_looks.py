@@ -21,6 +21,7 @@ import harness
 from harness.engines.registry import find_engine
 from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.spark import engine
+from harness.engines.spark.worker_errors import engine_error
 from harness.plan.scan_plan import ScanPlan
 from harness.storage import gate
 from harness.writing.delta.builder import DeltaTable
@@ -187,7 +188,7 @@ def test_missing_files_fail_who_reads_them(
     assert len(frame.columns) == len(plan.columns)
     with pytest.raises(Exception, match="MissingFile") as caught:
         frame.count()
-    error = engine.engine_error(caught.value, None)
+    error = engine_error(caught.value)
     assert isinstance(error, harness.MissingFileError)
     assert error.message.startswith("Cannot read a data file: it is missing")
     assert any(path in str(error.file) for path in paths)
@@ -265,7 +266,7 @@ def test_a_file_that_is_replaced_after_it_was_looked_at(tmp_path: Path, spark: A
     os.utime(file, (1, 1))
     with pytest.raises(Exception, match="FILE_CHANGED") as caught:
         frame.count()
-    error = engine.engine_error(caught.value, plan.table)
+    error = engine_error(caught.value, plan.table)
     assert isinstance(error, harness.CorruptFileError)
     assert error.file == str(file)
     assert rows_of(engine.dataframe(plan, spark)) == expected  # which looks anew
@@ -294,3 +295,16 @@ def test_footers_that_differ(tmp_path: Path, spark: Any) -> None:
         handles.append(handle)
     table.append(*handles)
     assert rows_of(engine.dataframe(plan_of(table.store.directory), spark)) == [(i, "x") for i in range(70)]
+
+
+def test_orc_needs_no_python_on_executors(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long", "name": "string"})
+    rows = [{"id": i, "name": f"n{i}"} for i in range(3)]
+    table.append(table.write_data(rows, format="orc"))
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python")
+    frame = engine.dataframe(plan_of(table.store.directory), spark)
+    assert rows_of(frame) == [(i, f"n{i}") for i in range(3)]
+    assert frame.count() == 3
+    table.append(table.write_data(rows, format="avro"))
+    with pytest.raises(harness.EngineError, match="they have no Python '/nowhere/python'; name one that is there"):
+        engine.dataframe(plan_of(table.store.directory), spark)

@@ -6,11 +6,13 @@ import importlib.util
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 import harness
+from harness.engines.shared import java_runtime
 from harness.engines.shared.java_runtime import check_java
 from harness.errors import RequestError
 
@@ -62,6 +64,17 @@ def test_check_java_takes_17_and_newer(tmp_path: Path, monkeypatch: pytest.Monke
     check_java()
 
 
+@pytest.mark.parametrize(("pyspark", "is_taken"), [("4.0.5", False), ("4.1.0", False), ("4.2.0", True), (None, True)])
+def test_check_java_refuses_a_java_that_is_too_new_for_pyspark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pyspark: str | None, is_taken: bool
+) -> None:
+    fake_java(tmp_path / "bin", "echo 'openjdk version \"25.0.3\"' >&2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(java_runtime, "installed_pyspark", lambda: pyspark)
+    with nullcontext() if is_taken else pytest.raises(RequestError, match=f"on which pyspark {pyspark} does not run"):
+        check_java()
+
+
 def test_check_java_without_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -87,7 +100,7 @@ def test_without_pyspark_the_error_names_the_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: None if name == "pyspark" else find(name, *more)
     )
-    with pytest.raises(RequestError, match=r"pyspark is not installed; pip install 'lakeharness\[spark\]'"):
+    with pytest.raises(RequestError, match=r"pyspark is not installed, pip install 'lakeharness\[spark\]'"):
         harness.spark_session()
 
 

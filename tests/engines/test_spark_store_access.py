@@ -9,8 +9,14 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.types import LongType, StructField, StructType
+
 from harness import RequestError
 from harness.engines.spark import packages
+from harness.engines.spark.compiled import load_classes
+from harness.engines.spark.gateway import DiskFile, Gateway
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.packages import coordinates, hadoop_aws
 from harness.engines.spark.store_access import check_access, hadoop_location
@@ -191,3 +197,39 @@ def test_a_spark_without_s3a_says_what_to_add(harness_spark: Any) -> None:
     ):
         with pytest.raises(RequestError, match=f"Cannot read {scheme}:// with Spark: .*{advice}"):
             check_access(harness_spark.sparkContext, [f"{scheme}://lake/f"])
+
+
+def test_a_read_with_options_opens_one_file_system_and_asks_once_each_file(harness_spark: Any, tmp_path: Path) -> None:
+    count = 200
+    for i in range(count):
+        pq.write_table(pa.table({"a": [i]}), tmp_path / f"{i}.parquet")
+    paths = [f"s3a://lake{tmp_path}/{i}.parquet" for i in range(count)]
+    files = [DiskFile(path, (tmp_path / path.rpartition("/")[2]).stat().st_size) for path in paths]
+    options = {"fs.s3a.impl.disable.cache": "true", "fs.s3a.bucket.lake.secret.key": "s"}
+    gateway = Gateway.of(harness_spark)
+    load_classes(harness_spark.sparkContext, "counted_store")
+    store = harness_spark._jvm.harness.spark.CountedStore
+    harness_spark.conf.set("fs.s3a.impl", "harness.spark.CountedStore")
+
+    def read(**further: str) -> str:
+        store.reset()
+        frame = gateway.planned_frame(
+            file_format="parquet",
+            read_schema=StructType([StructField("a", LongType())]),
+            files=files,
+            constants=pa.table({"k": range(count)}),
+            positions=False,
+            options=options | further,
+        )
+        assert frame.agg({"p0": "sum"}).collect()[0][0] == sum(range(count))
+        return str(store.counts())
+
+    asked = count if harness_spark.version >= "4.1" else 2 * count  # Spark 4.0 opens a file once more for its footer
+    store.reset()
+    gateway.look_at_footers(paths, [0] * count, options)
+    assert store.counts() == f"1 opened, 0 closed, {count} heads"
+    assert read() == f"0 opened, 0 closed, {asked} heads"
+    assert read(**{"fs.s3a.bucket.lake.secret.key": "another"}) == f"1 opened, 0 closed, {asked} heads"
+    for number in range(32):  # as many as are kept
+        gateway.look_at_footers(paths[:1], [0], options | {"fs.s3a.bucket.lake.secret.key": str(number)})
+    assert read() == f"1 opened, 1 closed, {asked} heads"

@@ -309,6 +309,38 @@ def test_name_mapping_reaches_into_lists_maps_and_structs():
     )
 
 
+CORRECT = "correct the table property schema.name-mapping.default, by which the file's columns have their ids"
+
+
+@pytest.mark.parametrize(
+    ("field", "entry", "told"),
+    [
+        pytest.param(
+            want(1, "l", list_of(3, INT)),
+            mapped(1, "l", fields=[mapped(2, "element")]),
+            f"l.element: it has field id 2 in the name mapping and 3 in the table's schema; {CORRECT} [",
+            id="element",
+        ),
+        pytest.param(
+            want(1, "l", list_of(2, STRING)),
+            mapped(1, "l", fields=[mapped(2, "element")]),
+            f"cannot be read as; rewrite the file, or {CORRECT} [",
+            id="type",
+        ),
+        pytest.param(
+            want(3, "l", list_of(2, INT), required=True),
+            mapped(1, "l", fields=[mapped(2, "element")]),
+            f"the file lacks field id 3, which has no initial default; {CORRECT}, or make the column optional [",
+            id="required",
+        ),
+    ],
+)
+def test_what_a_name_mapping_gets_wrong_is_no_fault_of_the_file(field, entry, told):
+    with pytest.raises(SchemaMismatchError) as caught:
+        one(field, stored_list(None, "l", stored(None, "x", INT)), mapping=NameMapping((entry,)))
+    assert told in str(caught.value)
+
+
 def test_name_mapping_is_ignored_where_the_file_has_ids():
     mapping = NameMapping((mapped(2, "a"),))
     assert one(want(2, "a"), stored(1, "a"), mapping=mapping) == Value(None)

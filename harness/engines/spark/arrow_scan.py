@@ -2,7 +2,7 @@
 
 These are Avro files, and what `native_reads.reads_natively` refuses of ORC and Parquet. A task reads one file after
 another, each as a whole, and hands its rows to Spark in batches of bounded size. The executors' Python needs harness
-with pyarrow, and neither DuckDB nor a JVM gateway.
+(`executor_python` sends it) with pyarrow, and neither DuckDB nor a JVM gateway.
 
 What goes wrong on an executor reaches the driver as text: `worker_errors.unwrap` gives back the error raised there.
 """
@@ -18,13 +18,14 @@ from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
 from harness.engines.shared.arrow_files import variants
 from harness.engines.shared.arrow_shapes import uses
-from harness.engines.shared.arrow_worker import ArrowFile, FileReader
+from harness.engines.shared.arrow_worker import ArrowFile, FileReader, packed
 from harness.engines.spark.arrow_shapes import arrow_type, natural
+from harness.engines.spark.executor_python import prepare
 from harness.model.schema import Field
 from harness.plan.projection import ColumnSource, PhysicalSchema
 from harness.storage.stores import Storage
 
-__all__ = ["ArrowFile", "arrow_frame"]
+__all__ = ["ArrowFile", "arrow_frame", "packed"]
 
 _MAX_TASKS = 1024
 """A task costs some milliseconds, whatever it reads; where files are more, a task reads several."""
@@ -57,9 +58,11 @@ def arrow_frame(
         storage: travels to the executors with its options; they must reach the same places.
 
     Raises:
+        EngineError: executors have no Python that can read files.
         Exception: while rows are read, Spark's own; `worker_errors.unwrap` finds MissingFileError, CorruptFileError,
             EncryptedTableError, UnsupportedError in it, naming the file.
     """
+    prepare(session)
     encoded = frozenset(variants(fields, sources))
     used = uses(sources)
     places = sorted(used)

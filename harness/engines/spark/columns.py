@@ -170,8 +170,6 @@ class Translation:
                 oldest, limit = "DATE '1582-10-15'", F.date_from_unix_date(F.lit(OLDEST_DAY))
             case TimestampType(unit="ns"):  # no old writer had them
                 return access
-            case TimestampType(utc=utc):
-                oldest, limit = "TIMESTAMP '1900-01-01 00:00:00'", from_micros(F.lit(OLDEST_MICROS), utc=utc)
             case _:
                 oldest, limit = "TIMESTAMP '1900-01-01 00:00:00'", from_micros(F.lit(OLDEST_MICROS), utc=True)
         refusal = f"Column {physical.name} has a value before {oldest} in the calendar of an old writer"

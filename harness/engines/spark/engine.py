@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -16,8 +17,8 @@ from harness.engines.spark.connect import reader_of
 from harness.engines.spark.lowering import lower
 from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import shown
-from harness.engines.spark.worker_errors import causes, unwrap
-from harness.errors import EngineError, HarnessError
+from harness.engines.spark.worker_errors import engine_error
+from harness.errors import HarnessError
 from harness.model.schema import arrow_field
 from harness.plan.scan_plan import ScanPlan
 
@@ -53,7 +54,7 @@ def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
     """
     own = spark_session() if spark is None else spark
     with _about(plan):
-        frame = lower(plan, reader_of(own))
+        frame = lower(replace(plan, bounds=None), reader_of(own))  # no filter comes later
     try:
         if not plan.columns:  # Arrow results without columns lose their rows on the way
             return pa.table({"": pa.nulls(frame.count())}).select([])
@@ -61,19 +62,6 @@ def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))
     except (PySparkException, Py4JError, pa.ArrowException) as error:
         raise engine_error(error, plan.table).within(format=plan.format) from error
-
-
-def engine_error(error: Exception, table: str | None) -> HarnessError:
-    """Spark's failure as one line; an error of harness's own that an executor raised comes back as it was.
-
-    A file that Spark's own reader could not read is a MissingFileError or a CorruptFileError that names it.
-    """
-    own = unwrap(error)
-    if own is not None:
-        return own.within(table=table)
-    reasons = causes(str(error))  # what stands before them is where Python waited
-    text = reasons[-1] if reasons else " ".join(str(error).split(" JVM stacktrace:")[0].split())
-    return EngineError(f"Spark failed: {text[:500]}", table=table)
 
 
 @contextmanager

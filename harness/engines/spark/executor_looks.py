@@ -1,8 +1,9 @@
 """What must be known of files before their rows are read, found out by executors: the driver opens none of them.
 
-Footers of Parquet files are read by a job of the JVM, which needs nothing on the executors but Spark (`footer_job`);
-Avro and ORC files, and Parquet files that Hadoop cannot open by their names or stores, by a job in Python, as their
-rows are. A file that cannot be read fails whoever reads its rows, and not who asks for a frame that it is a part of.
+Footers of Parquet and ORC files are fetched by jobs of the JVM, which need nothing on the executors but Spark
+(`footer_job`); Avro files, and files that Hadoop cannot open by their names or stores, are looked at by a job in
+Python, as their rows are read. A file that cannot be read fails whoever reads its rows, and not who asks for a frame
+that it is a part of.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 
-from harness.engines.shared.data_files import FileName, missing_file
+from harness.engines.shared.data_files import FileName, check_magic, missing_file
 from harness.engines.shared.file_groups import Opened, ScanFile
 from harness.engines.shared.head_worker import Ends, Head, HeadReader
 from harness.engines.spark.footer_images import FooterImages, Image
@@ -19,8 +21,8 @@ from harness.engines.spark.footer_job import Found, Look, Text, decode
 from harness.engines.spark.gateway import DiskFile, Gateway, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.worker_errors import unwrap
-from harness.errors import HarnessError, StorageError
-from harness.files.orc import OrcTraits
+from harness.errors import HarnessError, RequestError, StorageError
+from harness.files.orc import OrcTraits, orc_traits, schema_of_orc
 from harness.model.schema import Field
 from harness.plan.projection import ColumnSource
 from harness.plan.scan_plan import ScanPlan
@@ -53,9 +55,11 @@ class ExecutorLooks:
         """
         new = {file.name.physical: file for file in files if file.name.physical not in self._opened}
         present = [file for file in new.values() if self._is_there(file)]
-        parquet = [file for file in present if file.format == "parquet" and hadoop_opens(file.name.physical)]
-        others = [file for file in present if file.format != "parquet" or not hadoop_opens(file.name.physical)]
-        others += self._look_at_footers(parquet)
+        jobs = {"parquet": self._look_at_footers, "orc": self._look_at_orc}
+        by_jvm = [file for file in present if file.format in jobs and hadoop_opens(file.name.physical)]
+        others = [file for file in present if file.format not in jobs or not hadoop_opens(file.name.physical)]
+        for file_format, look in jobs.items():
+            others += look([file for file in by_jvm if file.format == file_format])
         self._look_at_heads(others)
 
     def opened(self, file: ScanFile) -> Opened:
@@ -111,7 +115,7 @@ class ExecutorLooks:
         for file, look in zip(files, looks, strict=True):
             path = file.name.physical
             self._disk[path] = DiskFile(path, look.size, look.modified)
-            if look.found is Found.FAULTY and look.text is not None and look.text.data[:1] == _FAILED.encode():
+            if _is_inaccessible(look):
                 inaccessible.append(file)
             self._keep(file, look, known.get(id(look.text)))
         return inaccessible
@@ -141,6 +145,35 @@ class ExecutorLooks:
             return self.images.of_footer(file, data)
         return self.images.of_ends(file, data[:_MAGIC], data[_MAGIC:], look.size)
 
+    def _look_at_orc(self, files: Sequence[ScanFile]) -> list[ScanFile]:
+        """Looks at ORC files; gives back those that the JVM has no access to."""
+        if not files:
+            return []
+        physical = [file.name.physical for file in files]
+        try:
+            self.gateway.check_access(physical)
+        except RequestError:
+            return list(files)  # of a store that fsspec knows, and Hadoop does not
+        looks = decode(self.gateway.fetch_orc_tails(physical, hadoop_options(self.plan.storage, physical)))
+        for file, look in zip(files, looks, strict=True):
+            self._disk[file.name.physical] = DiskFile(file.name.physical, look.size, look.modified)
+            if look.found is Found.FAULTY:
+                self._refuse(file, _fault(file.name, look.text, self.plan.table))
+            else:
+                self._keep_orc(file, look)
+        return [file for file, look in zip(files, looks, strict=True) if _is_inaccessible(look)]
+
+    def _keep_orc(self, file: ScanFile, look: Look) -> None:
+        assert look.text is not None
+        path, named, ends = file.name.physical, str(file.name), look.text.data
+        try:
+            check_magic(file.name, ends[:_MAGIC], table=self.plan.table)
+            # What lies between head and footer is not missed: all places in a footer count from the file's end.
+            self._opened[path] = Opened(*schema_of_orc(BytesIO(ends), file=named))
+            self._orc[path] = orc_traits(BytesIO(ends), file=named)
+        except HarnessError as error:
+            self._refuse(file, error)
+
     def _look_at_heads(self, files: Sequence[ScanFile]) -> None:
         if not files:
             return
@@ -168,6 +201,10 @@ class ExecutorLooks:
                 (self._opened[path],) = self.images.opened([image])
                 if self._opened[path].fault is None and self.images.is_brotli(image):
                     self._brotli.add(path)
+
+
+def _is_inaccessible(look: Look) -> bool:
+    return look.found is Found.FAULTY and look.text is not None and look.text.data[:1] == _FAILED.encode()
 
 
 def _fault(file: FileName, text: Text | None, table: str) -> HarnessError:

@@ -1,4 +1,4 @@
-"""What executors find at the ends of Parquet files: the result of the job in `java/Footers.java`, decoded.
+"""The ends of Parquet and ORC files, as executors found them: the result of a `java/FooterJob.java`, decoded.
 
 Per chunk of files: their number; a record of each; the number of texts; and of each text whether pages are in Brotli,
 its length and its bytes. All numbers are big-endian. Of files that are alike but for their rows, one text comes back

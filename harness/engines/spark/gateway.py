@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, BinaryType, DataType, LongType, MapType, StructField, StructType
 
 from harness.engines.spark.compiled import class_named, load_classes
+from harness.engines.spark.executor_python import prepare
 from harness.engines.spark.store_access import check_access, hadoop_location
-from harness.engines.spark.worker_errors import unwrap
-from harness.errors import EngineError, RequestError, UnsupportedError
+from harness.engines.spark.worker_errors import engine_error
+from harness.errors import RequestError, UnsupportedError
 from harness.storage.paths import is_local, local_path
 
 FileFormat: TypeAlias = Literal["parquet", "orc"]
@@ -64,8 +65,6 @@ OPTIONS = {
 }
 _ROW_INDEX_COLUMN = "_tmp_metadata_row_index"  # Spark's own name in a read schema: it fills such a column itself
 _MOST_SESSIONS = 32
-_FILES_OF_A_TASK = 32
-"""That a task of a job looks at, at least: a task costs some milliseconds, a footer a tenth of one."""
 _REASON = "#reason"
 
 
@@ -138,6 +137,8 @@ class Gateway:
         positions: bool,
         deleted: str | None = None,
         options: Mapping[str, str] | None = None,
+        bounds: pa.Table | None = None,
+        root: str | None = None,
     ) -> DataFrame:
         """The rows of `files`, in the private session.
 
@@ -150,6 +151,8 @@ class Gateway:
             deleted: which constant holds deleted positions, as `positions.encode` made them, of each file. `pos` of
                 such a row is the complement of its position, and so below 0.
             options: of Hadoop, for the stores that the files are in.
+            bounds: what is known of the columns in each file, see `file_bounds`; filters on them then skip files.
+            root: the location of the table that the files are of, as Spark's plans show it.
 
         Columns: `p0`, `p1`, ... for the fields of `read_schema`, then the constants under their names, then `pos`.
         A filter on constants skips files; filters on and choices of the other columns reach the Parquet scan.
@@ -162,7 +165,15 @@ class Gateway:
             raise UnsupportedError(f"Cannot number the rows of {file_format.upper()} files with Spark's own reader")
         bitmap = -1 if deleted is None else constants.column_names.index(deleted)
         return self._planned(
-            file_format, read_schema, files, constants, positions=positions, bitmap=bitmap, options=options or {}
+            file_format,
+            read_schema,
+            files,
+            constants,
+            positions=positions,
+            bitmap=bitmap,
+            options=options or {},
+            bounds=bounds,
+            root=root,
         )
 
     def refused_frame(
@@ -188,15 +199,21 @@ class Gateway:
             numbers: of each; files with different ones share no image.
             options: of Hadoop, for the stores that the files are in.
         """
-        named = "\0".join(f"{number} {location(path)}" for path, number in zip(physical, numbers, strict=True))
-        footers: Any = self._context._jvm.harness.spark.Footers  # type: ignore[union-attr]
+        classes: Any = self._context._jvm.harness.spark  # type: ignore[union-attr]
+        numbered = [f"{number} {location(path)}" for path, number in zip(physical, numbers, strict=True)]
+        return self._found(classes.Footers.look, numbered, options)
+
+    def fetch_orc_tails(self, physical: Sequence[str], options: Mapping[str, str]) -> bytes:
+        """The ends of ORC files, fetched by executors, in the form of `look_at_footers`."""
+        classes: Any = self._context._jvm.harness.spark  # type: ignore[union-attr]
+        return self._found(classes.OrcTails.fetch, [location(path) for path in physical], options)
+
+    def _found(self, job: Any, named: Sequence[str], options: Mapping[str, str]) -> bytes:
+        files = bytearray("\0".join(named).encode())
         try:
-            found = footers.look(
-                self._user._jsparkSession, bytearray(named.encode()), {**OPTIONS, **options}, _FILES_OF_A_TASK
-            )
-        except Py4JJavaError as error:
-            raise EngineError(f"Spark failed to look at footers: {error.java_exception.getMessage()}"[:500]) from error
-        return bytes(found)
+            return bytes(job(self._user._jsparkSession, files, {**OPTIONS, **options}))
+        except Py4JError as error:
+            raise engine_error(error) from error
 
     def run_in_python(self, batches: Batches, count: int, tasks: int) -> pa.Table:
         """What `batches` gives on executors for the numbers below `count`: a bigint and a binary column, in any order.
@@ -204,12 +221,12 @@ class Gateway:
         Raises:
             EngineError: the job failed, or the executors' Python lacks a module.
         """
+        prepare(self.session)
         schema = StructType([StructField("n", LongType()), StructField("found", BinaryType())])
         try:
             return self.session.range(0, count, 1, tasks).mapInArrow(batches, schema).toArrow()
-        except PySparkException as error:
-            known = unwrap(error)
-            raise known or EngineError(f"Spark failed: {' '.join(str(error).split())[:500]}") from error
+        except (PySparkException, Py4JError) as error:
+            raise engine_error(error) from error
 
     def _planned(
         self,
@@ -221,8 +238,11 @@ class Gateway:
         options: Mapping[str, str],
         positions: bool = False,
         bitmap: int = -1,
+        bounds: pa.Table | None = None,
+        root: str | None = None,
     ) -> DataFrame:
         assert constants.num_rows == len(files), "one row of constants per file"
+        assert bounds is None or bounds.num_rows == len(files), "one row of bounds per file"
         frame = self._lowering.planned(
             self.session._jsparkSession,
             self._user._jsparkSession,
@@ -232,6 +252,8 @@ class Gateway:
             {**OPTIONS, **options},
             positions,
             bitmap,
+            None if bounds is None else _ipc(bounds),
+            None if root is None else location(root),
         )
         return DataFrame(frame, self.session)
 
@@ -333,7 +355,10 @@ def _stream(files: Sequence[DiskFile], constants: pa.Table) -> bytearray:
     times = pa.array([file.modified for file in files], pa.int64())
     fields = [pa.field("location", pa.string()), pa.field("size", pa.int64()), pa.field("modified", pa.int64())]
     schema = pa.schema([*fields, *constants.schema])
-    table = pa.Table.from_arrays([locations, sizes, times, *constants.columns], schema=schema)
+    return _ipc(pa.Table.from_arrays([locations, sizes, times, *constants.columns], schema=schema))
+
+
+def _ipc(table: pa.Table) -> bytearray:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

@@ -23,6 +23,7 @@ from harness.engines.spark.client_looks import client_looks
 from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.equality import EqualityLowering, key_columns
 from harness.engines.spark.executor_looks import ExecutorLooks
+from harness.engines.spark.file_bounds import FileBounds
 from harness.engines.spark.filters import spark_condition
 from harness.engines.spark.footer_images import FooterImages
 from harness.engines.spark.gateway import Gateway
@@ -80,6 +81,7 @@ class _Lowering:
     def arms(self) -> list[DataFrame]:
         equality = EqualityLowering(self.plan, self._keys)
         by_position = any(f.id in _BY_POSITION for f in self.columns)
+        bounds = FileBounds.of(self.plan, self.columns)
         frames = []
         for arm in union_arms(self.plan, self.columns, self.inspector, self.deletes):
             if arm.group.faults is not None:
@@ -95,6 +97,7 @@ class _Lowering:
                 values=arm.values(),
                 deleted=arm.deleted,
                 positions=by_position,
+                bounds=bounds,
             )
             frames.append(_arm(arm, scan, equality))
         return frames

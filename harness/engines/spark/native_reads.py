@@ -3,7 +3,7 @@
 ORC goes by a list of types that were tried on Spark 4.3 against harness's reader, vectorised and not. Not among them:
 
 - timestamps: Spark cuts nanoseconds, and turns `timestamp` by the zones of writer and JVM;
-- dates, where the file does not say that they are in the proleptic calendar: Spark shifts those before 1582;
+- dates: Spark shifts those before 1582, and in a file in the proleptic calendar still those from 1582-10-05 to -14;
 - text in a file with `char` columns: Spark takes their blanks away, and the physical schema does not show them;
 - fixed: their length is checked by harness only.
 
@@ -28,7 +28,6 @@ from harness.model.file_schema import walk_stored
 from harness.model.schema import (
     BinaryType,
     BooleanType,
-    DateType,
     DecimalType,
     Field,
     FloatType,
@@ -76,8 +75,8 @@ def reads_natively(
     Args:
         schema: the physical schema that all files have.
         positions: whether the rows' positions are needed; Spark has them of Parquet files only.
-        files, traits: the files, and what their footers say beside the schema (of ORC about text and dates; the codec
-            of Parquet); of ORC files the answer is the careful one without traits.
+        files, traits: the files, and what their footers say beside the schema (of ORC about text; the codec of
+            Parquet); of ORC files the answer is the careful one without traits.
 
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError: a footer cannot be read; naming the file.
@@ -135,7 +134,7 @@ def _is_plainly_named(stored: PhysicalField) -> bool:
 
 def _is_exact(stored: PhysicalField) -> bool:
     match stored.type:
-        case BooleanType() | IntegerType() | FloatType() | DecimalType() | StringType() | BinaryType() | DateType():
+        case BooleanType() | IntegerType() | FloatType() | DecimalType() | StringType() | BinaryType():
             return True
         case TimeType() | GeometryType() | GeographyType():
             return True  # stored as long and binary
@@ -147,11 +146,6 @@ def _is_exact(stored: PhysicalField) -> bool:
 
 def _says_nothing_else(used: Iterable[PhysicalField], files: Sequence[FileName], traits: FileTraits | None) -> bool:
     """Whether the footers have none of the traits that would change the values of `used`."""
-    types = [f.type for f in walk_stored(used)]
-    has_text, has_dates = StringType() in types, DateType() in types
-    if not (has_text or has_dates):
+    if not any(isinstance(f.type, StringType) for f in walk_stored(used)):
         return True
-    if traits is None:
-        return False
-    told = map(traits.orc_traits, files)
-    return not any((has_text and one.pads_text) or (has_dates and not one.is_proleptic) for one in told)
+    return traits is not None and not any(traits.orc_traits(file).pads_text for file in files)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
-from harness.engines.spark.engine import dataframe, engine_error
+from harness.engines.spark.engine import dataframe
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import shown
+from harness.engines.spark.worker_errors import engine_error
 from harness.errors import HarnessError, UnsupportedError
 from harness.model.schema import Field
 from harness.plan.scan_plan import ScanPlan
@@ -60,16 +62,16 @@ def query(
     for key, value in _SETTINGS.items():
         session.conf.set(key, value)
     try:
-        for name, plan in plans.items():
-            gateway.moved(dataframe(plan, own), session).createOrReplaceTempView(_quoted(name))
+        for name, plan in plans.items():  # which the query's own filters have narrowed already: no bounds are read
+            gateway.moved(dataframe(replace(plan, bounds=None), own), session).createOrReplaceTempView(_quoted(name))
         result = session.sql(text)
         return gateway.expose(result if columns is None else _as_columns(result, columns))
     except ParseException as error:
-        raise engine_error(error, None) from error
+        raise engine_error(error) from error
     except AnalysisException as error:
         if columns is not None:
             raise _not_analysed(error, own.version) from error
-        raise engine_error(_better_told(error, text, plans, session), None) from error
+        raise engine_error(_better_told(error, text, plans, session)) from error
 
 
 def _not_analysed(error: AnalysisException, version: str) -> UnsupportedError:

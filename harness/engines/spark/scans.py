@@ -18,17 +18,19 @@ from pyspark.sql.types import StructType as SparkStruct
 from harness.engines.shared.column_values import ColumnValue, StoredColumn, stored_columns
 from harness.engines.shared.direct_looks import DirectLooks
 from harness.engines.shared.file_groups import FileGroup, ScanFile
-from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
+from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed
 from harness.engines.spark.client_looks import ClientTraits
 from harness.engines.spark.columns import Translation
 from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.constants import FileConstants
 from harness.engines.spark.executor_looks import ExecutorLooks
+from harness.engines.spark.file_bounds import FileBounds
 from harness.engines.spark.gateway import FileFormat, Gateway, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.positions import encode, is_marked, unmarked
 from harness.engines.spark.types import natural
+from harness.files.roaring import to_positions
 from harness.plan.scan_plan import ScanPlan
 
 
@@ -41,6 +43,7 @@ class GroupScan:
     values: everything that is read, as `expressions` gives it.
     deleted: deleted positions of each member; None: the group has none.
     positions: whether rows must know their position.
+    bounds: what is known of columns in the files of the plan; None: the files are not those of the plan.
     """
 
     reader: Reader
@@ -51,6 +54,7 @@ class GroupScan:
     values: Mapping[str, ColumnValue]
     deleted: Sequence[BitMap64] | None = None
     positions: bool = False
+    bounds: FileBounds | None = None
     constants: FileConstants = field(init=False)
     native: bool = field(init=False)
     _stored: tuple[StoredColumn, ...] = field(init=False)
@@ -123,6 +127,9 @@ class GroupScan:
         if self.deleted is not None:
             masks = [encode(bits, rows) for bits, rows in zip(self.deleted, self._rows(), strict=True)]
             bitmaps = self.constants.label(pa.array(masks, pa.binary()))
+        known = None
+        if self.bounds is not None:
+            known = self.bounds.table(self._stored, list(self._places), self.group.members, self.group.legacy)
         frame = reader.planned_frame(
             file_format=_native(self.group.format),
             read_schema=self._read_schema(),
@@ -131,6 +138,8 @@ class GroupScan:
             positions=self.positions or bitmaps is not None,
             deleted=bitmaps,
             options=hadoop_options(self.plan.storage, [file.name.physical for file in self.files]),
+            bounds=known,
+            root=self.plan.table,
         )
         if bitmaps is None:
             return frame
@@ -141,7 +150,7 @@ class GroupScan:
         return SparkStruct([natural(self.group.schema[place]) for place in self._places])
 
     def _arrow_frame(self) -> DataFrame:
-        deleted = self.deleted if self.deleted is not None else [None] * len(self.files)
+        deleted = [None] * len(self.files) if self.deleted is None else [packed(to_positions(d)) for d in self.deleted]
         return arrow_frame(
             self.reader.session,
             files=[

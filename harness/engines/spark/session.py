@@ -11,7 +11,6 @@ the kind of garbage collector and what the listeners retain made no difference t
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
 import shutil
 import signal
@@ -68,7 +67,8 @@ def spark_session(
 
     A session that runs already is returned as it is: none of its settings is changed. A new one has no UI, keeps to
     the loopback address, logs errors only, keeps its warehouse in a temporary directory (nothing is left in the working
-    directory), runs its Python workers with this Python, and has UTC as its time zone.
+    directory), runs Python workers on this machine with this Python, and has UTC as its time zone. Executors of a
+    cluster run the Python that `PYSPARK_PYTHON` or `spark.pyspark.python` names, else `python3`.
 
     Args:
         master: of a new session.
@@ -77,7 +77,7 @@ def spark_session(
             700 MB, most of it Amazon's client), or Maven coordinates, with commas between them.
 
     Raises:
-        RequestError: `packages` are none; pyspark is missing or older than 4.0; no Java, or one older than 17; the
+        RequestError: `packages` are none; pyspark is older than 4.0; no Java, or one older than 17; the
             session that runs has other values for `config` or `packages` than asked.
         EngineError: Spark does not start.
     """
@@ -110,13 +110,11 @@ def running_session() -> SparkSession | None:
 
 
 def check_pyspark() -> None:
-    """Refuses to go on without a usable pyspark.
+    """Refuses to go on with a pyspark that is too old.
 
     Raises:
-        RequestError: it is not installed, or older than 4.0.
+        RequestError: it is older than 4.0.
     """
-    if importlib.util.find_spec("pyspark") is None:
-        raise RequestError("Cannot use Spark: pyspark is not installed; pip install 'lakeharness[spark]'")
     import pyspark
 
     version = pyspark.__version__
@@ -184,7 +182,6 @@ def _settings(directory: Path, *, local: bool) -> dict[str, str]:
         # Else each operation on a column asks the JVM six times more, to say in errors where in Python it was written.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.driver.memory": f"{_driver_memory_mib()}m",
-        "spark.pyspark.python": sys.executable,
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": (directory / "warehouse").as_uri(),
         "spark.sql.session.timeZone": "UTC",
@@ -193,7 +190,11 @@ def _settings(directory: Path, *, local: bool) -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     }
     if local:
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.pyspark.python": sys.executable,
+        }
     return settings
 
 
@@ -233,10 +234,9 @@ def _signal_handler() -> Iterator[None]:
 @contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
     """What Spark takes from the environment alone, while it starts: its own address, and the Python of its workers."""
-    wanted = {"PYSPARK_PYTHON": settings["spark.pyspark.python"]}
-    if "spark.driver.bindAddress" in settings:
-        wanted["SPARK_LOCAL_IP"] = settings["spark.driver.bindAddress"]  # else it resolves the name of the host
-    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    # Without an address of its own it resolves the name of the host.
+    wanted = {"PYSPARK_PYTHON": "spark.pyspark.python", "SPARK_LOCAL_IP": "spark.driver.bindAddress"}
+    added = {name: settings[key] for name, key in wanted.items() if key in settings and name not in os.environ}
     os.environ.update(added)
     try:
         yield

@@ -16,9 +16,12 @@ from harness import errors
 from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError
 
 _MARK = re.compile(r"\[harness:([A-Za-z0-9_-]+=*)\]")
-_LACKING = re.compile(r"No module named '(harness|numpy|pyarrow|fsspec|pyroaring)\b")
+_LACKING = re.compile(r"No module named '(harness|numpy|pandas|pyarrow|fsspec|cramjam)\b")
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]*)"')
+_OTHER_PYTHON = re.compile(r"different version: ([\d.]+) than that in driver:? ([\d.]+)")
 _FAILED_READ = re.compile(r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+)\.(?=\s|$)")
 _CHANGED = re.compile(r"\[harness\.FILE_CHANGED\] (\S+)")
+_THROWN = re.compile(r"^: (.+)$", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 _NO_DAMAGE = re.compile(
     r"java\.net\.|Timeout|Interrupt|ClosedChannel|AccessDenied|AccessControl|Permission denied|Too many open files"
@@ -44,11 +47,10 @@ def unwrap(error: BaseException) -> HarnessError | None:
                 file=_path(changed.group(1)),
                 rule="iceberg 7.6",
             )
-        lacking = _LACKING.search(text)
+        lacking = _lacking(text)
         if lacking is not None:
             return EngineError(
-                f"Cannot read files on Spark's executors: their Python has no module {lacking.group(1)!r}; install "
-                "lakeharness there, and name that Python in PYSPARK_PYTHON before the session is made",
+                f"Cannot read files on Spark's executors: {lacking}, in PYSPARK_PYTHON before the session is made",
                 cause="MissingModule",
             )
         unread = _FAILED_READ.search(text)
@@ -57,9 +59,34 @@ def unwrap(error: BaseException) -> HarnessError | None:
     return None
 
 
+def engine_error(error: Exception, table: str | None = None) -> HarnessError:
+    """Spark's failure as one line; an error of harness's own that an executor raised comes back as it was.
+
+    A file that Spark's own reader could not read is a MissingFileError or a CorruptFileError that names it.
+    """
+    own = unwrap(error)
+    if own is not None:
+        return own.within(table=table)
+    reasons = causes(str(error)) or _THROWN.findall(str(error))  # what stands before them is where Python waited
+    text = reasons[-1] if reasons else " ".join(str(error).split(" JVM stacktrace:")[0].split())
+    return EngineError(f"Spark failed: {text[:500]}", table=table)
+
+
 def causes(text: str) -> list[str]:
     """The exceptions that led to one of Java's, by its printed form, from the last to the first: class and message."""
     return list(dict.fromkeys(" ".join(cause.split()) for cause in _CAUSE.findall(text)))
+
+
+def _lacking(text: str) -> str | None:
+    """A clause on the lack of the executors' Python, and its remedy; None: another failure."""
+    module, missing, other = _LACKING.search(text), _NO_PYTHON.search(text), _OTHER_PYTHON.search(text)
+    if module is not None:
+        return f"their Python has no module {module[1]!r}; install lakeharness there, and name that Python"
+    if missing is not None:
+        return f"they have no Python {missing[1]!r}; name one that is there, with lakeharness"
+    if other is not None:
+        return f"their Python is {other[1]}, the driver's {other[2]}; name one like the driver's, with lakeharness"
+    return None
 
 
 def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:

@@ -13,9 +13,10 @@ from harness.filters.predicate import IN_LIMIT, Comparison, In, IsNan, IsNull, L
 from harness.iceberg.columns.bounds import Decoded, Mask, Numbers, decode_bounds
 from harness.iceberg.columns.data_files import DataFiles, statistic
 from harness.iceberg.values import decode_bound
-from harness.model.arrow_values import scalar_of, to_numpy
+from harness.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.model.column_stats import ColumnStats
 from harness.model.schema import Field, FloatType
+from harness.plan.column_bounds import ColumnBounds
 from harness.records import dataclass
 
 
@@ -124,6 +125,29 @@ def facts_of(files: DataFiles, column: Field, *, is_nested: bool) -> ColumnFacts
         has_numbers=~(total & counted_nulls & counted_nans) | (nulls.values < values.values - nan_count),
         **_ordered(lower, upper),
     )
+
+
+def bounds_of(files: DataFiles, column: Field) -> ColumnBounds:
+    """The bounds of a column that is not within a struct. Files whose rows nobody counted have none (2.21)."""
+    counted = to_numpy(files.table.column("record_count").is_valid())
+    facts = facts_of(files, column, is_nested=False)
+    if facts.lower is None or facts.upper is None:
+        places = enumerate(counted.tolist())
+        stats = [stats_of(files, i, column, is_nested=False) if known else ColumnStats() for i, known in places]
+        return ColumnBounds.of(column.type, stats)
+    return ColumnBounds(
+        lower=_as_array(facts.lower, counted),
+        upper=_as_array(facts.upper, counted),
+        has_nulls=facts.has_nulls | ~counted,
+        has_nans=facts.has_nans | ~counted,
+        has_values=facts.has_values | ~counted,
+    )
+
+
+def _as_array(bound: Decoded, counted: Mask) -> pa.Array:
+    if isinstance(bound, Numbers):
+        return from_numpy(bound.values, missing=~(bound.known & counted))
+    return pc.if_else(from_numpy(counted), bound, scalar_of(None, pa.string()))
 
 
 def stats_of(files: DataFiles, place: int, column: Field, *, is_nested: bool) -> ColumnStats:

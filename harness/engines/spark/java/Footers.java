@@ -3,11 +3,9 @@ package harness.spark;
 import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
 import java.io.File;
-import java.io.FileNotFoundException;
 import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -19,53 +17,23 @@ import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.api.java.JavaSparkContext;
-import org.apache.spark.api.java.function.Function;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.util.SerializableConfiguration;
 
-/**
- * A job that looks at the footers of Parquet files on the executors. What it gives is described in
- * `harness.engines.spark.executor_footers`, which decodes it. A file that cannot be read is no failure of the job.
- */
-public final class Footers implements Function {
+/** A job that looks at the footers of Parquet files. */
+public final class Footers extends FooterJob {
     private static final String LOCAL = "file://";
     private static final int AT_ONCE = 16;
     private static final int TAIL = 1 << 16;
-    private static final int MOST = 1 << 28;
     private static final int FRAME = 8;
-    private static final int PARSED = 0;
-    private static final int COLUMNLESS = 1;
-    private static final int WHOLE = 2;
-    private static final int FAULTY = 3;
 
-    private final SerializableConfiguration configuration;
-
-    private Footers(SerializableConfiguration configuration) {
-        this.configuration = configuration;
+    private Footers(SparkSession user, java.util.Map options) throws java.io.IOException {
+        super(user, options);
     }
 
     /** `files`: per file a number, a blank and its location, with a NUL between two. Files that differ in the number never
      * share an image. */
-    public static byte[] look(SparkSession user, byte[] files, java.util.Map options, int perTask) throws Exception {
-        String[] all = new String(files, StandardCharsets.UTF_8).split("\0");
-        JavaSparkContext context = JavaSparkContext.fromSparkContext(user.sparkContext());
-        int tasks = Math.max(1, Math.min((all.length + perTask - 1) / perTask, 4 * context.defaultParallelism().intValue()));
-        ArrayList chunks = new ArrayList();
-        for (int i = 0; i < tasks; i++) {
-            int start = (int) ((long) all.length * i / tasks);
-            int end = (int) ((long) all.length * (i + 1) / tasks);
-            chunks.add(java.util.Arrays.copyOfRange(all, start, end));
-        }
-        Configuration known =
-            user.sessionState().newHadoopConfWithOptions(Lowering.withStoreSettings(user, options));
-        List found = context.parallelize(chunks, tasks).map(new Footers(new SerializableConfiguration(known))).collect();
-        ByteArrayOutputStream joined = new ByteArrayOutputStream();
-        for (int i = 0; i < found.size(); i++) {
-            byte[] part = (byte[]) found.get(i);
-            joined.write(part, 0, part.length);
-        }
-        return joined.toByteArray();
+    public static byte[] look(SparkSession user, byte[] files, java.util.Map options) throws Exception {
+        return new Footers(user, options).run(user, named(files));
     }
 
     /** What is found of a chunk: the number of files, a record of each, the number of texts, and each of those. */
@@ -110,7 +78,7 @@ public final class Footers implements Function {
         boolean remote = false;
         for (int i = 0; i < files.length; i++) {
             int blank = files[i].indexOf(' ');
-            looks[i] = new Look(files[i].substring(0, blank), files[i].substring(blank + 1), configuration.value(), opened);
+            looks[i] = new Look(files[i].substring(0, blank), files[i].substring(blank + 1), configuration(), opened);
             remote = remote || !files[i].startsWith(LOCAL, blank + 1);
         }
         if (!remote) {
@@ -171,13 +139,8 @@ public final class Footers implements Function {
         public Object call() {
             try {
                 look();
-            } catch (FileNotFoundException error) {
-                String message = String.valueOf(error.getMessage());
-                fault = message.contains("Permission denied") ? "D" : "M";
-            } catch (org.apache.hadoop.security.AccessControlException error) {
-                fault = "D";
             } catch (Exception error) {
-                fault = "S" + error.getClass().getName() + ": " + error.getMessage();
+                fault = FooterJob.fault(error);
             }
             return null;
         }

@@ -8,6 +8,8 @@ import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -52,7 +54,8 @@ public final class Lowering {
      *
      * `files` is an Arrow IPC stream, one row per file: its location, its size in bytes, when it was modified (ms since
      * 1970, 0: unknown), its constants. `bitmap`: which of these holds deleted positions, below 0: none; the positions
-     * of deleted rows are then complements, below 0.
+     * of deleted rows are then complements, below 0. `bounds`: see `FileBounds`; null: nothing is known. `root`: the
+     * table's location; null: the files are of none.
      */
     public static Dataset planned(
             SparkSession session,
@@ -62,26 +65,35 @@ public final class Lowering {
             byte[] files,
             java.util.Map options,
             boolean positions,
-            int bitmap) throws Exception {
+            int bitmap,
+            byte[] bounds,
+            String root) throws Exception {
         StructType dataSchema = (StructType) DataType.fromJson(schema);
         ArrayList statuses = new ArrayList();
         ArrayList rows = new ArrayList();
         StructType described = readFiles(files, statuses, rows);
         StructType constants = hiddenFrom(dataSchema, described);
+        Broadcast[] large = new Broadcast[0];
+        if (bitmap >= 0) {
+            large = MarkedRows.broadcast(JavaSparkContext.fromSparkContext(session.sparkContext()), rows, bitmap);
+        }
         PlannedFileIndex index = new PlannedFileIndex(
             constants,
             (FileStatus[]) statuses.toArray(new FileStatus[statuses.size()]),
-            (InternalRow[]) rows.toArray(new InternalRow[rows.size()]));
+            (InternalRow[]) rows.toArray(new InternalRow[rows.size()]),
+            bounds == null ? null : new FileBounds(bounds, dataSchema, constants),
+            root == null ? null : path(root));
         // Spark's reader fills a column of this name itself. Asking for it, in place of _metadata.row_index, spares a struct
         // per row, and no column of a file can come in its place.
         StructType read = positions ? dataSchema.add(ROW_INDEX, DataTypes.LongType, true) : dataSchema;
+        FileFormat format = format(kind, statuses, bitmap, large);
         HadoopFsRelation relation = new HadoopFsRelation(
-            index, constants, read, scala.Option.empty(), format(kind, statuses, bitmap), withStoreSettings(user, options), session);
+            index, constants, read, scala.Option.empty(), format, withStoreSettings(user, options), session);
         LogicalRelation scan = LogicalRelation$.MODULE$.apply(relation, false);
         return project(session, scan, dataSchema.length(), described, positions);
     }
 
-    private static FileFormat format(String kind, List statuses, int bitmap) {
+    private static FileFormat format(String kind, List statuses, int bitmap, Broadcast[] large) {
         if (kind.equals("refused")) {
             return new RefusedFiles();
         }
@@ -89,7 +101,7 @@ public final class Lowering {
         for (int i = 0; i < statuses.size(); i++) {
             local = local && "file".equals(((FileStatus) statuses.get(i)).getPath().toUri().getScheme());
         }
-        return kind.equals("orc") ? (FileFormat) new PlannedOrc(local) : new PlannedParquet(local, bitmap);
+        return kind.equals("orc") ? (FileFormat) new PlannedOrc(local) : new PlannedParquet(local, bitmap, large);
     }
 
     private static Dataset project(
@@ -186,27 +198,30 @@ public final class Lowering {
         int end = location.indexOf("://");
         String rest = location.substring(end + 3);
         int slash = rest.indexOf('/');
-        String authority = slash == 0 ? null : rest.substring(0, slash);
-        return new Path(location.substring(0, end), authority, rest.substring(slash));
+        return new Path(location.substring(0, end), rest.substring(0, slash), rest.substring(slash));
     }
 
     /** `options` with the user's settings for object stores, which a session of our own would not see. */
-    static scala.collection.immutable.Map withStoreSettings(SparkSession user, java.util.Map options) {
-        scala.collection.immutable.Map all =
-            (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
+    static scala.collection.immutable.Map withStoreSettings(SparkSession user, java.util.Map options)
+            throws java.io.IOException {
+        java.util.HashMap all = new java.util.HashMap();
         scala.collection.Iterator settings = user.sessionState().conf().getAllConfs().iterator();
         while (settings.hasNext()) {
             scala.Tuple2 setting = (scala.Tuple2) settings.next();
             if (((String) setting._1()).startsWith("fs.")) {
-                all = (scala.collection.immutable.Map) all.updated(setting._1(), setting._2());
+                all.put(setting._1(), setting._2());
             }
         }
-        java.util.Iterator ours = options.entrySet().iterator();
-        while (ours.hasNext()) {
-            java.util.Map.Entry option = (java.util.Map.Entry) ours.next();
-            all = (scala.collection.immutable.Map) all.updated(option.getKey(), option.getValue());
+        all.putAll(options);
+        SharedFileSystem.share(all, user);
+        scala.collection.immutable.Map told =
+            (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
+        java.util.Iterator entries = all.entrySet().iterator();
+        while (entries.hasNext()) {
+            java.util.Map.Entry option = (java.util.Map.Entry) entries.next();
+            told = (scala.collection.immutable.Map) told.updated(option.getKey(), option.getValue());
         }
-        return all;
+        return told;
     }
 
     /** A column that calls a public static method; null where an argument is null. */

@@ -2,6 +2,11 @@ package harness.spark;
 
 import java.io.Closeable;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
@@ -13,20 +18,48 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * costs what its deleted rows cost, where a test of each row costs as much as the scan.
  */
 final class MarkedRows extends scala.runtime.AbstractFunction1 implements java.io.Serializable {
+    /** Bytes of a bitmap that travels with each task that reads a part of its file. */
+    private static final int MOST_OF_A_TASK = 1 << 14;
+
     private final scala.Function1 reader;
     private final int column;
     private final int bitmap;
+    private final Broadcast[] large;
 
-    /** `column`: the place of positions among the columns that are read. `bitmap`: that of the bitmap among the constants. */
-    MarkedRows(scala.Function1 reader, int column, int bitmap) {
+    /**
+     * `column`: the place of positions among the columns that are read. `bitmap`: that of the bitmap among the constants.
+     * `large`: the bitmaps that are not among them, see `broadcast`.
+     */
+    MarkedRows(scala.Function1 reader, int column, int bitmap, Broadcast[] large) {
         this.reader = reader;
         this.column = column;
         this.bitmap = bitmap;
+        this.large = large;
+    }
+
+    /**
+     * Takes the large bitmaps out of the constants of files: an executor fetches such a one once, for all tasks that read a
+     * part of its file. Their places among the results, four bytes, stay in the constants; no bitmap has fewer than eight.
+     */
+    static Broadcast[] broadcast(JavaSparkContext context, List constants, int bitmap) {
+        ArrayList large = new ArrayList();
+        for (int i = 0; i < constants.size(); i++) {
+            InternalRow row = (InternalRow) constants.get(i);
+            byte[] encoded = row.getBinary(bitmap);
+            if (encoded.length > MOST_OF_A_TASK) {
+                row.update(bitmap, ByteBuffer.allocate(Integer.BYTES).putInt(large.size()).array());
+                large.add(context.broadcast(encoded));
+            }
+        }
+        return (Broadcast[]) large.toArray(new Broadcast[large.size()]);
     }
 
     public Object apply(Object file) {
         scala.collection.Iterator rows = (scala.collection.Iterator) reader.apply(file);
         byte[] encoded = ((PartitionedFile) file).partitionValues().getBinary(bitmap);
+        if (encoded.length == Integer.BYTES) {
+            encoded = (byte[]) large[ByteBuffer.wrap(encoded).getInt()].value();
+        }
         return new Rows(rows, column, new DeletedPositions(encoded));
     }
 

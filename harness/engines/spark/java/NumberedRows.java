@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.file.Paths;
 import java.util.List;
 import org.apache.parquet.ParquetReadOptions;
+import org.apache.parquet.conf.PlainParquetConfiguration;
 import org.apache.parquet.hadoop.ParquetFileReader;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.io.LocalInputFile;
@@ -41,8 +42,10 @@ final class NumberedRows extends scala.runtime.AbstractFunction1 implements java
 
     private static BlockMetaData[] rowGroups(PartitionedFile split) throws IOException {
         LocalInputFile file = new LocalInputFile(Paths.get(split.toPath().toUri().getPath(), new String[0]));
-        ParquetReadOptions options =
-            ParquetReadOptions.builder().withRange(split.start(), split.start() + split.length()).build();
+        // Without a configuration of its own, the builder would parse Hadoop's defaults for each file: 4 ms of CPU.
+        ParquetReadOptions options = ParquetReadOptions.builder(new PlainParquetConfiguration())
+            .withRange(split.start(), split.start() + split.length())
+            .build();
         ParquetFileReader reader = ParquetFileReader.open(file, options);
         try {
             List groups = reader.getRowGroups();

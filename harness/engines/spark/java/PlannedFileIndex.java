@@ -2,6 +2,7 @@ package harness.spark;
 
 import java.util.ArrayList;
 import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.And;
@@ -16,19 +17,26 @@ import org.apache.spark.sql.types.StructType;
 
 /**
  * The planned files and nothing else: no directory is listed, no file is looked at. Each file is a partition of its own
- * whose partition values are the file's constants, so that a filter on constants skips files.
+ * whose partition values are the file's constants, so that a filter on constants skips files, and so does one on columns
+ * by what is known of their bounds.
  * Janino compiles this: no generics, no lambdas.
  */
 public final class PlannedFileIndex implements FileIndex {
     private final StructType partitionSchema;
     private final FileStatus[] files;
     private final InternalRow[] constants;
+    private final FileBounds bounds;
+    private final Path root;
     private final long bytes;
 
-    public PlannedFileIndex(StructType partitionSchema, FileStatus[] files, InternalRow[] constants) {
+    /** `bounds`: null: nothing is known. `root`: of the table; null: the files are of none. */
+    PlannedFileIndex(
+            StructType partitionSchema, FileStatus[] files, InternalRow[] constants, FileBounds bounds, Path root) {
         this.partitionSchema = partitionSchema;
         this.files = files;
         this.constants = constants;
+        this.bounds = bounds;
+        this.root = root;
         long total = 0;
         for (int i = 0; i < files.length; i++) {
             total += files[i].getLen();
@@ -39,11 +47,12 @@ public final class PlannedFileIndex implements FileIndex {
     public scala.collection.immutable.Seq listFiles(
             scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
         InterpretedPredicate wanted = predicate(partitionFilters);
+        boolean[] mayHold = bounds == null ? null : bounds.mayHold(dataFilters, constants);
         scala.collection.immutable.Map none =
             (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
         ArrayList kept = new ArrayList();
         for (int i = 0; i < files.length; i++) {
-            if (wanted == null || wanted.eval(constants[i])) {
+            if ((mayHold == null || mayHold[i]) && (wanted == null || wanted.eval(constants[i]))) {
                 ArrayList one = new ArrayList(1);
                 one.add(new FileStatusWithMetadata(files[i], none));
                 kept.add(new PartitionDirectory(constants[i], sequence(one)));
@@ -73,7 +82,7 @@ public final class PlannedFileIndex implements FileIndex {
     }
 
     /** Replaces a constant's column by its place in a file's row of constants. */
-    private static final class Binding extends scala.runtime.AbstractPartialFunction {
+    static final class Binding extends scala.runtime.AbstractPartialFunction {
         private final StructType schema;
 
         Binding(StructType schema) {
@@ -94,7 +103,11 @@ public final class PlannedFileIndex implements FileIndex {
     }
 
     public scala.collection.immutable.Seq rootPaths() {
-        return sequence(new ArrayList());
+        ArrayList roots = new ArrayList();
+        if (root != null) {
+            roots.add(root);
+        }
+        return sequence(roots);
     }
 
     public String[] inputFiles() {

@@ -3,6 +3,7 @@ package harness.spark;
 import java.util.ArrayList;
 import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.internal.SQLConf$;
@@ -18,11 +19,13 @@ public final class PlannedParquet extends ParquetFileFormat {
 
     private final boolean local;
     private final int bitmap;
+    private final Broadcast[] large;
 
-    /** `bitmap`: which constant of a file holds its deleted positions; below 0: none does. */
-    public PlannedParquet(boolean local, int bitmap) {
+    /** `bitmap`: which constant of a file holds its deleted positions; below 0: none does. `large`: as in `MarkedRows`. */
+    public PlannedParquet(boolean local, int bitmap, Broadcast[] large) {
         this.local = local;
         this.bitmap = bitmap;
+        this.large = large;
     }
 
     public scala.Function1 buildReaderWithPartitionValues(
@@ -30,9 +33,10 @@ public final class PlannedParquet extends ParquetFileFormat {
             StructType data,
             StructType partition,
             StructType required,
-            scala.collection.immutable.Seq filters,
+            scala.collection.immutable.Seq pushed,
             scala.collection.immutable.Map options,
             Configuration configuration) {
+        scala.collection.immutable.Seq filters = ExactFilters.of(pushed);
         int positions = Arrays.asList((Object[]) required.fieldNames()).indexOf(Lowering.ROW_INDEX);
         boolean numbers = positions >= 0 && local && filters.isEmpty() && givesBatches(options);
         StructType read = numbers ? without(required, positions) : required;
@@ -42,7 +46,7 @@ public final class PlannedParquet extends ParquetFileFormat {
             reader = new NumberedRows(reader, positions);
         }
         if (bitmap >= 0 && positions >= 0) { // else the query asks for no position, and so drops no row by it
-            reader = new MarkedRows(reader, positions, bitmap);
+            reader = new MarkedRows(reader, positions, bitmap, large);
         }
         return new UnchangedFiles(reader, local ? null : configuration);
     }

@@ -34,6 +34,7 @@ final class UnchangedFiles extends scala.runtime.AbstractFunction1 implements ja
                 FileStatus status = path.getFileSystem(configuration.value()).getFileStatus(path);
                 size = status.getLen();
                 modified = status.getModificationTime();
+                SharedFileSystem.answer(path, status);
             } catch (java.io.IOException gone) {
                 return reader.apply(file); // which says so
             }

@@ -1,0 +1,172 @@
+"""Bounds of stored columns in each file, in the types that Spark reads them as, for `java/FileBounds.java`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from harness.engines.shared.column_values import StoredColumn
+from harness.engines.shared.legacy_calendar import is_legacy
+from harness.model.arrow_values import from_numpy, listed
+from harness.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    Int96Type,
+    IntegerType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    children,
+)
+from harness.plan.column_bounds import ColumnBounds, Mask
+from harness.plan.scan_plan import ScanPlan
+from harness.records import dataclass
+
+_MOST_CELLS = 2_000_000
+"""Files times columns of a plan that bounds are handed over of: 16 bytes each, or those of a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileBounds:
+    """The bounds of a plan's columns, as its metadata has them.
+
+    columns: by field id and type, in whose internal values they are; per file of the plan. Keys of equality deletes may
+        be read of the same column as another type.
+    """
+
+    columns: Mapping[tuple[int, Type], ColumnBounds]
+
+    @staticmethod
+    def of(plan: ScanPlan, fields: Sequence[Field]) -> FileBounds:
+        """Of the first of `fields` that are single values; nothing of a single file, whose row groups tell more."""
+        files = plan.files.num_rows
+        if plan.bounds is None or files < 2:
+            return FileBounds({})
+        known = {f.id for f in plan.schema.fields}
+        single = [f for f in fields if f.id in known and not children(f.type)][: _MOST_CELLS // files]
+        found = dict(plan.bounds(single)) if single else {}
+        for f in single:
+            if any(f.id in partition.constants for partition in plan.partitions):
+                found[f.id] = _with_tuples(plan, f.id, found.get(f.id))
+        return FileBounds({(f.id, f.type): found[f.id] for f in single if f.id in found})
+
+    def table(
+        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Sequence[int], legacy: frozenset[str]
+    ) -> pa.Table | None:
+        """As `java/FileBounds.java` takes it; None: nothing is known.
+
+        Args:
+            stored: what is read of the files. places: of the columns in the files, in the order in which Spark reads
+                them. members: ordinals of the files. legacy: as in `file_groups.FileGroup`.
+        """
+        found: dict[str, pa.Array] = {}
+        for column in stored:
+            bounds, source = self.columns.get((column.field.id, column.field.type)), column.source
+            if bounds is None or source.place not in places or is_legacy(source.physical, legacy):
+                continue
+            number, rows = places.index(source.place), np.array(members, dtype=np.int64)
+            found[f"nulls {number}"] = from_numpy(bounds.has_nulls[rows])
+            found[f"values {number}"] = from_numpy(bounds.has_values[rows])
+            shown = _shown(column.field.type, source.physical.type)
+            if shown is None:
+                continue
+            lower, upper = (_taken(side, rows) for side in (bounds.lower, bounds.upper))
+            if isinstance(column.field.type, FloatType):  # to Spark, NaN is above all other numbers
+                nans = bounds.has_nans[rows].tolist()
+                upper = [math.nan if nan else value for nan, value in zip(nans, listed(upper), strict=True)]
+            found[f"lower {number}"], found[f"upper {number}"] = shown(lower), shown(upper)
+        return pa.table(found) if found else None
+
+
+def _with_tuples(plan: ScanPlan, field_id: int, bounds: ColumnBounds | None) -> ColumnBounds:
+    """The bounds of a column where the files' partition tuples have its value; that is exact."""
+    partitions = [plan.partitions[number] for number in plan.files.column("partition").to_pylist()]
+    told = np.array([field_id in partition.constants for partition in partitions], dtype=np.bool_)
+    values = [partition.constants.get(field_id) for partition in partitions]
+    is_null = np.array([value is None for value in values], dtype=np.bool_)
+    is_nan = np.array([value != value for value in values], dtype=np.bool_)
+    numbers = [None if nan else value for nan, value in zip(is_nan, values, strict=True)]
+
+    def either(own: Mask, other: Mask | None) -> Mask:
+        return np.where(told, own, True if other is None else other)
+
+    def side(other: Sequence[Any] | pa.Array | None) -> list[Any]:
+        others = [None] * len(values) if other is None else listed(other)
+        return [number if is_told else o for is_told, number, o in zip(told, numbers, others, strict=True)]
+
+    return ColumnBounds(
+        lower=side(None if bounds is None else bounds.lower),
+        upper=side(None if bounds is None else bounds.upper),
+        has_nulls=either(is_null, None if bounds is None else bounds.has_nulls),
+        has_nans=either(is_nan, None if bounds is None else bounds.has_nans),
+        has_values=either(~is_null, None if bounds is None else bounds.has_values),
+    )
+
+
+def _shown(wanted: Type, stored: Type) -> Callable[[Sequence[Any] | pa.Array], pa.Array] | None:
+    """Makes bounds of a table's column an array of the type that Spark reads the stored one as (`types.natural`).
+
+    None: their values are others. A bound that the type does not hold exactly is left out.
+    """
+    match wanted, stored:
+        case IntegerType(), IntegerType(bits=bits):
+            return _exact({8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits])
+        case DateType(), DateType():
+            return lambda values: _exact(pa.int32())(values).cast(pa.date32())
+        case FloatType(), FloatType(bits=32 | 64 as bits):
+            return _exact(pa.float64()) if bits == 64 else _floats
+        case DecimalType(), DecimalType(precision=precision, scale=scale):
+            return _exact(pa.decimal128(precision, scale))
+        case TimestampType(unit="us", utc=utc), TimestampType(unit="us" | "ms", utc=stored_utc) if utc == stored_utc:
+            return lambda values: _exact(pa.int64())(values).cast(pa.timestamp("us", "UTC" if utc else None))
+        case TimestampType(unit="us", utc=True), Int96Type():
+            return lambda values: _exact(pa.int64())(values).cast(pa.timestamp("us", "UTC"))
+        case (TimestampType(unit="ns"), TimestampType(unit="ns")) | (TimeType(), TimeType(unit="us")):
+            return _exact(pa.int64())
+        case StringType(), StringType():
+            return _exact(pa.string())
+        case (BinaryType(), BinaryType()) | (FixedType(), FixedType()):
+            return _exact(pa.binary())
+        case BooleanType(), BooleanType():
+            return _exact(pa.bool_())
+        case _:
+            return None
+
+
+def _exact(type_: pa.DataType) -> Callable[[Sequence[Any] | pa.Array], pa.Array]:
+    def convert(values: Sequence[Any] | pa.Array) -> pa.Array:
+        try:
+            return values.cast(type_) if isinstance(values, pa.Array) else pa.array(values, type_)
+        except (pa.ArrowException, OverflowError, UnicodeError, ValueError, TypeError):
+            return pa.array([value if _holds(value, type_) else None for value in listed(values)], type_)
+
+    return convert
+
+
+def _holds(value: Any, type_: pa.DataType) -> bool:
+    try:
+        pa.scalar(value, type_)
+    except (pa.ArrowException, OverflowError, UnicodeError, ValueError, TypeError):
+        return False
+    return True
+
+
+def _floats(values: Sequence[Any] | pa.Array) -> pa.Array:
+    doubles = [None if value is None else float(value) for value in listed(values)]
+    with np.errstate(over="ignore"):
+        exact = [v if v is None or v != v or float(np.float32(v)) == v else None for v in doubles]
+    return pa.array(exact, pa.float32())
+
+
+def _taken(values: Sequence[Any] | pa.Array, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Any:
+    return values.take(from_numpy(rows)) if isinstance(values, pa.Array) else [values[row] for row in rows.tolist()]
