@@ -154,12 +154,15 @@ def assert_same_rows(harness_session: HarnessSession) -> Any:
 @pytest.fixture(scope="session")
 def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """The Spark session of this process, tuned for tests; one that runs already is taken as it is."""
+    from harness.engines.registry import spark_engine
     from harness.engines.shared.java_runtime import check_java
-    from harness.engines.spark.session import check_pyspark, running_session, spark_session
     from harness.errors import RequestError
 
     config = request.config
     try:
+        spark_engine()
+        from harness.engines.spark.session import check_pyspark, running_session, spark_session
+
         check_pyspark()
         running = running_session()
         if running is None:

@@ -10,7 +10,7 @@ from harness.differ.compare import compare
 from harness.differ.query_side import Query
 from harness.differ.result import ComparisonResult
 from harness.engines.shared.duckdb_instance import connect
-from harness.query import sql
+from harness.query import run_query
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table, open_table
 from harness.testing.lake import LakeTable
@@ -80,17 +80,7 @@ class HarnessSession:
             key: self.open(table, storage_options=storage_options) if isinstance(table, str | LakeTable) else table
             for key, table in tables.items()
         }
-        result: duckdb.DuckDBPyRelation | DataFrame = sql(
-            query,
-            engine=name,
-            dialect=dialect,
-            connection=connection,
-            spark=spark,
-            storage_options=None,
-            cache_dir=None,
-            **named,
-        )
-        return result
+        return run_query(query, named, engine=name, dialect=dialect, connection=connection, spark=spark)
 
     def compare(self, left: object, right: object, **how: Any) -> ComparisonResult:
         """All differences of two sides, as `harness.compare` finds them; a `LakeTable` is a table too.

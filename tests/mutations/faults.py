@@ -10,7 +10,7 @@ class Fault:
     """One wrong edit.
 
     file: below `harness/`. before: text that occurs once in it; after: what stands there instead. test: the file of
-    tests that catches it, where neither scenarios nor properties reach: they read tables, and know nothing of queries.
+    tests, or the test, that catches it, where neither scenarios nor properties reach, or where they reach by chance.
     """
 
     name: str
@@ -19,6 +19,9 @@ class Fault:
     after: str
     test: str | None = None
 
+
+STATES = "tests/exhaustive/test_states.py"
+HISTORIES = "tests/exhaustive/test_histories.py::test_every_history_reads_as_the_model_says"
 
 FAULTS = (
     # Which deletes hit which file.
@@ -342,6 +345,28 @@ FAULTS = (
         "queries/transpile/parser.py",
         "if name.lower() not in NAMES",
         "",
+        test="tests/queries/test_functions.py",
+    ),
+    Fault(
+        "a join by NEAREST is one without a condition",
+        "queries/sources.py",
+        " or any(said for part, said in join.args.items() if part not in _JOIN)",
+        "",
+        test="tests/queries/test_sql_pushdown.py",
+    ),
+    Fault(
+        "parts of a node that nothing looks at are overlooked",
+        "queries/transpile/nodes.py",
+        "if value and name not in known]",
+        "if value and name not in known and isinstance(node, exp.Func)]",
+        test="tests/queries/test_syntax.py",
+    ),
+    Fault(
+        "a query may be read otherwise than DuckDB reads it",
+        "query.py",
+        "    if found is not None:\n        part = ",
+        "    if False:\n        part = ",
+        test="tests/queries/test_syntax.py",
     ),
     # Optional parts of Delta's log that are there and wrong.
     Fault(
@@ -372,7 +397,7 @@ FAULTS = (
     Fault(
         "a checkpoint without the column add is of an empty table",
         "delta/checkpoints.py",
-        "        if self.without_adds:\n",
+        "        if not self.has_adds:\n",
         "        if False:\n",
     ),
     Fault(
@@ -459,6 +484,18 @@ FAULTS = (
         "lost = Decimal(0)",
     ),
     Fault(
+        "bounds of old dates are taken for exact",
+        "delta/bounds.py",
+        "None if value is None or value < _MODERN_DAY else value for",
+        "value for",
+    ),
+    Fault(
+        "INT96 in checkpoints comes in nanoseconds",
+        "files/arrow_parquet.py",
+        'pq.ParquetFile(source, coerce_int96_timestamp_unit="us", ',
+        "pq.ParquetFile(source, ",
+    ),
+    Fault(
         "decimals that were cut to 64 bits are bounds",
         "delta/bounds.py",
         "return abs(_WIDE.subtract(_WIDE.abs(value), _SATURATED)) <= _SATURATED * _LOST_BY_DOUBLES",
@@ -472,7 +509,7 @@ FAULTS = (
         "known = set[str]()",
     ),
     Fault(
-        "a catalog that only writers are told of does not matter",
+        "what no reader can do does not matter where only writers are told of it",
         "delta/protocol.py",
         "if _canonical(name) in _REFUSED and name not in unread]",
         "if False]",
@@ -834,5 +871,71 @@ FAULTS = (
         "return str(repeated[0]) if len(repeated) else None",
         'return str(repeated[0]) if len(repeated) else "?"',
         test="tests/model/test_repeated.py",
+    ),
+    # What other readers lost rows by, and small histories and states find: the report names the smallest.
+    Fault(
+        "a delete is dropped where its file cannot be sized",
+        "iceberg/deletes.py",
+        "        live = [entry for entry in entries if entry.status is not Status.DELETED]\n",
+        "        import os\n        from urllib.parse import unquote\n\n"
+        "        live = [entry for entry in entries if entry.status is not Status.DELETED]\n"
+        "        live = [entry for entry in live if os.path.exists(unquote(entry.file.path))]\n",
+        test=f"{STATES}::test_every_pair_leaves_the_rows_that_the_specification_says",
+    ),
+    Fault(
+        "partition values are those of the fields in the order of the spec",
+        "iceberg/manifests.py",
+        "    if all(f.id is None for f in written):\n",
+        "    if True:\n",
+        test=f"{STATES}::test_every_pair_leaves_the_rows_that_the_specification_says",
+    ),
+    Fault(
+        "only the first equality delete of a data file counts",
+        "iceberg/delete_lookup.py",
+        "self.answers[key] = tuple(sorted(scope.ordinals[key[1] :] + self.everywhere.ordinals[key[2] :]))",
+        "self.answers[key] = tuple(sorted(scope.ordinals[key[1] :] + self.everywhere.ordinals[key[2] :]))[:1]",
+        test=f"{HISTORIES}[iceberg-2]",
+    ),
+    Fault(
+        "deletes of rows without a key are left out where there is a filter",
+        "engines/duckdb/equality.py",
+        '        return f" WHERE {\' AND \'.join(conditions)}" if conditions else ""',
+        '        return " WHERE " + " AND ".join([*conditions, *(f"{key} IS NOT NULL" for key in keys)])',
+        test=f"{HISTORIES}[iceberg-2]",
+    ),
+    Fault(
+        "a vector is known by its file, without its offset",
+        "iceberg/position_deletes.py",
+        "        if deletes.vector is not None:\n            if path not in self._vectors:\n",
+        "        if deletes.vector is not None:\n            path = deletes.vector.file.path\n"
+        "            if path not in self._vectors:\n",
+        test=f"{HISTORIES}[iceberg-3]",
+    ),
+    Fault(
+        "rows are counted by the metadata where no column is read",
+        "engines/duckdb/lowering.py",
+        "    scanner = Scanner.over(plan, connection, register)\n    plan = with_enough",
+        "    if not columns:\n"
+        "        return Lowered(f\"FROM range({sum(plan.files.column('record_count').to_pylist())})\", columns)\n"
+        "    scanner = Scanner.over(plan, connection, register)\n    plan = with_enough",
+        test=f"{HISTORIES}[iceberg-2]",
+    ),
+    Fault(
+        "files of a checkpoint are known by their path, without their vector",
+        "delta/replay.py",
+        "kept = pc.invert(pc.is_in(ids_of(table), value_set=replaced))",
+        'kept = pc.invert(pc.is_in(table.column("key"), value_set=replaced))',
+        test=f"{HISTORIES}[delta]",
+    ),
+    Fault(
+        "rows are numbered after the filter",
+        "engines/duckdb/scans.py",
+        "        return read_parquet(self.access.listed(physical))\n",
+        "        read = read_parquet(self.access.listed(physical))\n"
+        "        if self.plan.filter is None:\n            return read\n"
+        '        kept = f"(SELECT *, file_index, file_row_number AS n FROM {read}) WHERE {self.plan.filter.sql}"\n'
+        '        number = "row_number() OVER (PARTITION BY file_index ORDER BY n) - 1 AS file_row_number"\n'
+        '        return f"(SELECT * EXCLUDE (n), {number} FROM {kept})"\n',
+        test=f"{HISTORIES}[iceberg-2]",
     ),
 )

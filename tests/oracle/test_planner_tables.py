@@ -38,16 +38,6 @@ def ids(rows: list[tuple[Any, ...]]) -> list[Any]:
     return sorted(row[0] for row in rows)
 
 
-@pytest.mark.parametrize("name", ["orders", "events", "clicks"])
-def test_every_snapshot_of_the_demo_tables(name, tmp_path):
-    table = getattr(build_demo_tables(tmp_path), name)
-    snapshots = harness.open_table(str(table.location)).snapshots()
-    assert len(snapshots) > 2
-    for snapshot in snapshots:
-        both(table.location, snapshot_id=snapshot["id"])
-    assert len(both(table.location)) == len(table.expected)
-
-
 def test_a_filter_skips_no_file(tmp_path):
     location = build_demo_tables(tmp_path).orders.location
     plan = plan_unpruned(str(location), where="region = 'eu'")

@@ -3,9 +3,9 @@
     python tests/properties/nightly.py --minutes 60 --seed 3 [argument of pytest ...]
 
 Every round runs all properties in the profile `harness-round`, from a seed of its own that follows from the given one:
-the same seed draws the same rounds. A property that fails is left out of later rounds, so that the others go on; what
-it said is printed, and the command that shows it again. Ends with the examples of each property, and with 1 if one
-failed.
+the same seed draws the same rounds. A property that fails is left out of later rounds, so that the others go on; its
+output is printed, and the command that shows it again. A test that draws nothing stays: it may hold the account. Ends
+with the examples of each property, with the account of the tables that both engines read, and with 1 if one failed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
+
+from harness.testing.properties.account import Account
 
 ROOT = Path(__file__).parents[2]
 ROUNDS = 1_000_000
@@ -36,11 +38,12 @@ class Tally:
 
 @dataclass(slots=True)
 class Loop:
-    """The rounds of one seed. arguments: more for pytest; tallies: by test id."""
+    """The rounds of one seed. arguments: more for pytest; tallies: by test id; account: of drawn tables."""
 
     seed: int
     arguments: list[str]
     tallies: dict[str, Tally] = field(default_factory=dict)
+    account: Account = field(default_factory=Account)
 
     def run(self, minutes: float) -> None:
         """Rounds until the time is over; the last one is not cut."""
@@ -56,7 +59,7 @@ class Loop:
 
     def round(self, seed: int) -> None:
         """All properties that have not failed yet, once."""
-        left_out = [f"--deselect={test}" for test in self.failures()]
+        left_out = [f"--deselect={test}" for test in self.failures() if self.tallies[test].examples]
         with tempfile.TemporaryDirectory() as place:
             report = Path(place, "report.xml")
             command = [*_command(seed), f"--junitxml={report}", "tests/properties", *left_out, *self.arguments]
@@ -80,8 +83,10 @@ class Loop:
             test = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
             tally = self.tallies.setdefault(test, Tally())
             tally.rounds += 1
-            tally.examples += sum(int(p.get("value", 0)) for p in case.iter("property") if p.get("name") == "examples")
-            if case.find("failure") is not None or case.find("error") is not None:
+            told = {p.get("name"): p.get("value", "") for p in case.iter("property")}
+            tally.examples += int(told.get("examples", 0))
+            self.account.add(Account.of_json(told.get("account", "{}")))
+            if tally.failed is None and (case.find("failure") is not None or case.find("error") is not None):
                 tally.failed = seed
                 failed.append(test)
         return failed
@@ -112,6 +117,7 @@ def main() -> int:
     for test, tally in sorted(loop.tallies.items()):
         outcome = "passed" if tally.failed is None else f"FAILED with seed {tally.failed}"
         print(f"{tally.examples:8} examples in {tally.rounds} rounds, {outcome}: {test}")
+    print(loop.account.shown())
     whole = sum(tally.examples for tally in loop.tallies.values())
     minutes = (time.monotonic() - began) / 60
     state = "red" if loop.failures() else "green"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from test_metamorphic import address, assert_same, made
+from test_metamorphic import assert_same
 
 from harness import MissingFileError, RequestError, UnsupportedError, open_table, pull
 from harness.engines.registry import find_engine
@@ -17,8 +17,10 @@ from harness.engines.shared.duckdb_instance import connect
 from harness.oracle.planner import plan_unpruned
 from harness.slices.masking import Mask
 from harness.slices.pseudonyms import Pseudonyms
+from harness.testing.properties.agreement import address_of, made
+from harness.testing.properties.predicates import sql
 from harness.testing.properties.profiles import property_settings
-from harness.testing.properties.strategies import histories, predicates, sql
+from harness.testing.properties.strategies import histories, predicates
 from harness.testing.scenarios.model import Selector
 
 pytestmark = [
@@ -37,7 +39,7 @@ def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
     where = data.draw(st.one_of(st.none(), predicates(drawn.model.columns).map(sql)), "where")
     last = data.draw(st.integers(1, 3), "last")
     with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
-        source, directory = open_table(address(history)), Path(place) / "slice"
+        source, directory = open_table(address_of(history)), Path(place) / "slice"
         try:
             pulled = pull(source, directory, where=where, last=last)
         except RequestError:
@@ -75,11 +77,11 @@ def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
     with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         try:
-            pull(address(history), directory, where=where, exact=True, compact=compact)
+            pull(address_of(history), directory, where=where, exact=True, compact=compact)
         except UnsupportedError as error:
             assume("only Parquet is written" not in error.message)
             raise
-        expected = open_table(address(history)).snapshot().to_arrow(where=where)
+        expected = open_table(address_of(history)).snapshot().to_arrow(where=where)
         assert_same(expected, open_table(directory).snapshot().to_arrow())
         assert_same(expected, find_engine("oracle").to_arrow(plan_unpruned(str(directory))))
 
@@ -92,11 +94,11 @@ def test_an_anonymised_slice_gives_the_other_values_of_each_row(drawn, data) -> 
     with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         try:
-            pull(address(history), directory, compact=compact, anonymise="key")
+            pull(address_of(history), directory, compact=compact, anonymise="key")
         except (RequestError, UnsupportedError) as error:
             assume(not any(reason in error.message for reason in ("anonymise", "only Parquet", "needs it")))
             raise
-        source = open_table(address(history)).snapshot().to_arrow()
+        source = open_table(address_of(history)).snapshot().to_arrow()
         mask = Mask(Pseudonyms("key"))
         expected = pa.Table.from_arrays([mask.column(column) for column in source.columns], schema=source.schema)
         slice_ = open_table(directory).snapshot()
@@ -118,7 +120,7 @@ def test_a_sample_with_fewer_columns(drawn, data) -> None:
     size = data.draw(st.integers(1, 4), "rows")
     with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
-        source = open_table(address(history)).snapshot()
+        source = open_table(address_of(history)).snapshot()
         try:
             pull(source, directory, columns=columns, sample_rows=size)
         except (RequestError, UnsupportedError) as error:

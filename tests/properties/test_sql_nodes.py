@@ -32,6 +32,7 @@ CONDITIONS = {
     exp.Alias: None,  # of a projection; special ones stand in PIVOT, which is not lowered
     exp.Order: None,  # of a query; special ones are Spark's SORT BY and DISTRIBUTE BY
     exp.Explode: None,  # of a projection or a join; special ones are Spark's, and no text of DuckDB's makes them
+    exp.JSONPathPart: None,  # within a path, which is refused as a whole
     exp.Quantile: None,  # an aggregate; the special one is approx_quantile, which is refused by its name
 }
 # What DuckDB's own dialect has, and harness knows by its own name.

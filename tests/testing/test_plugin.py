@@ -118,7 +118,11 @@ def test_once_for_each(harness_engine, harness_session, lake_table):
 
 
 def test_tables_may_read_what_the_settings_allow(run, pytester):
-    pytester.makeini("[pytest]\nfilterwarnings = error\nharness_allowed_roots =\n    other\n    s3://bucket/x")
+    pytester.makeini(
+        # pytest 8 says that the plug-in was imported before.
+        "[pytest]\nfilterwarnings =\n    error\n    ignore::pytest.PytestAssertRewriteWarning\n"
+        "harness_allowed_roots =\n    other\n    s3://bucket/x"
+    )
     result = run(
         """
 import harness, pytest
@@ -169,7 +173,25 @@ def no_java():
 """
 
 
-def test_tests_of_spark_are_skipped_with_the_reason_where_it_cannot_run(run):
+NO_PYSPARK = """
+import sys
+import pytest
+
+@pytest.fixture(scope="session", autouse=True)
+def no_pyspark():
+    patch = pytest.MonkeyPatch()
+    for loaded in [name for name in sys.modules if name.startswith("harness.engines.spark")]:
+        patch.delitem(sys.modules, loaded)
+    patch.setitem(sys.modules, "pyspark", None)
+    yield
+    patch.undo()
+"""
+
+
+@pytest.mark.parametrize(
+    ("conftest", "reason"), [(NO_JAVA, "no Java here"), (NO_PYSPARK, "*lakeharness?spark?*")], ids=["java", "pyspark"]
+)
+def test_tests_of_spark_are_skipped_with_the_reason_where_it_cannot_run(run, conftest, reason):
     pytest.importorskip("pyspark")
     test = """
 @pytest.mark.harness_spark
@@ -183,10 +205,10 @@ def test_table(lake_table): lake_table(ORDERS + "expect: {rows: []}").check("spa
 
 def test_other(harness_session): pass
 """
-    result = run(test, "-rs", conftest=NO_JAVA)
+    result = run(test, "-rs", conftest=conftest)
     result.assert_outcomes(skipped=4, passed=1)
-    result.stdout.fnmatch_lines(["SKIPPED * no Java here"])
-    run(test, "-m", "not harness_spark", conftest=NO_JAVA).assert_outcomes(skipped=2, passed=1, deselected=2)
+    result.stdout.fnmatch_lines([f"SKIPPED * {reason}"])
+    run(test, "-m", "not harness_spark", conftest=conftest).assert_outcomes(skipped=2, passed=1, deselected=2)
 
 
 def test_a_session_of_the_users_own_takes_the_place_of_ours(run):

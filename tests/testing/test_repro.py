@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from harness.iceberg import delete_lookup
 from harness.model.schema import DecimalType, IntegerType, StringType
-from harness.testing.properties.agreement import Disagreement, Read
+from harness.testing.models.model import model_of
+from harness.testing.properties.agreement import Disagreement, assert_agrees, made
 from harness.testing.properties.anonymous import anonymised
-from harness.testing.properties.machine import machine
+from harness.testing.properties.predicates import Compare, In, Join
+from harness.testing.properties.reads import Read
 from harness.testing.properties.repro import reproducing
-from harness.testing.properties.strategies.predicates import Compare, In, Join
+from harness.testing.properties.strategies import DrawnHistory, histories
 from harness.testing.scenarios import build, load
-from harness.testing.scenarios.model import Scenario, Selector
+from harness.testing.scenarios.model import Selector
 from harness.testing.scenarios.verifying import Differs, Matched, read_with, verify
 
 TABLE = {"schema": {"id": "long"}}
 SETTINGS = settings(
     max_examples=40,
-    stateful_step_count=3,
     deadline=None,
     database=None,
     report_multiple_bugs=False,
@@ -44,16 +43,22 @@ def verdicts(directory, tmp_path):
 
 
 def test_a_planted_fault_leaves_a_small_scenario_that_shows_it(tmp_path, monkeypatch, capsys) -> None:
-    faulty = seed(7)(machine("iceberg-2", engines=(("duckdb",),), only=("append", "upsert"), table=TABLE))
+    @seed(7)
+    @SETTINGS
+    @given(histories("iceberg-2", max_size=3, only=("append", "upsert"), table=TABLE))
+    def faulty(drawn) -> None:
+        with made(drawn) as history:
+            assert_agrees(history, drawn, Read(), "duckdb")
+
     with monkeypatch.context() as fault:
         plant(fault)
         with pytest.raises(Disagreement) as caught, reproducing(tmp_path / "repro"):
-            run_state_machine_as_test(faulty, settings=SETTINGS)
+            faulty()
         anonymous = only_repro(tmp_path / "repro", tmp_path / "with", [Differs])
         with pytest.raises(Disagreement), reproducing(tmp_path / "values", values=True):
             raise caught.value
         as_drawn = only_repro(tmp_path / "values", tmp_path / "with values", [Differs])
-    assert len(caught.value.scenario.history) <= 4
+    assert len(caught.value.drawn.operations) <= 3
     for directory, name in ((anonymous, "without"), (as_drawn, "without, values")):
         assert verdicts(directory, tmp_path / name) == [Matched]
         assert (directory / "table" / "metadata").is_dir()
@@ -69,23 +74,27 @@ def only_repro(place, built, expected):
 
 _FILE = {"data": "a", "rows": [[17, "secret", 0.5], [-9, "secret", -0.0], [None, "secret", 2.5]]}
 _DELETE = {"equality-deletes": ["id"], "rows": [[17], [None]], "label": "d", "spec-id": 0, "partition": {"p": "se"}}
-SECRETS = Scenario(
-    name="secrets",
-    path=None,
-    title="Secrets",
-    format="iceberg",
-    clauses=(),
-    features=(),
-    table={"schema": {"id": "long", "name": "string", "n": "double"}, "partition-spec": [["name", "truncate[2]", "p"]]},
-    history=({"append": {"files": [_FILE], "as": "s1"}}, {"commit": {"add": [_DELETE], "as": "s2"}}),
-    expectations=(),
+
+
+def drawn_history(format_, table, *operations) -> DrawnHistory:
+    model = model_of(format_, table)
+    for operation in operations:
+        model.apply(operation)
+    return DrawnHistory(format=format_, table=table, operations=operations, model=model)
+
+
+SECRETS = drawn_history(
+    "iceberg",
+    {"schema": {"id": "long", "name": "string", "n": "double"}, "partition-spec": [["name", "truncate[2]", "p"]]},
+    {"append": {"files": [_FILE], "as": "s1"}},
+    {"commit": {"add": [_DELETE], "as": "s2"}},
 )
 
 
 def test_values_keep_nulls_order_and_equality() -> None:
     where = Join("AND", Compare("id", IntegerType(64), ">", 16), In("name", StringType(), ("secret", "zzz")))
-    scenario, read = anonymised(SECRETS, Read(at=Selector(), where=where))
-    first, second = scenario.history
+    drawn, read = anonymised(SECRETS, Read(at=Selector(), where=where))
+    first, second = drawn.operations
     assert str(first["append"]["files"][0]["rows"]) == "[[2, 'v001', 1.0], [-1, 'v001', -0.0], [None, 'v001', 2.0]]"
     (delete,) = second["commit"]["add"]
     assert delete["rows"] == [[2], [None]]
@@ -93,23 +102,20 @@ def test_values_keep_nulls_order_and_equality() -> None:
     assert read.where == Join("AND", Compare("id", IntegerType(64), ">", 1), In("name", StringType(), ("v001", "v002")))
 
 
-WIDENED = replace(
-    SECRETS,
-    format="delta",
-    table={"schema": {"id": "long"}, "configuration": {"delta.enableTypeWidening": "true"}},
-    history=(
-        {"append": [{"data": "a", "rows": [[17], [0], [-9]]}]},
-        {"widen-column": {"path": "id", "type": "decimal(22, 2)"}},
-        {"append": [{"data": "b", "rows": [["17.00"], ["17.50"], ["99999999999999999999.99"]]}]},
-    ),
+WIDENED = drawn_history(
+    "delta",
+    {"schema": {"id": "long"}, "configuration": {"delta.enableTypeWidening": "true"}},
+    {"append": [{"data": "a", "rows": [[17], [0], [-9]]}]},
+    {"widen-column": {"path": "id", "type": "decimal(22, 2)"}},
+    {"append": [{"data": "b", "rows": [["17.00"], ["17.50"], ["99999999999999999999.99"]]}]},
 )
 
 
 def test_integers_and_decimals_of_a_widened_column_stay_equal() -> None:
     type_ = DecimalType(22, 2)
     where = In("id", type_, (Decimal("-9.00"), Decimal("20.00")))
-    scenario, read = anonymised(WIDENED, Read(at=Selector(), where=where))
-    before, _, after = scenario.history
+    drawn, read = anonymised(WIDENED, Read(at=Selector(), where=where))
+    before, _, after = drawn.operations
     assert str(before["append"][0]["rows"]) == "[[1], [0], [-1]]"
     assert [Decimal(text) for (text,) in after["append"][0]["rows"]] == [
         *(1, 2),
@@ -119,7 +125,7 @@ def test_integers_and_decimals_of_a_widened_column_stay_equal() -> None:
 
 
 def test_a_difference_that_needs_its_values_leaves_no_table(tmp_path, monkeypatch) -> None:
-    found = Disagreement("rows differ", scenario=SECRETS, engine="duckdb", read=Read())
+    found = Disagreement("rows differ", drawn=SECRETS, engine="duckdb", shape=Read())
     with pytest.raises(Disagreement), reproducing(tmp_path):
         raise found
     (directory,) = tmp_path.iterdir()

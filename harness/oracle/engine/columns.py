@@ -264,7 +264,7 @@ class FileColumns:
         match stored:
             case DateType() if "dates" in self.old_calendar:
                 return _OLDEST_DAY, 1
-            case TimestampType(unit=unit) if "dates" in self.old_calendar:
+            case TimestampType(unit=unit, utc=True) if "dates" in self.old_calendar:
                 return _OLDEST_MICROS, 1000 if unit == "ms" else 1
             case Int96Type() if "int96" in self.old_calendar:
                 return _OLDEST_MICROS, 1

@@ -51,6 +51,8 @@ def compile_filter(filter_: Filter) -> Condition:
     Raises:
         UnsupportedError: it has something that the oracle does not evaluate.
     """
+    if re.search(r"\bIN\s*\[", filter_.sql, re.IGNORECASE):  # sqlglot takes it for IN (...), whose nulls are others
+        raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not know IN [...], in {filter_.sql}")
     (tree,) = Dialect.get_or_raise("duckdb").parse_into(exp.Condition, filter_.sql)
     if tree is None:
         raise UnsupportedError("Cannot evaluate the filter: it is empty")

@@ -56,9 +56,7 @@ def checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> 
         raise _invalid("it has files of its own beside sidecars", paths[0], "delta L16")
     for sidecar in sidecars:
         actions += _read_sidecar(sidecar, paths[0], storage)
-    if not sidecars:
-        for path in paths:
-            _check_column(path, storage)
+    _check_column([_sidecar_path(sidecar, paths[0]) for sidecar in sidecars] or paths, storage)
     _check_counts(actions, paths[0], version, storage, is_v2=bool(heads))
     removed = {(body["path"], str(body.get("deletionVector"))) for name, body in actions if name == "remove"}
     added = [(body["path"], str(body.get("deletionVector"))) for name, body in actions if name == "add"]
@@ -68,14 +66,17 @@ def checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> 
 
 
 def _read_sidecar(sidecar: dict[str, Any], top: str, storage: Storage) -> Iterator[Action]:
-    log = top.rpartition("/")[0]
-    bare = "/" not in sidecar["path"] and ":" not in sidecar["path"]
-    path = canonical(sidecar["path"], f"{log}/_sidecars" if bare else log)
+    path = _sidecar_path(sidecar, top)
     if storage.size(path) < (sidecar.get("sizeInBytes") or 0):
         message = "A sidecar is cut short"
         raise CorruptFileError(message, cause="LogCorrupt", file=path, rule="delta L15")
-    _check_column(path, storage)
     yield from (action for action in _read(path, storage) if action[0] in ("add", "remove"))
+
+
+def _sidecar_path(sidecar: dict[str, Any], top: str) -> str:
+    log = top.rpartition("/")[0]
+    bare = "/" not in sidecar["path"] and ":" not in sidecar["path"]
+    return canonical(sidecar["path"], f"{log}/_sidecars" if bare else log)
 
 
 def _read(path: str, storage: Storage) -> list[Action]:
@@ -98,10 +99,12 @@ def _read(path: str, storage: Storage) -> list[Action]:
     return [action for row in known for action in checked_actions(_action(row), file=path)]
 
 
-def _check_column(path: str, storage: Storage) -> None:
-    """The files of a checkpoint that may list live files have the column for them."""
-    if not path.endswith(".json") and "add" not in pq.read_schema(io.BytesIO(storage.read(path))).names:
-        raise _lost("the checkpoint has no column add", path, "delta L17")
+def _check_column(paths: Sequence[str], storage: Storage) -> None:
+    """One of the files of a checkpoint that may list live files has the column for them."""
+    for path in paths:
+        if path.endswith(".json") or "add" in pq.read_schema(io.BytesIO(storage.read(path))).names:
+            return
+    raise _lost("the checkpoint has no column add", paths[0], "delta L17")
 
 
 def _check_counts(actions: list[Action], top: str, version: int, storage: Storage, *, is_v2: bool) -> None:

@@ -14,6 +14,7 @@ from harness.errors import RequestError
 from harness.model.schema import Field, Schema
 from harness.testing.models.model import (
     Columns,
+    DeleteKind,
     ModelFile,
     Numbering,
     Row,
@@ -125,6 +126,10 @@ class DeltaModel:
         """The rows of a version."""
         state = self.state(at)
         return [shown(state.columns, live.file.columns, row) for live, _, row in self.live(state)]
+
+    def hiding(self, at: Selector) -> frozenset[DeleteKind]:
+        """Vectors, where a file has one."""
+        return frozenset("vectors" for live in self.state(at).files.values() if live.dead)
 
     def state(self, at: Selector) -> Version:
         """The version that a selector means."""

@@ -5,7 +5,7 @@ Spec: Iceberg, "Scan Planning", "Delete Formats", "Sequence Numbers", "Schema Ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -13,6 +13,7 @@ from harness.errors import RequestError
 from harness.model.schema import Field, Type
 from harness.testing.models.model import (
     Columns,
+    DeleteKind,
     ModelFile,
     Numbering,
     Row,
@@ -184,6 +185,10 @@ class IcebergModel:
         columns = self.columns_at(at)
         return [shown(columns, file.columns, row) for _, file, _, row in self.live(self.state(at))]
 
+    def hiding(self, at: Selector) -> frozenset[DeleteKind]:
+        """The kinds of delete that hide a row at that point."""
+        return frozenset(kind for *_, kinds in self._judged(self.state(at)) for kind in kinds)
+
     def state(self, at: Selector) -> Snapshot:
         """The snapshot that a selector means."""
         match at.kind:
@@ -196,32 +201,35 @@ class IcebergModel:
 
     def live(self, snapshot: Snapshot) -> list[tuple[Entry, ModelFile, int, Row]]:
         """The rows that no delete hits, with their file, its entry, and their position in it."""
-        entries = list(snapshot.files.values())
-        return [
-            (entry, entry.file, position, row)
-            for entry in entries
-            if isinstance(entry.file, ModelFile)
-            for position, row in enumerate(entry.file.rows)
-            if not self._dead(entry, entry.file, position, row, entries)
-        ]
+        return [(entry, file, place, row) for entry, file, place, row, kinds in self._judged(snapshot) if not kinds]
 
-    def _dead(self, data: Entry, file: ModelFile, position: int, row: Row, entries: Sequence[Entry]) -> bool:
+    def _judged(self, snapshot: Snapshot) -> Iterator[tuple[Entry, ModelFile, int, Row, set[DeleteKind]]]:
+        """Every row of data files, with the kinds of delete that hit it."""
+        entries = list(snapshot.files.values())
+        for entry in entries:
+            if isinstance(entry.file, ModelFile):
+                for position, row in enumerate(entry.file.rows):
+                    yield entry, entry.file, position, row, set(self._hits(entry, entry.file, position, row, entries))
+
+    def _hits(
+        self, data: Entry, file: ModelFile, position: int, row: Row, entries: Sequence[Entry]
+    ) -> Iterator[DeleteKind]:
         vectors = [e for e in entries if isinstance(e.file, Vector) and e.file.target == file.label]
         for entry in entries:
             match entry.file:
                 case Vector(target=target, positions=positions):
-                    hit = target == file.label and position in positions and entry.sequence >= data.sequence
+                    if target == file.label and position in positions and entry.sequence >= data.sequence:
+                        yield "vectors"
                 case PositionDeletes(pairs=pairs):
                     newer = entry.sequence >= data.sequence and entry.scope == data.scope
-                    hit = newer and not vectors and (file.label, position) in pairs
+                    if newer and not vectors and (file.label, position) in pairs:
+                        yield "position deletes"
                 case EqualityDeletes():
                     newer = entry.sequence > data.sequence
-                    hit = newer and self._in_scope(entry, data) and self._equals_one(entry.file, file, row)
+                    if newer and self._in_scope(entry, data) and self._equals_one(entry.file, file, row):
+                        yield "equality deletes"
                 case ModelFile():
-                    hit = False
-            if hit:
-                return True
-        return False
+                    pass
 
     def _in_scope(self, delete: Entry, data: Entry) -> bool:
         is_global = all(c.transform == "void" for c in self.specs[delete.spec])

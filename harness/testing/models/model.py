@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -40,6 +40,7 @@ from harness.testing.scenarios.model import Selector, TableFormat
 from harness.testing.scenarios.values import scenario_value, stored_struct
 
 Columns: TypeAlias = tuple[Field, ...]
+DeleteKind: TypeAlias = Literal["position deletes", "vectors", "equality deletes"]
 Row: TypeAlias = dict[int, Any]
 _DAY_US = 86_400_000_000
 _WIDE = Context(prec=60)
@@ -62,6 +63,9 @@ class TableModel(Protocol):
 
     def rows(self, at: Selector) -> list[Row]:
         """The rows of a read at that point, in these columns."""
+
+    def hiding(self, at: Selector) -> frozenset[DeleteKind]:
+        """The kinds of delete that hide a row there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -32,17 +32,17 @@ from harness.model.schema import (
 )
 from harness.testing.models.iceberg import IcebergModel
 from harness.testing.models.model import Columns, TableModel, model_of
-from harness.testing.properties.agreement import Read
-from harness.testing.properties.strategies.predicates import Compare, In, IsNull, Join, Not, Predicate
-from harness.testing.scenarios.model import Scenario
+from harness.testing.properties.predicates import Compare, In, IsNull, Join, Not, Predicate
+from harness.testing.properties.reads import Read, Shape, over
+from harness.testing.properties.strategies.histories import DrawnHistory
 from harness.testing.scenarios.values import scenario_value, stored_struct, stored_value
 
 Visit: TypeAlias = Callable[[Field, Any], Any]
 """What becomes of a stored value of a primitive column."""
 
 
-def anonymised(scenario: Scenario, read: Read) -> tuple[Scenario, Read]:
-    """The history and the read with other values.
+def anonymised(drawn: DrawnHistory, shape: Shape) -> tuple[DrawnHistory, Shape]:
+    """The history and what is read of it with other values.
 
     Raises:
         RequestError: with other values the rows of a file no longer share a partition.
@@ -55,24 +55,26 @@ def anonymised(scenario: Scenario, read: Read) -> tuple[Scenario, Read]:
         seen.setdefault(field.id, {})[_mark(value)] = value
         return value
 
-    _walk(scenario, read, collect)
+    _walk(drawn, shape, collect)
     chosen = {id_: _substitutes(types[id_], list(values.values())) for id_, values in seen.items()}
-    return _walk(scenario, read, lambda field, value: _like(value, chosen[field.id][_mark(value)]))
+    return _walk(drawn, shape, lambda field, value: _like(value, chosen[field.id][_mark(value)]))
 
 
-def _walk(scenario: Scenario, read: Read, visit: Visit) -> tuple[Scenario, Read]:
+def _walk(drawn: DrawnHistory, shape: Shape, visit: Visit) -> tuple[DrawnHistory, Shape]:
     """The history with every value replaced; models of both say which column and partition a value belongs to."""
-    before = model_of(scenario.format, scenario.table)
-    after = model_of(scenario.format, scenario.table)
-    history = []
-    for operation in scenario.history:
+    before, after = model_of(drawn.format, drawn.table), model_of(drawn.format, drawn.table)
+    operations = []
+    for operation in drawn.operations:
         changed = _operation(operation, before, after, visit)
         before.apply(operation)
         after.apply(changed)
-        history.append(changed)
-    columns = before.columns_at(read.at)
-    where = None if read.where is None else _predicate(read.where, {f.name: f for f in columns}, visit)
-    return replace(scenario, history=tuple(history)), replace(read, where=where)
+        operations.append(changed)
+
+    def with_values(read: Read) -> Read:
+        columns = {f.name: f for f in before.columns_at(read.at)}
+        return replace(read, where=None if read.where is None else _predicate(read.where, columns, visit))
+
+    return replace(drawn, operations=tuple(operations), model=after), over(shape, with_values)
 
 
 def _operation(operation: Mapping[str, Any], before: TableModel, after: TableModel, visit: Visit) -> dict[str, Any]:

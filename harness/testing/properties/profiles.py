@@ -2,10 +2,10 @@
 
 - `harness-quick` is what plain pytest runs: the same examples everywhere, so that a change is only ever blamed for what
   it broke, as with Hypothesis' own profile for CI.
-- `harness-fresh` draws as many, from the seed that `--hypothesis-seed` gives: a suite that always draws the same always
-  finds the same.
-- `harness-round` draws twice as many, of longer histories, from a seed too. `tests/properties/nightly.py` runs it again
-  and again until its time is over.
+- `harness-fresh` draws as many, or more where a property says so, from the seed that `--hypothesis-seed` gives: a suite
+  that always draws the same always finds the same.
+- `harness-round` draws twice as many, from a seed too. `tests/properties/nightly.py` runs it again and again until its
+  time is over.
 - `harness-nightly` draws thousands in one run, however long that takes.
 """
 
@@ -21,8 +21,8 @@ FRESH: Final = "harness-fresh"
 ROUND: Final = "harness-round"
 NIGHTLY: Final = "harness-nightly"
 VARIABLE: Final = "HARNESS_PROFILE"
-_FACTORS: Final = {QUICK: (1, 1), FRESH: (1, 1), ROUND: (2, 2), NIGHTLY: (60, 2)}
-"""How many times the examples of the quick profile, and the steps of its state machines."""
+_FACTORS: Final = {ROUND: 2, NIGHTLY: 60}
+"""How many times the examples of the quick profile."""
 
 
 def register() -> None:
@@ -47,12 +47,12 @@ def chosen() -> str:
     return os.environ.get(VARIABLE, QUICK)
 
 
-def property_settings(examples: int, *, steps: int = 6) -> settings:
+def property_settings(examples: int, *, fresh: int = 1) -> settings:
     """Settings of a property: the chosen profile's, with that many examples, or as many times more as it draws.
 
-    examples: in the quick profile. steps: of a state machine, at most.
+    examples: in the quick profile. fresh: how many times as many in the fresh one.
     """
     register()
     profile = settings.get_profile(chosen())
-    more, longer = _FACTORS.get(chosen(), (1, 1))
-    return settings(profile, max_examples=examples * more, stateful_step_count=steps * longer)
+    factor = fresh if chosen() == FRESH else _FACTORS.get(chosen(), 1)
+    return settings(profile, max_examples=examples * factor)

@@ -1,11 +1,12 @@
 """A difference that a property test found, as a directory that shows it to somebody else.
 
     with reproducing(directory):
-        run_state_machine_as_test(machine("iceberg-2"))
+        assert_agrees(history, drawn, shape, "duckdb")
 
-leaves in a folder of `directory`: `table/`, the minimal table; `scenario.yaml`, which makes it and expects what the
-model has, for `harness run --scenario`; `README.md` with the command, the versions and the difference. Values are
-replaced by others of the same order and equality (see `anonymous`), unless the real ones are asked for.
+leaves in a folder of `directory`: `table/`, the minimal table; `scenario.yaml`, which makes it and expects of its rows
+what the model has, for `harness run --scenario`; `query.sql` and `expected.txt`, where what differs is the result of a
+query; `README.md` with the command, the versions and the difference. Values are replaced by others of the same order
+and equality (see `anonymous`), unless the real ones are asked for.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ import platform
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from harness.errors import HarnessError
-from harness.testing.models.model import TableModel, model_of
-from harness.testing.properties.agreement import Disagreement, Read, disagreement_of
+from harness.testing.models.model import scenario_rows
+from harness.testing.properties.agreement import Disagreement, assert_agrees, described, made, scenario_of
 from harness.testing.properties.anonymous import anonymised
-from harness.testing.scenarios.building import begin
+from harness.testing.properties.reads import Read, Shape, answer, reads_of
+from harness.testing.properties.strategies.histories import DrawnHistory
 from harness.testing.scenarios.loading import dump
-from harness.testing.scenarios.model import History, Scenario
+from harness.testing.scenarios.model import History
 
 _PACKAGES: Final = ("lakeharness", "duckdb", "pyarrow", "pyspark", "hypothesis")
 
@@ -52,15 +53,14 @@ def write_repro(found: Disagreement, directory: Path, *, values: bool = False) -
     values: keep the values as they were drawn. Without, they are replaced; if the difference does not survive that, the
     README says so and there is neither table nor scenario.
     """
-    name = f"{found.scenario.format}-{hashlib.sha256(dump(found.scenario).encode()).hexdigest()[:8]}"
-    place = directory / name
+    digest = hashlib.sha256(f"{dump(scenario_of(found.drawn))}{found.shape}".encode()).hexdigest()
+    place = directory / f"{found.drawn.format}-{digest[:8]}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    shown = _again(found.scenario, found.read, found.engine, place) if values else _hidden(found, place)
+    shown = _again(found.drawn, found.shape, found.engine, place) if values else _hidden(found, place)
     if shown is None:
-        shutil.rmtree(place / "table", ignore_errors=True)
-    else:
-        (place / "scenario.yaml").write_text(dump(shown.scenario), encoding="utf-8")
+        for path in place.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     (place / "README.md").write_text(_readme(found, shown, values=values), encoding="utf-8")
     return place
 
@@ -68,33 +68,33 @@ def write_repro(found: Disagreement, directory: Path, *, values: bool = False) -
 def _hidden(found: Disagreement, place: Path) -> Disagreement | None:
     """The same difference with other values; None: it does not show with these."""
     try:
-        scenario, read = anonymised(found.scenario, found.read)
+        drawn, shape = anonymised(found.drawn, found.shape)
     except HarnessError:  # other values fell into other partitions, so there is no such history
         return None
-    return _again(scenario, read, found.engine, place)
+    return _again(drawn, shape, found.engine, place)
 
 
-def _again(scenario: Scenario, read: Read, engine: str, place: Path) -> Disagreement | None:
+def _again(drawn: DrawnHistory, shape: Shape, engine: str, place: Path) -> Disagreement | None:
     """The difference of a history that is run once more, in `place`; None: there is none."""
-    plain = replace(scenario, expectations=())
+    plain = [shape] if isinstance(shape, Read) else [Read(at=r.at, where=r.where) for r in reads_of(shape)]
     try:
-        history, model = replayed(plain, place)
+        with made(drawn, place) as history:
+            (place / "scenario.yaml").write_text(dump(scenario_of(drawn, plain)), encoding="utf-8")
+            if not isinstance(shape, Read):
+                _write_query(shape, drawn, history, place)
+            assert_agrees(history, drawn, shape, engine)
+    except Disagreement as found:
+        return found
     except HarnessError:
         return None
-    return disagreement_of(history, model, read, [engine], lambda: plain)
+    return None
 
 
-def replayed(scenario: Scenario, directory: Path) -> tuple[History, TableModel]:
-    """The table of a scenario, and its model, all operations done.
-
-    Raises:
-        HarnessError: an operation cannot be done.
-    """
-    history, model = begin(scenario, directory), model_of(scenario.format, scenario.table)
-    for operation in scenario.history:
-        history.apply(operation)
-        model.apply(operation)
-    return history, model
+def _write_query(shape: Shape, drawn: DrawnHistory, history: History, place: Path) -> None:
+    columns, rows = answer(drawn.model, shape)
+    lines = [[column.name for column in columns], *scenario_rows(columns, rows)]
+    (place / "query.sql").write_text(f"{described(shape, history)}\n", encoding="utf-8")
+    (place / "expected.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def _readme(found: Disagreement, shown: Disagreement | None, *, values: bool) -> str:
@@ -106,10 +106,15 @@ def _readme(found: Disagreement, shown: Disagreement | None, *, values: bool) ->
             f" values as they were drawn.\n\n## Versions\n\n{versions}\n"
         )
     kept = "as they were drawn" if values else "others of the same types, order and equality"
+    if isinstance(shown.shape, Read):
+        made_by = "`scenario.yaml` makes it and holds the rows expected"
+        command = f"harness run --engine {found.engine} --scenario scenario.yaml"
+    else:
+        made_by = "`scenario.yaml` makes it, and `query.sql` gives the rows of `expected.txt`"
+        command = f'harness sql --engine {found.engine} --table t=table "$(cat query.sql)"'
     return (
-        f"# {found.engine} and the model differ\n\n`table/` is the table, `scenario.yaml` makes it and holds the rows"
-        f" expected. Values are {kept}.\n\n    harness run --engine {found.engine} --scenario scenario.yaml\n\n"
-        f"## Difference\n\n```\n{shown}\n```\n\n## Versions\n\n{versions}\n"
+        f"# {found.engine} and the model differ\n\n`table/` is the table, {made_by}. Values are {kept}.\n\n"
+        f"    {command}\n\n## Difference\n\n```\n{shown}\n```\n\n## Versions\n\n{versions}\n"
     )
 
 

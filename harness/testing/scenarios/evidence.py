@@ -15,19 +15,36 @@ from harness.engines.registry import find_engine
 from harness.errors import HarnessError
 from harness.plan.scan_plan import ScanPlan
 from harness.table import open_table
-from harness.testing.scenarios.model import Built
+from harness.testing.scenarios.model import Built, ResolvedExpectation
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A built scenario and the plans of those of its reads that can be planned.
-
-    errors: of the reads that cannot, by number of the expectation.
-    """
+    """A built scenario and, by number of the expectation, what planning its reads came to: a plan or an error."""
 
     built: Built
-    plans: tuple[ScanPlan, ...]
-    errors: Mapping[int, HarnessError]
+    planning: Mapping[int, ScanPlan | HarnessError]
+
+    @cached_property
+    def plans(self) -> tuple[ScanPlan, ...]:
+        """Those of the reads that can be planned."""
+        return tuple(found for found in self.planning.values() if isinstance(found, ScanPlan))
+
+    @cached_property
+    def errors(self) -> tuple[HarnessError, ...]:
+        """Those of the reads that cannot."""
+        return tuple(found for found in self.planning.values() if isinstance(found, HarnessError))
+
+    def plan_of(self, number: int) -> ScanPlan:
+        """The plan of one read.
+
+        Raises:
+            HarnessError: it cannot be planned.
+        """
+        found = self.planning[number]
+        if isinstance(found, HarnessError):
+            raise found
+        return found
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
@@ -79,11 +96,10 @@ class Evidence:
     @cached_property
     def all_errors(self) -> Mapping[int, HarnessError]:
         """The errors of planning, and those of running what could be planned, by number of the expectation."""
-        found = dict(self.errors)
-        running = [e.number for e in self.built.expectations if e.number not in found]
-        for number, plan in zip(running, self.plans, strict=True):
+        found = {}
+        for number in self.planning:
             try:
-                find_engine("duckdb").to_arrow(plan)
+                find_engine("duckdb").to_arrow(self.plan_of(number))
             except HarnessError as error:
                 found[number] = error
         return found
@@ -147,18 +163,20 @@ class Feature:
 
 def evidence_of(built: Built) -> Evidence:
     """The plans of all reads of a built scenario, as harness makes them."""
-    plans, errors = [], {}
+    planning: dict[int, ScanPlan | HarnessError] = {}
     for expectation in built.expectations:
         try:
-            table = open_table(built.address, **expectation.opening)
-            if expectation.at.changes is not None:
-                plans.append(table.changes(*expectation.at.changes, columns=expectation.columns).plan)
-                continue
-            snapshot = table.snapshot(**expectation.at.arguments())
-            plans.append(snapshot.plan(expectation.columns, expectation.where))
+            planning[expectation.number] = _plan(built, expectation)
         except HarnessError as error:
-            errors[expectation.number] = error
-    return Evidence(built, tuple(plans), errors)
+            planning[expectation.number] = error
+    return Evidence(built, planning)
+
+
+def _plan(built: Built, expectation: ResolvedExpectation) -> ScanPlan:
+    table = open_table(built.address, **expectation.opening)
+    if expectation.at.changes is not None:
+        return table.changes(*expectation.at.changes, columns=expectation.columns).plan
+    return table.snapshot(**expectation.at.arguments()).plan(expectation.columns, expectation.where)
 
 
 def _plain(content: bytes) -> bytes:

@@ -92,7 +92,7 @@ def _may_be_deep(text: str) -> bool:
 
 def _check_depth(text: str) -> None:
     depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):  # not by libyaml, which may fail on brackets before it tells
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):

@@ -10,7 +10,8 @@ What is drawn are scenario operations, so that a failing example is a scenario f
 from __future__ import annotations
 
 from harness.testing.properties.strategies.histories import OPERATIONS, DrawnHistory, histories
-from harness.testing.properties.strategies.predicates import Predicate, holds, predicates, sql
+from harness.testing.properties.strategies.predicates import predicates
+from harness.testing.properties.strategies.reads import reads
 from harness.testing.properties.strategies.settings import tables
 from harness.testing.properties.strategies.types import TableKind, schemas, types
 from harness.testing.properties.strategies.values import rows, values
@@ -18,14 +19,12 @@ from harness.testing.properties.strategies.values import rows, values
 __all__ = [
     "OPERATIONS",
     "DrawnHistory",
-    "Predicate",
     "TableKind",
     "histories",
-    "holds",
     "predicates",
+    "reads",
     "rows",
     "schemas",
-    "sql",
     "tables",
     "types",
     "values",

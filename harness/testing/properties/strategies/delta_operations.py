@@ -165,11 +165,11 @@ def partition_columns(draw: Draw, columns: Columns) -> list[str]:
 
 def _data_files(draw: Draw, model: DeltaModel) -> list[File]:
     options: dict[str, Any] = {}
-    if draw(st.integers(0, 3)) == 3:
-        options["row-group-size"] = 1
+    if size := draw(st.sampled_from([None, 1, 2, 1])):
+        options["row-group-size"] = size
     if draw(st.integers(0, 7)) == 7:
         options["statistics"] = "none"
-    return _grouped(model, [_with_texts(model, row) for row in draw(rows(model.columns))], options)
+    return _grouped(model, [_with_texts(model, row) for row in draw(rows(model.columns, max_size=9))], options)
 
 
 def _grouped(model: DeltaModel, content: Sequence[Any], options: Mapping[str, Any] | None = None) -> list[File]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -13,7 +13,7 @@ from harness.testing.properties.strategies import delta_operations, iceberg_oper
 from harness.testing.properties.strategies.columns import Operation
 from harness.testing.properties.strategies.settings import tables
 from harness.testing.properties.strategies.types import TableKind
-from harness.testing.scenarios.model import TableFormat
+from harness.testing.scenarios.model import Selector, TableFormat
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 OPERATIONS: Final[Mapping[TableFormat, Mapping[str, Any]]] = {
@@ -25,7 +25,7 @@ OPERATIONS: Final[Mapping[TableFormat, Mapping[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnHistory:
-    """A history and its model, all operations done. Running it needs `IcebergHistory` or `DeltaHistory`."""
+    """A history and its model, all operations done. `agreement.made` makes the table."""
 
     format: TableFormat
     table: Mapping[str, Any]
@@ -33,20 +33,49 @@ class DrawnHistory:
     model: TableModel
 
 
+_DELETES: Final[Mapping[TableFormat, Sequence[str]]] = {
+    "iceberg": (*("delete-positions", "delete-by-vectors") * 2, "delete-equal", "upsert"),
+    "delta": ("delete-rows", "merge"),
+}
+"""The operations that hide rows of files that stay, as often as they are drawn. Iceberg 1 has none."""
+_OF_KEYS: Final = ("delete-equal", "upsert", "merge")
+"""Deletes of keys, which may be of no row."""
+
+
 @st.composite
-def histories(draw: Draw, kind: TableKind, *, max_size: int = 6, only: Collection[str] | None = None) -> DrawnHistory:
-    """Histories that begin with rows. only: the kinds of operation, as in `OPERATIONS`; None: all."""
+def histories(
+    draw: Draw,
+    kind: TableKind,
+    *,
+    max_size: int = 6,
+    only: Collection[str] | None = None,
+    table: Mapping[str, Any] | None = None,
+    deleting: bool = False,
+) -> DrawnHistory:
+    """Histories that begin with rows.
+
+    only: the kinds of operation, as in `OPERATIONS`; None: all. table: its settings; None: they are drawn.
+    deleting: until a delete hides a row, every second operation deletes rows, or is the upgrade that this takes; near
+    the end every operation does.
+    """
     format_ = format_of(kind)
-    table = draw(tables(kind))
-    model = model_of(format_, table)
+    settings = draw(tables(kind)) if table is None else table
+    model = model_of(format_, settings)
     kinds = {n: o for n, o in OPERATIONS[format_].items() if only is None or n in only}
-    operations = []
-    for number in range(draw(st.integers(1, max_size))):
-        names = ["append"] if number == 0 else [n for n, o in kinds.items() if o.possible(model)]
+    size, owed = draw(st.integers(1, max_size)), deleting
+    operations: list[Operation] = []
+    while len(operations) < size or (owed and len(operations) < max_size):
+        names: list[str] = [n for n, o in kinds.items() if o.possible(model)] if operations else ["append"]
+        late = len(operations) >= min(size, max_size - 3)  # an upgrade, a delete that may hit nothing, one that does
+        if operations and owed and (late or draw(st.booleans())):
+            surely = len(operations) == max_size - 1
+            deletes = [n for n in _DELETES[format_] if n in names and not (surely and n in _OF_KEYS)]
+            names = deletes or ["upgrade" if "upgrade" in names else "append"]
         operation = kinds[draw(st.sampled_from(names))].draw(draw, model)
         model.apply(operation)
         operations.append(operation)
-    return DrawnHistory(format=format_, table=table, operations=tuple(operations), model=model)
+        owed = owed and not model.hiding(Selector())
+    return DrawnHistory(format=format_, table=settings, operations=tuple(operations), model=model)
 
 
 def format_of(kind: TableKind) -> TableFormat:

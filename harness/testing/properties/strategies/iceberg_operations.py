@@ -40,6 +40,8 @@ from harness.testing.scenarios.values import scenario_value
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 File: TypeAlias = dict[str, Any]
+Scope: TypeAlias = tuple[Any, ...]
+"""As `Entry.scope`: a spec and a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +247,10 @@ def _transforms(type_: Type) -> tuple[str, ...]:
 
 def _data_files(draw: Draw, model: IcebergModel, taken: set[str] | None = None) -> list[File]:
     labels = set(model.labels) if taken is None else taken
-    content = draw(rows(model.columns))
+    content = draw(rows(model.columns, max_size=9))
     options: dict[str, Any] = {}
-    if draw(st.integers(0, 3)) == 3:
-        options["row-group-size"] = 1
+    if size := draw(st.sampled_from([None, 1, 2, 1])):
+        options["row-group-size"] = size
     if draw(st.integers(0, 7)) == 7:
         options["format"] = "avro"
     return _grouped(model, content, labels, options)
@@ -281,37 +283,35 @@ def _equality_deletes(draw: Draw, model: IcebergModel, taken: set[str]) -> File:
     keys = draw(
         st.lists(st.sampled_from(_key_columns(model.columns)), min_size=1, max_size=2, unique_by=lambda f: f.id)
     )
-    present = _present(model, keys)
+    scope, place = draw(st.sampled_from(_scopes(model)))
+    present = _present(model, keys, scope)
     drawn = st.tuples(*[field_values(f) for f in keys]).map(list)
     dead = draw(st.lists(st.one_of(st.sampled_from(present), drawn) if present else drawn, min_size=1, max_size=3))
-    file: File = {"equality-deletes": [f.name for f in keys], "rows": dead, "label": fresh(taken, "d")}
-    scope: File = draw(st.sampled_from(_scopes(model)))
-    return {**file, **scope}
+    return {"equality-deletes": [f.name for f in keys], "rows": dead, "label": fresh(taken, "d"), **place}
 
 
-def _present(model: IcebergModel, keys: Sequence[Field]) -> list[list[Any]]:
-    """The keys of live rows."""
+def _present(model: IcebergModel, keys: Sequence[Field], scope: Scope | None) -> list[list[Any]]:
+    """The keys of live rows. scope: of their files; None: any."""
     found = [
         [scenario_value(f.type, row.get(f.id)) for f in keys]
-        for _, file, _, whole in model.live(model.current)
+        for entry, file, _, whole in model.live(model.current)
+        if scope is None or entry.scope == scope
         for row in [shown(model.columns, file.columns, whole)]
     ]
     return list({repr(row): row for row in found}.values())
 
 
-def _scopes(model: IcebergModel) -> list[dict[str, Any]]:
+def _scopes(model: IcebergModel) -> list[tuple[Scope | None, File]]:
     """Where an equality delete may hold: everywhere, if there is an unpartitioned spec, or in a partition in use."""
-    scopes: dict[str, dict[str, Any]] = {}
-    for number, spec in enumerate(model.specs):
-        if not spec:
-            scopes["all"] = {"spec-id": number}
+    whole = [n for n, spec in enumerate(model.specs) if not spec]
+    scopes: dict[Scope | None, File] = {None: {"spec-id": whole[-1]}} if whole else {}
     for entry in _data(model):
         spec = model.specs[entry.spec]
         if spec:
             values_ = zip(spec, entry.partition, strict=True)
             named = {c.name: scenario_value(model.partition_type(c), v) for c, v in values_}
-            scopes[repr(entry.scope)] = {"spec-id": entry.spec, "partition": named}
-    return list(scopes.values()) or [{"spec-id": 0}]
+            scopes[entry.scope] = {"spec-id": entry.spec, "partition": named}
+    return list(scopes.items()) or [(None, {"spec-id": 0})]
 
 
 def _positions(draw: Draw, entry: Entry) -> list[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from hypothesis import strategies as st
@@ -71,6 +72,7 @@ _FLOATS = {
 }
 
 
+@cache  # a strategy that is known is checked no more
 def values(type_: Type, variety: Variety = "extreme") -> st.SearchStrategy[Any]:
     """Values of a type that are not null themselves; inside lists, maps and structs nulls occur."""
     match type_:
@@ -89,8 +91,13 @@ def values(type_: Type, variety: Variety = "extreme") -> st.SearchStrategy[Any]:
 
 def field_values(field: Field, variety: Variety = "extreme") -> st.SearchStrategy[Any]:
     """Values of a field, null among them unless it is required."""
-    given = values(field.type, variety)
-    return given if field.required else st.one_of(given, given, given, st.none())
+    return values(field.type, variety) if field.required else _or_null(field.type, variety)
+
+
+@cache
+def _or_null(type_: Type, variety: Variety) -> st.SearchStrategy[Any]:
+    given = values(type_, variety)
+    return st.one_of(given, given, given, st.none())
 
 
 def rows(

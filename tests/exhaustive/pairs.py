@@ -1,0 +1,153 @@
+"""States as files: a data file and a delete of each, all in one directory, and tables of any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from states import DELETE_NUMBER, NUMBERS, TARGET, State
+from tables import forked_table
+
+from harness.testing.scenarios.iceberg.history import IcebergHistory
+from harness.testing.scenarios.model import Expectation, Scenario
+from harness.writing.iceberg.avro import AvroDocument
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.iceberg.deletes import PATH_ID
+
+COLUMNS = {"r": "int", "k": "int", "m": "int", "o": "int", "p": "string", "q": "string"}
+_TABLE = {"schema": COLUMNS, "format-version": 2, "metadata-names": "uuid"}
+_SPECS = {"none": 0, "same": 1, "another": 2}
+_BEGUN: tuple[Mapping[str, Any], ...] = (
+    {"partition-spec": [["p", "identity"], ["q", "identity"]]},
+    {"partition-spec": [["q", "identity"], ["p", "identity"]]},
+)
+_BOUNDS: Mapping[str, Mapping[str, Any]] = {
+    "absent": {"statistics": []},
+    "right": {},
+    "inverted": {"set": {"lower_bounds": {"k": 10**6}, "upper_bounds": {"k": -(10**6)}}},
+}
+_INVERTED_PATHS = {"lower_bounds": b"z", "upper_bounds": b"a"}
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of states, data and delete, beside a table without a snapshot."""
+
+    table: IcebergTable
+    handles: Mapping[State, tuple[DataFileHandle, DataFileHandle]]
+
+    def table_of(self, states: Sequence[State], version: int) -> str:
+        """The address of a table that has the files of these states."""
+        table = forked_table(self.table)
+        if version > 2:
+            table.upgrade(version)
+        table.document.doc["last-sequence-number"] = DELETE_NUMBER - 1
+        data = {sequence: [self.handles[s][0] for s in states if s.sequence == sequence] for sequence in NUMBERS}
+        table.commit(add=[*data.pop("inherited"), *(self.handles[s][1] for s in states)])
+        for sequence, handles in data.items():
+            if handles:
+                table.commit(add=handles, sequence_number=NUMBERS[sequence])
+        if version > 2:
+            _turn_partitions_of_deletes(table)
+        return str(table.metadata_path)
+
+
+def written(states: Iterable[State], directory: Path) -> Files:
+    """The files of all these states."""
+    history = IcebergHistory(directory, _TABLE)
+    for operation in _BEGUN:
+        history.apply(operation)
+    handles = {}
+    vectors: dict[State, DataFileHandle] = {}
+    for state in states:
+        (data,) = history.writes.write(_data_file(state), str(state))
+        if state.kind == "vector":
+            vectors[state] = data
+        else:
+            (delete,) = history.writes.write(_delete_file(state), str(state))
+            handles[state] = data, _finished(state, delete)
+    found = history.table.write_deletion_vectors({data: [TARGET] for data in vectors.values()}) if vectors else ()
+    for (state, data), vector in zip(vectors.items(), found, strict=True):
+        handles[state] = data, _finished(state, vector)
+    return Files(history.table, handles)
+
+
+def scenario(state: State, expectation: Expectation, version: int) -> Scenario:
+    """The state as a table of its own. What is read is the newest snapshot."""
+    number, data, delete = NUMBERS[state.sequence], _data_file(state), _delete_file(state)
+    if state.sequence == "inherited":
+        commits: list[Mapping[str, Any]] = [{}, {}, {"add": [data, delete]}]
+    else:
+        commits = [{"add": [data], "sequence-number": number}, {}, {"add": [delete]}]
+    history = [*_BEGUN, *([{"upgrade": version}] if version > 2 else []), *({"commit": commit} for commit in commits)]
+    if _has_inverted_paths(state):
+        bounds = {name: [{"key": PATH_ID, "value": {"bytes": text.hex()}}] for name, text in _INVERTED_PATHS.items()}
+        entry = {f"data_file/{name}": bound for name, bound in bounds.items()}
+        history.append({"edit-manifest": {"of": f"x{state.number}", "entry": entry}})
+    return Scenario(
+        name=f"state-{state.number}",
+        path=None,
+        title=str(state),
+        format="iceberg",
+        clauses=(),
+        features=(),
+        table=_TABLE,
+        history=tuple(history),
+        expectations=(expectation,),
+    )
+
+
+def _data_file(state: State) -> dict[str, Any]:
+    p, q = state.data_partition
+    rows = [list(row.values()) for row in state.rows()]
+    place = {"spec-id": _SPECS["same"], "partition": {"p": p, "q": q}}
+    return {"data": f"d{state.number}", "rows": rows, **place, **_BOUNDS[state.data_bounds]}
+
+
+def _delete_file(state: State) -> dict[str, Any]:
+    label, target = f"x{state.number}", f"d{state.number}"
+    place = {"label": label, "spec-id": _SPECS[state.spec], "partition": _partition(state)}
+    match state.kind:
+        case "vector":
+            return {"deletion-vectors": {target: [TARGET]}, "label": label}
+        case "position":
+            bounds = _BOUNDS["absent" if state.delete_bounds == "absent" else "right"]
+            return {"position-deletes": [[target, TARGET]], **place, **bounds}
+        case "equality":
+            keys = {"equality-deletes": ["k"], "rows": [[state.delete_key[0]]]}
+        case _:
+            keys = {"equality-deletes": ["k", "m"], "rows": [list(state.delete_key)]}
+    return {**keys, **place, **_BOUNDS[state.delete_bounds]}
+
+
+def _partition(state: State) -> dict[str, Any]:
+    return {} if state.spec == "none" else dict(zip("pq", state.delete_partition, strict=True))
+
+
+def _turn_partitions_of_deletes(table: IcebergTable) -> None:
+    """Writes the fields of partitions in another order: what they are is told by their ids."""
+    for path, manifest in table.manifests().items():
+        if manifest.records[0]["data_file"]["content"] != 0:
+            table.edit_manifest(path, _turn_partitions)
+
+
+def _turn_partitions(manifest: AvroDocument) -> None:
+    data_file = next(f for f in manifest.schema["fields"] if f["name"] == "data_file")["type"]
+    next(f for f in data_file["fields"] if f["name"] == "partition")["type"]["fields"].reverse()
+
+
+def _has_inverted_paths(state: State) -> bool:
+    return state.kind == "position" and state.delete_bounds == "inverted"
+
+
+def _finished(state: State, delete: DataFileHandle) -> DataFileHandle:
+    """The entry with what the writer of the file does not take."""
+    if state.kind == "vector":
+        entry = {**delete.data_file, "partition": _partition(state)}
+        return replace(delete, spec_id=_SPECS[state.spec], data_file=entry)
+    if _has_inverted_paths(state):
+        for name, bound in _INVERTED_PATHS.items():
+            delete.data_file[name] = [{"key": PATH_ID, "value": bound}]
+    return delete

@@ -1,0 +1,91 @@
+"""Every history of a few operations makes a table, each of whose snapshots reads as the model says.
+
+The smallest word that does not is what is reported: shorter words are read first, and of one length in the order of the
+alphabet.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from model import empty
+from reading import Failure, Read, Reading
+from tables import Built, begun, grown
+from words import ALPHABET, longer
+
+from harness.testing.scenarios.loading import dump
+from harness.testing.scenarios.model import Expectation, Selector
+
+ROOT = Path(__file__).parents[2]
+_AT_ONCE = 2000
+"""Tables that are there, and that Spark reads, at once."""
+
+pytestmark = pytest.mark.small
+
+
+@pytest.mark.parametrize("kind", ALPHABET)
+def test_every_history_reads_as_the_model_says(kind, engines, tmp_path, pytestconfig, record_property) -> None:
+    length, reading = pytestconfig.getoption("--length"), Reading(engines)
+    tables = {(): empty(kind)}
+    built = {(): begun(tables[()], tmp_path)}
+    words = 0
+    try:
+        for size in range(1, length + 1):
+            tables = longer(tables, kind)
+            parents, built, found = built, {}, []
+            for chunk in _chunks(list(tables)):
+                new = [grown(parents[word[:-1]], word, tables[word], tmp_path) for word in chunk]
+                words += len(new)
+                found += reading.failures(read for table in new for read in _reads(table, is_last=size == length))
+                if size < length:
+                    built |= {table.word: table for table in new}
+                elif kind == "delta":
+                    for table in new:
+                        shutil.rmtree(table.address)
+            if found:
+                order = {word: i for i, word in enumerate(tables)}
+                pytest.fail(_report(sorted(found, key=lambda failure: order[failure.read.of[0].word])))
+    finally:
+        record_property("read", f"{kind}: {words} histories of up to {size} operations, {reading}")
+
+
+def _chunks(words: list) -> Iterator[list]:
+    for start in range(0, len(words), _AT_ONCE):
+        yield words[start : start + _AT_ONCE]
+
+
+def _reads(built: Built, *, is_last: bool) -> Iterator[Read]:
+    """Every snapshot, and the table as it is now; where words go on, also by key, and counted."""
+    table, history = built.table, built.history
+    for place in table.readable():
+        snapshot, selector = table.snapshots[place], built.selector(place)
+        names = [column.name for column in snapshot.columns]
+        rows = snapshot.rows(snapshot.columns)
+        of = {"of": (built, selector), "address": built.address, "at": history.resolve(selector)}
+        yield Read(names=names, rows=rows, earlier=True, **of)
+    names, rows = [column.name for column in table.columns], table.now.rows(table.columns)
+    now = {"of": (built, Selector()), "address": built.address, "at": history.resolve(Selector())}
+    yield Read(names=names, rows=rows, **now)
+    if not is_last:
+        found = [row[1:2] for row in rows if row[0] in (1, None)]
+        yield Read(names=["p"], rows=found, asked=["p"], where=f"{names[0]} = 1 OR {names[0]} IS NULL", **now)
+        yield Read(names=[], rows=rows, counted=True, **now)
+
+
+def _report(found: list[Failure]) -> str:
+    """The failure of the smallest word, and the scenario that shows it."""
+    read, engine, problem = found[0].read, found[0].engine, found[0].problem
+    built, selector = read.of
+    words = list(dict.fromkeys(failure.read.of[0].word for failure in found))
+    place = ROOT / "build/repro" / f"{built.table.kind}-{'-'.join(built.word)}.yaml"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    asked = None if read.asked is None else tuple(read.asked)
+    expected = Expectation(at=selector, columns=asked, where=read.where, rows=[list(row) for row in read.rows])
+    place.write_text(dump(built.scenario(expectations=(expected,))), encoding="utf-8")
+    return (
+        f"{built.table.kind}: {', '.join(built.word)}: {engine} {problem}, at {selector.kind} {selector.value}"
+        f"\n{len(words)} words of {len(built.word)} operations differ; scenario: {place.relative_to(ROOT)}"
+    )
