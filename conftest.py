@@ -1,4 +1,4 @@
-"""Test profiles, and the summary of the corpus run."""
+"""Test profiles, and the summaries of drawn tables and of the corpus run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -18,17 +17,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.scheduler import LoadFileScheduling
 
+# Told to write no bytecode, each of the processes that a run starts would compile the sources anew. It is written where
+# Python always does, in directories that git ignores: elsewhere, that of installed packages would not be found either.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) is not None:
+    sys.dont_write_bytecode = False
+
+import hypothesis  # pytest rewrites its modules, which takes seconds, and from here on they are kept
+
 # A shared machine's pauses are no failures of a test. What CI draws must not depend on the day; nightly runs draw more.
 _CI = {"derandomize": True, "database": None, "print_blob": True} if "CI" in os.environ else {}
 hypothesis.settings.register_profile("harness", deadline=None, max_examples=25, **_CI)
 hypothesis.settings.load_profile("harness")
-
-
-# Told to leave no bytecode beside the sources, each of the processes that a run starts would compile them all anew.
-if "PYTHONDONTWRITEBYTECODE" in os.environ and "PYTHONPYCACHEPREFIX" not in os.environ:
-    del os.environ["PYTHONDONTWRITEBYTECODE"]
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(__file__).parent / "build" / "bytecode")
-    sys.dont_write_bytecode = False
 
 
 # pytest loads the plug-in by its entry point, which a checkout on the path alone does not have.
@@ -104,6 +103,12 @@ def _starts_spark(file: Path) -> bool:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")):
+        if isinstance(report, pytest.TestReport) and "account" in _properties(report):
+            from harness.testing.properties.account import Account
+
+            terminalreporter.section("drawn tables")
+            terminalreporter.write_line(Account.of_json(str(_properties(report)["account"])).shown())
     kinds = ("passed", "xfailed", "failed")
     reports = {kind: [r for r in terminalreporter.getreports(kind) if _is_case(r)] for kind in kinds}
     groups = sorted({_group(report) for kind in kinds for report in reports[kind]}, reverse=True)

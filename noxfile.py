@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 
 import nox
+from packaging.utils import canonicalize_name
 
 nox.options.sessions = ["tests"]
 nox.options.reuse_existing_virtualenvs = True
@@ -31,8 +32,6 @@ _ONE = ("--numprocesses=0",)
 
 _ASKS_DUCKDB = (
     *(
-        "tests/catalogs",
-        "tests/cli",
         "tests/differ",
         "tests/engines",
         "tests/files",
@@ -43,54 +42,131 @@ _ASKS_DUCKDB = (
     *("tests/testing", "tests/test_bad_input.py", "tests/test_messages.py", "tests/test_result_types.py"),
     *("tests/delta/test_changes.py", "tests/delta/test_delta_scan.py"),
 )
-"""Tests whose outcome depends on DuckDB; the others plan, build tables, read by the oracle, or make reports."""
+"""Tests whose outcome depends on DuckDB; the others plan, build tables, read by the oracle, or make reports. The
+command's own are in the smoke of other versions."""
+
+
+_SMOKE = (
+    *("tests/cli/test_cli_diff.py", "tests/cli/test_cli_end_to_end.py", "tests/cli/test_cli_printable.py"),
+    *("tests/delta/test_checkpoints.py", "tests/differ/test_compare_on_spark.py"),
+    *("tests/engines/test_duckdb_canaries.py", "tests/engines/test_duckdb_files.py"),
+    *("tests/engines/test_spark_tables.py", "tests/files/test_avro_files.py", "tests/files/test_roaring.py"),
+    *("tests/model/test_repeated.py", "tests/properties/test_both_engines.py", "tests/properties/test_metamorphic.py"),
+)
+"""Tests for other versions of dependencies: each asks for much of one, or of several together."""
+
+_OPEN_SOCKETS = ("-W", "ignore::ResourceWarning", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
+"""PySpark 4.0 and 4.1 leave the sockets of results to the garbage collector."""
 
 
 def _pytest(session: nox.Session, *arguments: str, **environment: str) -> None:
     session.run("python", "-m", "pytest", *arguments, *session.posargs, env=environment)
 
 
+def _install(session: nox.Session, *further: str) -> None:
+    """Installs harness and what its tests need, in the versions that they are green with."""
+    session.install("-e", ".[dev]", *further, "-c", "constraints.txt")
+
+
 def _beside(session: nox.Session, *requirements: str) -> str:
-    """Installs packages, or another version of one, apart from the environment; a PYTHONPATH that puts them first."""
+    """Installs packages, or another version of one, apart from the environment; a PYTHONPATH that puts them first.
+
+    What is there in just these versions stays: another session may run with it.
+    """
     place = Path("build", "packages", re.sub(r"\W+", "-", requirements[0]).strip("-")).resolve()
-    quiet = ("--quiet", "--disable-pip-version-check", "--upgrade")
-    session.run("python", "-m", "pip", "install", *quiet, "--target", str(place), *requirements)
+    note, wanted = place / "installed", "\n".join(requirements)
+    if "*" in wanted or not note.exists() or note.read_text("utf-8") != wanted:
+        quiet = ("--quiet", "--disable-pip-version-check", "--upgrade")
+        session.run("python", "-m", "pip", "install", *quiet, "--target", str(place), *requirements)
+        note.write_text(wanted, "utf-8")
     return os.pathsep.join(filter(None, (str(place), os.environ.get("PYTHONPATH"))))
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
     """The default tests, on the newest DuckDB that is supported."""
-    session.install("-e", ".[dev]")
+    _install(session)
     _pytest(session)
 
 
 @nox.session(name="tests-spark")
 def tests_spark(session: nox.Session) -> None:
-    """The tests on Spark, all of them, in one process with one JVM."""
-    session.install("-e", ".[dev]")
-    _pytest(session, *_ONE, "-m", f"{_ELSEWHERE} and harness_spark")
+    """The tests on Spark but those of plain pytest, in one process with one JVM, and the scenarios by the oracle."""
+    _install(session)
+    _pytest(session, *_ONE, "-m", f"{_ELSEWHERE} and not smoke and (harness_spark or oracle)")
 
 
 @nox.session(name="tests-without-spark")
 def tests_without_spark(session: nox.Session) -> None:
     """The default tests but those on Spark: what runs wherever Python does."""
-    session.install("-e", ".[dev]")
+    _install(session)
     _pytest(session, "-m", f"{_ELSEWHERE} and not harness_spark")
+
+
+@nox.session(name="tests-slow")
+def tests_slow(session: nox.Session) -> None:
+    """Tests that start process after process, such as those of `harness run`, and the examples of the pages."""
+    _install(session)
+    _pytest(session, "-m", "slow and not harness_spark")
 
 
 @nox.session(name="tests-duckdb15")
 def tests_duckdb15(session: nox.Session) -> None:
     """The default tests that ask DuckDB, but those on Spark, on the oldest DuckDB that is supported."""
-    session.install("-e", ".[dev]")
-    chosen = ("-m", f"{_ELSEWHERE} and not harness_spark", "--ignore-glob=tests/engines/test_spark_*")
-    _pytest(session, *chosen, *_ASKS_DUCKDB, PYTHONPATH=_beside(session, "duckdb==1.5.*"))
+    _install(session)
+    chosen = ("-m", f"{_ELSEWHERE} and not harness_spark and not oracle", "--ignore-glob=tests/engines/test_spark_*")
+    _pytest(session, *chosen, *_ASKS_DUCKDB, PYTHONPATH=_beside(session, "duckdb==1.5.4"))
+
+
+@nox.session(name="tests-lowest")
+def tests_lowest(session: nox.Session) -> None:
+    """A smoke of the default tests, with the lowest version of everything that pyproject.toml asks for."""
+    session.install("-e", ".[dev]", "-c", "constraints-lowest.txt")
+    _pytest(session, *_ONE, *_OPEN_SOCKETS, *_SMOKE)
+
+
+@nox.session(name="tests-versions")
+@nox.parametrize(
+    ("pyspark", "duckdb"), [("4.0.5", "1.5.5"), ("4.1.4", "1.5.6"), ("4.2.0", "2.0.0")], ids=["4.0", "4.1", "4.2"]
+)
+def tests_versions(session: nox.Session, pyspark: str, duckdb: str) -> None:
+    """The same smoke with minor versions of PySpark and DuckDB that are neither the newest nor the lowest."""
+    _install(session)
+    path = os.pathsep.join(_beside(session, each) for each in (f"pyspark=={pyspark}", f"duckdb=={duckdb}"))
+    _pytest(session, *_ONE, *_OPEN_SOCKETS, *_SMOKE, PYTHONPATH=path)
+
+
+@nox.session(name="tests-newest")
+def tests_newest(session: nox.Session) -> None:
+    """The default tests with whatever is newest; names the versions that are not those of constraints.txt."""
+    session.install("--upgrade", "--upgrade-strategy", "eager", "-e", ".[dev]")
+    listed = ("pip", "list", "--format=freeze", "--exclude-editable", *("--exclude", "pip", "--exclude", "setuptools"))
+    pinned = {line.split(";")[0].strip() for line in Path("constraints.txt").read_text("utf-8").splitlines()}
+    installed = [line.partition("==") for line in str(session.run(*listed, silent=True)).splitlines()]
+    others = sorted({f"{canonicalize_name(name)}=={version}" for name, _, version in installed} - pinned)
+    try:
+        _pytest(session)
+    finally:
+        session.warn(f"not as in constraints.txt: {', '.join(others) or 'nothing'}")
+
+
+@nox.session
+def constraints(session: nox.Session) -> None:
+    """The newest version of each package of `.[dev]`, and the lowest, into constraints.txt and constraints-lowest.txt.
+
+    For every Python that is named. Run the default tests and `tests-lowest` before you commit them.
+    """
+    session.install("uv")
+    told = ("--universal", "--python-version", "3.11", "--extra", "dev", "--no-annotate", "--quiet", "--upgrade")
+    for file, lowest in (("constraints.txt", ()), ("constraints-lowest.txt", ("--resolution", "lowest-direct"))):
+        by = ("--custom-compile-command", "nox -s constraints")
+        session.run("uv", "pip", "compile", *told, *lowest, *by, "--output-file", file, "pyproject.toml")
 
 
 @nox.session(name="tests-stores")
 def tests_stores(session: nox.Session) -> None:
     """Tables in servers of object stores, and of other writers: moto; azurite and fake-gcs-server where installed."""
-    session.install("-e", ".[dev]")
+    _install(session)
     writer = _beside(session, *(f"duckdb{part}==1.5.5" for part in ("", "-extension-avro", "-extension-iceberg")))
     path = _beside(session, "moto[server]", "obstore", "deltalake")
     _pytest(session, *_ONE, "-m", "stores", "tests/stores", PYTHONPATH=path, HARNESS_DUCKDB_WRITER=writer)
@@ -99,14 +175,14 @@ def tests_stores(session: nox.Session) -> None:
 @nox.session(name="tests-browser")
 def tests_browser(session: nox.Session) -> None:
     """The HTML reports in a Chromium or Chrome without a network; skipped where there is none."""
-    session.install("-e", ".[dev]")
+    _install(session)
     _pytest(session, *_ONE, "-m", "browser", "tests/differ", "tests/conformance")
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
     """Style, types and import rules."""
-    session.install("-e", ".[dev]")
+    _install(session)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy", "--strict", "harness")
@@ -123,52 +199,36 @@ def docs(session: nox.Session) -> None:
 @nox.session
 def corpus(session: nox.Session) -> None:
     """Tables that other projects wrote, found by HARNESS_CORPUS; skipped where there are none."""
-    session.install("-e", ".[dev]")
+    _install(session)
     _pytest(session, "-m", "corpus", "tests/corpus")
 
 
 @nox.session(name="tests-on-spark")
 def tests_on_spark(session: nox.Session) -> None:
     """Every table of the DuckDB engine's tests, read on Spark too: same rows and types, or the same error. Slow."""
-    session.install("-e", ".[dev]")
+    _install(session)
     _pytest(session, *_ONE, "--on-spark", "tests/engines", "-k", "duckdb")
 
 
 _REPORTS = {"text": "txt", "junit": "xml", "html": "html", "json": "json", "markdown": "md"}
 
 
-def _run_suite(session: nox.Session, name: str, *arguments: str) -> None:
-    """`harness run`, with every kind of report in build/<name>/."""
-    place = Path("build") / name
-    place.mkdir(parents=True, exist_ok=True)
-    files = {kind: str(place / f"{name}.{ending}") for kind, ending in _REPORTS.items()}
-    reports = [word for kind, file in files.items() for word in ("--format", kind, "--output", file)]
-    try:
-        session.run("harness", "run", *arguments, *reports, *session.posargs)
-    finally:
-        if Path(files["text"]).is_file():
-            print(Path(files["text"]).read_text("utf-8"))
-
-
-@nox.session
-def conformance(session: nox.Session) -> None:
-    """Every scenario on harness's own engines, Spark too; reports in build/conformance."""
-    session.install("-e", ".[dev]")
-    own = ["--engine", "duckdb", "--engine", "oracle", "--engine", "spark"]
-    _run_suite(session, "conformance", *own, "--strict", "--xfails", "tests/conformance/expected-failures.txt")
-
-
 @nox.session
 def matrix(session: nox.Session) -> None:
     """Every scenario on every reader that can be installed: what reads what, in build/matrix and docs/matrix.md."""
-    session.install("-e", ".[dev]")
+    _install(session)
     make = ["python", "-m", "harness.conformance.environments", ".nox/readers"]
     lines = str(session.run(*make, silent=True, stderr=None)).splitlines()
     pythons = [word for line in lines if "=" in line for word in ("--python", line)]
     known = ["--xfails", "tests/conformance/expected-failures.txt"]
+    place = Path("build", "matrix")
+    place.mkdir(parents=True, exist_ok=True)
+    files = {kind: place / f"matrix.{ending}" for kind, ending in _REPORTS.items()}
+    reports = [word for kind, file in files.items() for word in ("--format", kind, "--output", str(file))]
     # Red cells are what this is for.
-    _run_suite(session, "matrix", "--engine", "all", *pythons, *known, "--exit-zero")
-    write_matrix(Path("build/matrix/matrix.md").read_text("utf-8"))
+    session.run("harness", "run", "--engine", "all", *pythons, *known, "--exit-zero", *reports, *session.posargs)
+    print(files["text"].read_text("utf-8"))
+    write_matrix(files["markdown"].read_text("utf-8"))
 
 
 def write_matrix(matrix: str) -> None:
@@ -202,14 +262,14 @@ def _between_marks(page: Path, name: str, text: str) -> None:
 @nox.session
 def mutations(session: nox.Session) -> None:
     """Seeded faults in planning, lowering and queries, which scenarios, properties or a test must catch. Slow."""
-    session.install("-e", ".[dev]")
+    _install(session)
     _pytest(session, *_ONE, "-m", "mutation", "tests/mutations")
 
 
 @nox.session
 def nightly(session: nox.Session) -> None:
     """The property tests on new examples for `-- --minutes 60 --seed 3`; failures are left in build/repro."""
-    session.install("-e", ".[dev]")
+    _install(session)
     session.run("python", "tests/properties/nightly.py", *session.posargs)
 
 
@@ -221,7 +281,7 @@ def fuzz(session: nox.Session) -> None:
     by chance: of new mutants one in some twenty thousand still shows damage that harness and the oracle judge
     differently. New seeds are for the night. The tests of the fuzzer itself run first.
     """
-    session.install("-e", ".[dev]")
+    _install(session)
     session.run("python", "-m", "pytest", "-q", *_ONE, "tests/fuzzing")
     session.run("python", "tests/fuzzing/fuzz.py", *session.posargs)
 
@@ -229,14 +289,21 @@ def fuzz(session: nox.Session) -> None:
 @nox.session(name="fuzz-decoders")
 def fuzz_decoders(session: nox.Session) -> None:
     """Atheris on the decoders that take bytes, `-- --seconds 60 --decoder avro`; findings in build/fuzz-decoders."""
-    session.install("-e", ".[dev]", "atheris")
+    _install(session, "atheris")
     session.run("python", "tests/fuzzing/fuzz_decoders.py", *session.posargs)
+
+
+@nox.session(name="tests-small")
+def tests_small(session: nox.Session) -> None:
+    """Every history of up to three operations, and every pair of a file and a delete; `-- --length 4` goes further."""
+    _install(session)
+    _pytest(session, *_ONE, "-m", "small", "--harness-engines=duckdb,oracle,spark", "tests/exhaustive")
 
 
 @nox.session(name="tests-on-oracle")
 def tests_on_oracle(session: nox.Session) -> None:
     """Every table of the DuckDB engine's tests, read by the oracle too: same rows and types, or the same error."""
-    session.install("-e", ".[dev]")
+    _install(session)
     _pytest(session, "--on-oracle", "tests/engines", "-k", "duckdb")
 
 
@@ -245,7 +312,7 @@ def tests_on_oracle(session: nox.Session) -> None:
 def reference(session: nox.Session, format: str) -> None:
     """Both ways between harness and the reference implementations, whose jars come from Maven Central."""
     pinned = json.loads(Path("harness/conformance/readers/reference.json").read_text(encoding="utf-8"))[format]
-    session.install("-e", ".[dev]")
+    _install(session)
     files = sorted(map(str, Path("tests/reference").glob(f"test_{format}_*.py")))
     path = _beside(session, f"pyspark=={pinned['pyspark']}")
     _pytest(session, *_ONE, "-m", "reference", *files, PYTHONPATH=path)
@@ -254,26 +321,29 @@ def reference(session: nox.Session, format: str) -> None:
 @nox.session(name="tests-spark40")
 def tests_spark40(session: nox.Session) -> None:
     """The tests of the Spark engine and of comparisons on Spark, on the oldest pyspark that is supported. Slow."""
-    session.install("-e", ".[dev]", "pyspark==4.0.*")
-    # pyspark 4.0 leaves the sockets of results to the garbage collector.
-    quiet = ("-W", "ignore::ResourceWarning", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
-    _pytest(session, *_ONE, *quiet, "-k", "spark", "tests/engines", "tests/differ", "tests/queries")
+    _install(session)
+    chosen = ("-k", "spark", "tests/engines", "tests/differ", "tests/queries")
+    _pytest(session, *_ONE, *_OPEN_SOCKETS, *chosen, PYTHONPATH=_beside(session, "pyspark==4.0.0"))
 
 
 @nox.session(name="tests-spark-cluster")
 def tests_spark_cluster(session: nox.Session) -> None:
-    """Reads by Spark executors in processes of their own, and by a session of Spark Connect. Slow."""
-    session.install("-e", ".[dev]")
+    """Reads by Spark executors in processes of their own, all scenarios too, and by a session of Connect. Slow."""
+    _install(session)
     _pytest(
         session, *_ONE, "-m", "cluster", "tests/engines/test_spark_cluster.py", "tests/engines/test_spark_connect.py"
     )
+    settings = ("-o", "harness_spark_config=spark.executor.memory=512m")
+    executors = ("--harness-spark-master=local-cluster[2,1,1024]", *settings)
+    _pytest(session, *_ONE, *executors, "-m", "harness_spark", "tests/testing/test_scenarios.py")
 
 
 @nox.session(name="tests-spark-jobs")
 @nox.parametrize("pyspark", ["4.0.*", "4.3.*"])
 def tests_spark_jobs(session: nox.Session, pyspark: str) -> None:
     """Every form in which a job reads and writes: in harness's session, a user's, and one of Connect. Slow."""
-    session.install("-e", ".[dev]", f"pyspark[connect]=={pyspark}")
+    _install(session)
+    session.install(f"pyspark[connect]=={pyspark}")
     for kind in ("own", "classic", "connect"):
         session.run("python", "tests/jobs/reading_forms.py", kind)
     _pytest(session, *_ONE, "-m", "connect", "tests/jobs/example")
@@ -301,7 +371,7 @@ def tpc(session: nox.Session) -> None:
     `-- --scale 1 --engine spark --suite tpcds --query 64` runs a part; data and tables are made once, in build/tpc.
     `-- --scale 1 --costs --engine duckdb --suite tpch` measures instead, beside plain views, and `--record` notes it.
     """
-    session.install("-e", ".[dev]")
+    _install(session)
     scale, arguments = _scale(list(session.posargs))
     place = f"build/tpc/sf{scale}"
     extensions = [f"duckdb-extension-{suite}==1.5.5" for suite in ("tpch", "tpcds")]
@@ -311,6 +381,17 @@ def tpc(session: nox.Session) -> None:
     session.run("python", "tests/tpc/tpc_tables.py", place, env={"PYTHONPATH": writers})
     script = "tests/tpc/tpc_costs.py" if "--costs" in arguments else "tests/tpc/tpc.py"
     session.run("python", script, place, *(a for a in arguments if a != "--costs"))
+
+
+@nox.session(name="duckdb-suite")
+def duckdb_suite(session: nox.Session) -> None:
+    """DuckDB's own SQL tests on both engines, `-- DIRECTORY`, which is `test/sql` of its sources: what differs. Slow.
+
+    `-- DIRECTORY --engine duckdb --only 'window/*'` runs a part.
+    """
+    session.install("-e", ".[dev]")
+    writer = _beside(session, "deltalake")
+    session.run("python", "tests/tpc/duckdb_suite.py", *session.posargs, env={"PYTHONPATH": writer})
 
 
 def _scale(arguments: list[str]) -> tuple[str, list[str]]:
@@ -336,7 +417,7 @@ _TOOLS = {
 @nox.parametrize("tool", list(_TOOLS))
 def tests_tools(session: nox.Session, tool: str) -> None:
     """The shell on a terminal, SQLite and Postgres compared, and the pages about Ibis and dbt, with these packages."""
-    session.install("-e", ".[dev]")
+    _install(session)
     path = _beside(session, *_TOOLS[tool]) if _TOOLS[tool] else os.environ.get("PYTHONPATH", "")
     _pytest(session, *_ONE, "-m", "tools", "tests/tools", "-k", tool, PYTHONPATH=path)
 
@@ -347,5 +428,5 @@ def bench(session: nox.Session) -> None:
 
     Wants an idle machine.
     """
-    session.install("-e", ".[dev]")
+    _install(session)
     session.run("python", "tests/benchmarks/bench.py", *session.posargs)

@@ -11,13 +11,17 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import harness
 import harness.errors
 from harness.cli.doctor import REQUIREMENTS, version_numbers
+from harness.engines.duckdb import lowering
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = PYPROJECT["project"]
 
 
 def run(*arguments: str) -> str:
@@ -85,6 +89,27 @@ def strip_zeros(numbers: tuple[int, ...]) -> tuple[int, ...]:
 def test_ci_runs_the_readmes_test_command():
     command = re.search(r'^test_command="(.*)"$', (ROOT / ".ci/run").read_text("utf-8"), re.MULTILINE).group(1)
     assert command in (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("file", ["constraints.txt", "constraints-lowest.txt"])
+def test_all_that_tests_need_is_pinned_within_its_bounds(file):
+    text = (ROOT / file).read_text("utf-8")
+    assert "://" not in text  # names no registry
+    assert f"/{file}" in PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    pins = [Requirement(line) for line in text.splitlines() if not line.startswith("#")]
+    versions = {pin.name: str(pin.specifier).removeprefix("==") for pin in pins}
+    extras = PROJECT["optional-dependencies"]
+    for wanted in map(Requirement, [*PROJECT["dependencies"], *extras["spark"], *extras["dev"][1:]]):
+        pinned = versions[canonicalize_name(wanted.name)]
+        assert wanted.specifier.contains(pinned), wanted
+        if file == "constraints-lowest.txt":
+            lowest = re.search(r">=([\d.]+)", str(wanted.specifier))[1]
+            assert f"{pinned}.".startswith(f"{lowest}."), wanted
+
+
+def test_the_duckdb_of_the_constraints_is_proven():
+    (pin,) = re.findall(r"^duckdb==(.+)$", (ROOT / "constraints.txt").read_text("utf-8"), re.MULTILINE)
+    assert pin in lowering._POSITIONAL_JOIN_VERSIONS, "run tests/engines/test_duckdb_positional_*.py, then name it"
 
 
 def test_the_licence_is_complete():
