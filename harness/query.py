@@ -137,6 +137,30 @@ def sql(
         duckdb.Error: DuckDB refuses the query, such as for an unknown column. It is raised too by what fails once the
             rows are fetched, such as for a file that is gone by now (`docs/reference/errors.md`).
     """
+    return run_query(
+        query,
+        tables,
+        engine=engine,
+        dialect=dialect,
+        connection=connection,
+        spark=spark,
+        storage_options=storage_options,
+        cache_dir=cache_dir,
+    )
+
+
+def run_query(
+    query: str,
+    tables: Mapping[str, Table | Snapshot | str],
+    *,
+    engine: str = "duckdb",
+    dialect: str = "duckdb",
+    connection: duckdb.DuckDBPyConnection | None = None,
+    spark: SparkSession | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    cache_dir: str | None = None,
+) -> duckdb.DuckDBPyRelation | DataFrame:
+    """As `sql`, of tables with any names: `sql` takes its own options for no table."""
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
     _check_tables(tables)
@@ -151,7 +175,8 @@ def sql(
         moment = partial(duckdb_engine().moment, connection)
         rewritten = _rewritten(query, schemas, dialect, prefix, metadata.columns, moment)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
-        return duckdb_engine().query(rewritten.sql, _read(rewritten, snapshots, metadata), connection, aliased=aliased)
+        read = _read(rewritten, snapshots, metadata, connection)
+        return duckdb_engine().query(rewritten.sql, read, connection, aliased=aliased, originals=rewritten.originals)
     from harness.queries.present import Now
     from harness.queries.rewrite import rewrite
 
@@ -289,13 +314,20 @@ def _at_moments(
     return pinned.query, moments
 
 
-def planned(reference: TableReference, snapshot: Snapshot) -> ScanPlan:
+def planned(
+    reference: TableReference, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection | None = None
+) -> ScanPlan:
     """The plan of what a query reads of a table in one place.
+
+    connection: the user's, that the query runs on; None: one in UTC, or Spark.
 
     Raises:
         HarnessError: as for `Snapshot.plan`.
     """
-    return replace(snapshot.plan(columns=reference.columns, where=reference.where), enough=reference.enough)
+    where = reference.where
+    if where is not None and connection is not None:
+        where = duckdb_engine().zoned(where, connection)
+    return replace(snapshot.plan(columns=reference.columns, where=where), enough=reference.enough)
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,12 +377,15 @@ def _rewritten(
 
 
 def _read(
-    rewritten: Rewritten, snapshots: Mapping[str, Snapshot], metadata: MetadataTables
+    rewritten: Rewritten,
+    snapshots: Mapping[str, Snapshot],
+    metadata: MetadataTables,
+    connection: duckdb.DuckDBPyConnection | None,
 ) -> dict[str, ScanPlan | pa.Table]:
     """Plans of tables, and metadata tables themselves, by the names of their views."""
     tables = {r.view: metadata.read(r) for r in rewritten.references if r.metadata is not None}
-    others = tuple(r for r in rewritten.references if r.metadata is None)
-    return {**_plans(replace(rewritten, references=others), snapshots), **tables}
+    plans = {r.view: planned(r, snapshots[r.table], connection) for r in rewritten.references if r.metadata is None}
+    return {**plans, **tables}
 
 
 def _plans(rewritten: Rewritten, snapshots: Mapping[str, Snapshot]) -> dict[str, ScanPlan]:
@@ -380,13 +415,33 @@ def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: 
     from harness.queries import transpile
 
     plans = _plans(rewritten, snapshots)
-    described = duckdb_engine().columns_of(rewritten.sql, plans)
-    lowered = transpile.query(
-        rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}
-    )
-    columns = transpile.result_columns(lowered, described)
+    described = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals)
+    try:
+        lowered = transpile.query(
+            rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}
+        )
+        _refuse_misread(rewritten, *duckdb_engine().syntax_trees(rewritten.sql, lowered.written_back))
+        columns = transpile.result_columns(lowered, described)
+    except UnsupportedError as error:  # shows the query, in which the user's tables have names of their own
+        for reference in rewritten.references:
+            error.message = error.message.replace(reference.view, reference.table)
+        raise
     _check_version(lowered.needs)
     return spark_engine().query(lowered.sql, plans, spark, columns=columns)
+
+
+def _refuse_misread(rewritten: Rewritten, tree: str, written_back: str) -> None:
+    """Raises UnsupportedError: sqlglot, whose reading Spark gets, takes the query for another one than DuckDB."""
+    from harness.queries.syntax import misreading
+
+    found = misreading(tree, written_back)
+    if found is not None:
+        part = rewritten.as_written(found.part(rewritten.sql))
+        raise UnsupportedError(
+            f"Cannot run it on Spark: what begins with {part[:60]!r} is not read as DuckDB reads it; write it in "
+            "other words, or run it on DuckDB",
+            options=("engine",),
+        )
 
 
 def _check_version(needs: Mapping[str, tuple[int, int]]) -> None:

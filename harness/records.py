@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen: bool = False, slots: bool = False, kw_only: bool = False, eq: bool = True) -> Any:
-        """What makes a class the dataclass that `dataclasses.dataclass` would make of it."""
+        """What makes a class the dataclass that `dataclasses.dataclass` would make of it.
+
+        Values are compared as in a tuple, as that did before Python 3.13: one NaN equals itself.
+        """
         return partial(_made, frozen=frozen, slots=slots, kw_only=kw_only, eq=eq)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from harness.engines.batches import BATCH_ROWS, Batches
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import RequestError, UnknownColumnError
+from harness.filters.parsed import filter_for
 from harness.filters.predicate import Filter
 from harness.limits import contained
 from harness.model.metadata_columns import METADATA
@@ -235,7 +236,8 @@ class Snapshot:
         Args:
             connection: yours, or None for a new one. On yours no setting is changed; what is put there is temporary,
                 and goes with `harness.release`.
-            columns, where: as for `plan`; `where` skips files.
+            columns, where: as for `plan`; `where` skips files. It is read in the time zone of the connection, as your
+                own filters are.
             name: also make the rows a temporary view of this name on the connection.
 
         Rows are read when they are fetched. What fails then, such as a file that is gone by now, is a `duckdb.Error`:
@@ -245,7 +247,10 @@ class Snapshot:
             As `plan`, and EngineError.
         """
         with self._reading():
-            return duckdb_engine().relation(self.plan(columns, where), connection, name=name)
+            engine = duckdb_engine()
+            if where is not None and connection is not None:
+                where = engine.zoned(filter_for(where, self.schema), connection)
+            return engine.relation(self.plan(columns, where), connection, name=name)
 
     def to_spark(
         self,
@@ -275,7 +280,8 @@ class Snapshot:
 
         Args:
             spark: yours; None: `harness.spark_session()`.
-            columns, where: as for `plan`; `where` skips files.
+            columns, where: as for `plan`; `where` skips files. So do filters of the frame that compare columns with
+                values, by what the metadata says of a column's bounds and nulls (not on Spark Connect).
 
         Raises:
             RequestError: pyspark or Java is missing, or `spark` is no session, was stopped, or has such a setting.

@@ -269,7 +269,7 @@ CASES: tuple[Case, ...] = (
     Case(
         type="TIMESTAMP WITH TIME ZONE",
         sql="TIMESTAMPTZ '2024-01-31 12:30:00+01'",
-        python="datetime.datetime(2024, 1, 31, 11, 30, tzinfo=<UTC>)",
+        python="datetime.datetime(2024, 1, 31, 11, 30, tzinfo=datetime.timezone.utc)",
         json='"2024-01-31T11:30:00Z"',
         parquet="TIMESTAMP WITH TIME ZONE",
         arrow="timestamp[us, tz=UTC]",
@@ -280,7 +280,7 @@ CASES: tuple[Case, ...] = (
     Case(
         type="TIMESTAMPTZ_NS",
         sql="'2024-01-31 12:30:00.000000001+01'::TIMESTAMPTZ_NS",
-        python="datetime.datetime(2024, 1, 31, 11, 30, tzinfo=<UTC>)",
+        python="datetime.datetime(2024, 1, 31, 11, 30, tzinfo=datetime.timezone.utc)",
         json='"2024-01-31T11:30:00.000000001Z"',
         parquet="TIMESTAMPTZ_NS",
         arrow="timestamp[ns, tz=UTC]",
@@ -529,6 +529,8 @@ maps and unions too; rows keep their order, and the relation stays lazy.
   a NULL would become a JSON null.
 - `NULL`, the type of a lone `NULL` and of what is in `[]`, becomes `INTEGER`.
 - `TUPLE` gets names for its fields. On DuckDB 1 it is a struct without names.
+
+- The zone of a `TIMESTAMP WITH TIME ZONE` in Python is UTC, of `pytz` up to DuckDB 2.0.0, and of `zoneinfo` later.
 
 ## What is refused
 

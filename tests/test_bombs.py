@@ -22,11 +22,11 @@ import pytest
 
 import harness
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError, LimitError, RequestError
+from harness.files.arrow_parquet import row_count
 from harness.files.avro import read_avro
 from harness.files.avro_codecs import decompress
 from harness.files.decompression import TooLongError, unsnappy, unzstd
 from harness.files.roaring import decode_native, decode_portable
-from harness.files.row_counts import row_count
 from harness.iceberg.avro import open_container
 from harness.iceberg.avro_decoding import LONGS, Wanted
 from harness.limits import Limits, names, parse_limits

@@ -16,6 +16,8 @@ import pytest
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
+pytestmark = pytest.mark.slow
+
 HEAVY = {
     *("asyncio", "duckdb", "fastavro", "fsspec", "pandas", "pyarrow", "pyarrow.dataset", "pyarrow.orc"),
     *("pyarrow.parquet", "pydantic", "pyspark", "pytest", "rich", "rich.console", "sqlglot", "typer", "yaml"),
@@ -49,6 +51,14 @@ assert main(["sql", "SELECT count(*) FROM t", "--table", f"t={location}", "--for
 walk["commands"] = seen()
 assert harness.sql("SELECT id FROM t WHERE id > 1", t=table).fetchall() == [(2,)]
 walk["filter"] = seen()
+sys.modules["pyspark"] = None  # as if it were not installed
+from harness import *
+for start in (spark_session, lambda: register(None)):
+    try:
+        start()
+    except RequestError as error:
+        assert "pip install" in str(error), error
+walk["every name"] = seen()
 print(json.dumps(walk))
 """
 
@@ -80,7 +90,9 @@ def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[
     # pyarrow imports pandas, where it is installed, for the first Python value that it converts, such as a filter's.
     pandas = {journey: {"pandas"} if journey == "filter" else set() for journey in walk}
     query = opened | {"duckdb", "harness.engines.duckdb"}
+    every = {*walk.pop("every name")}
     found = {journey: set(modules) - pandas[journey] for journey, modules in walk.items()}
+    assert "harness.engines.spark" not in every
     assert found == {
         "import": set(),
         "open": opened,

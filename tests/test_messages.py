@@ -26,10 +26,12 @@ PACKAGE = Path(harness.__file__).parent
 NOT_SHARED = ("iceberg/", "oracle/planner/", "testing/", "writing/", "conformance/", "rule_numbers.py")
 
 
-def sources(*without: str) -> Iterator[tuple[Path, ast.Module]]:
+def sources(*without: str, saying: str) -> Iterator[tuple[Path, ast.Module]]:
+    """Of the modules in whose text the pattern is: to parse all takes seconds."""
     for file in sorted(PACKAGE.rglob("*.py")):
-        if not file.relative_to(PACKAGE).as_posix().startswith(without):
-            yield file, ast.parse(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        if not file.relative_to(PACKAGE).as_posix().startswith(without) and re.search(saying, text):
+            yield file, ast.parse(text)
 
 
 # The rule that an error cites.
@@ -38,7 +40,7 @@ def sources(*without: str) -> Iterator[tuple[Path, ast.Module]]:
 def test_every_rule_that_shared_code_cites_is_known_for_delta() -> None:
     cited = {
         node.value
-        for _, tree in sources(*NOT_SHARED)
+        for _, tree in sources(*NOT_SHARED, saying='"iceberg ')
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("iceberg ")
     }
@@ -170,7 +172,7 @@ ARGUMENTS = {
 def test_an_error_that_names_an_argument_carries_it() -> None:
     # So the command can say its own option. A word with an underscore, or with `=` behind it, is no English.
     lacking = []
-    for file, tree in sources("oracle/", "testing/", "writing/", "conformance/", "cli/"):
+    for file, tree in sources("oracle/", "testing/", "writing/", "conformance/", "cli/", saying=r"Error\("):
         for function in ast.walk(tree):
             if isinstance(function, ast.FunctionDef) and any(map(raises, ast.walk(function))):
                 body = function.body[1:] if ast.get_docstring(function) else function.body
@@ -398,12 +400,10 @@ def test_a_misspelt_column_of_a_query_brings_the_tables_nearest_names(tmp_path, 
     t.append(t.write_data([{"id": 1, "region": "eu", "total": 1.0}]))
     table = f"t={tmp_path / 't'}"
     assert main(["sql", "SELECT totl FROM t", "--table", table]) == 2
-    assert capfd.readouterr().err == (
-        'error: DuckDB cannot run the query: Binder Error: Referenced column "totl" not found in FROM clause! '
-        'Candidate bindings: "total" [Engine]\n'
-    )
+    err = capfd.readouterr().err  # the words between are DuckDB's
+    assert re.fullmatch(r'error: DuckDB cannot run the query: .*"totl".*"total".* \[Engine\]\n', err)
     assert main(["sql", "SELECT id FROM t WHERE regoin = 'eu'", "--table", table]) == 2
-    assert 'Candidate bindings: "region"' in capfd.readouterr().err
+    assert '"region"' in capfd.readouterr().err
     assert main(["sql", "SELECT x.regoin FROM t AS x", "--table", table]) == 2
     assert '"region"' in capfd.readouterr().err
 
@@ -411,16 +411,16 @@ def test_a_misspelt_column_of_a_query_brings_the_tables_nearest_names(tmp_path, 
 def test_a_refused_query_leaves_nothing_on_the_users_connection(delta) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE own (x INT)")
-        with pytest.raises(duckdb.BinderException, match='Candidate bindings: "id"'):
+        with pytest.raises(duckdb.BinderException, match='"id"'):
             harness.sql("SELECT ids, x FROM t, own", connection=connection, t=str(delta.directory))
-        with pytest.raises(duckdb.BinderException, match='Candidate bindings: "x"'):
+        with pytest.raises(duckdb.BinderException, match='"x"'):
             harness.sql("SELECT id, xx FROM t, own", connection=connection, t=str(delta.directory))
         assert connection.execute("SHOW TABLES").fetchall() == [("own",)]
 
 
 def test_spark_suggests_among_all_columns(delta, spark) -> None:
     pytest.importorskip("pyspark")
-    with pytest.raises(duckdb.BinderException, match='Candidate bindings: "id"'):
+    with pytest.raises(duckdb.BinderException, match='"id"'):
         harness.sql("SELECT idd FROM t", engine="spark", spark=spark, t=str(delta.directory))
     with pytest.raises(harness.EngineError, match="`id`"):
         harness.sql("SELECT idd FROM t", engine="spark", dialect="spark", spark=spark, t=str(delta.directory))

@@ -7,17 +7,21 @@ import pytest
 
 from harness.printable import json_text, visible, visible_lines
 
-STEERING = [
-    chr(number)
-    for number in range(0x110000)
-    if unicodedata.category(chr(number)) in ("Cc", "Cf", "Zl", "Zp", "Cs")
-    or unicodedata.bidirectional(chr(number)) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
-]
+
+@pytest.fixture(scope="module")
+def steering():
+    bidirectional = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+    return [
+        character
+        for character in map(chr, range(0x110000))
+        if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Cs")
+        or unicodedata.bidirectional(character) in bidirectional
+    ]
 
 
-def test_every_character_that_steers_is_shown_as_ascii():
-    assert len(STEERING) > 2_000
-    assert all(visible(f"a{c}b").isascii() for c in STEERING)
+def test_every_character_that_steers_is_shown_as_ascii(steering):
+    assert len(steering) > 2_000
+    assert all(visible(f"a{c}b").isascii() for c in steering)
 
 
 @pytest.mark.parametrize(
@@ -41,11 +45,11 @@ def test_visible_lines_keeps_line_feeds_only():
     assert visible_lines("a\r\n\x1bb\n") == "a\\r\n\\x1bb\n"
 
 
-def test_json_holds_no_character_that_steers_and_means_the_same():
-    value = {f"k{c}": [c, f"é{c}"] for c in STEERING}
+def test_json_holds_no_character_that_steers_and_means_the_same(steering):
+    value = {f"k{c}": [c, f"é{c}"] for c in steering}
     for indent in (None, 2):
         text = json_text(value, indent=indent)
-        assert not set(STEERING) - {"\n"} & set(text)
+        assert not set(steering) - {"\n"} & set(text)
         assert json.loads(text) == value
 
 

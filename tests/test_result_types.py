@@ -7,6 +7,7 @@ import importlib.util
 import io
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,8 @@ def test_all_types_of_duckdb_are_there():
 @each
 def test_values_in_python(case, connection):
     ((value,),) = harness.sql(query(case), connection=connection).fetchall()
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.replace(tzinfo=UTC)  # the class of UTC is another with each version of DuckDB
     assert repr(value) == case.python
 
 
@@ -234,7 +237,7 @@ def test_no_error_before_the_rows_are_asked_for():
 
 
 def test_an_error_of_the_query_is_still_its_own():
-    with pytest.raises(duckdb.Error, match=r"Could not convert string 'x' to INT128"):
+    with pytest.raises(duckdb.ConversionException, match="'x'"):
         harness.sql("SELECT s::HUGEINT AS v FROM (VALUES ('1'), ('x')) AS t(s)").fetchall()
 
 

@@ -16,7 +16,7 @@ import typer
 import harness
 from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
-from harness.engines.shared.java_runtime import OLDEST_JAVA, find_java, java_major, java_version
+from harness.engines.shared.java_runtime import OLDEST_JAVA, find_java, java_major, java_version, newer_than_pyspark
 from harness.errors import HarnessError, RequestError
 
 _DUCKDB = "DuckDB reads"
@@ -43,8 +43,8 @@ class Requirement:
 
 REQUIREMENTS = (
     Requirement("duckdb", _DUCKDB, (1, 5, 4), (3,)),
-    Requirement("pyarrow", _DUCKDB, (25,)),
-    Requirement("numpy", _DUCKDB, (2,)),
+    Requirement("pyarrow", _DUCKDB, (26,)),
+    Requirement("numpy", _DUCKDB, (2, 0, 2)),
     Requirement("fastavro", _DUCKDB, (1, 13)),
     Requirement("cramjam", _DUCKDB, (2, 9)),
     *((Requirement("backports.zstd", _DUCKDB, (1,)),) if sys.version_info < (3, 14) else ()),
@@ -80,7 +80,7 @@ def examine() -> dict[str, Any]:
         for p in packages
         if p["problem"] is not None
     ]
-    if (problem := java_problem(java)) is not None:
+    if (problem := java_problem(java, installed_version("pyspark"))) is not None:
         missing.append({"what": problem, "needed_for": _SPARK, "command": java_command()})
     if not any(gap["needed_for"] == _DUCKDB for gap in missing) and (problem := try_duckdb()) is not None:
         missing.append({"what": problem, "needed_for": _DUCKDB, "command": f"{_INSTALL} --force-reinstall"})
@@ -144,14 +144,15 @@ def installed_java() -> tuple[str | None, str | None]:
         return path, None
 
 
-def java_problem(version: str | None) -> str | None:
-    """Why this Java cannot run Spark, None if it can."""
+def java_problem(version: str | None, pyspark: str | None) -> str | None:
+    """Why this Java cannot run Spark, None if it can. pyspark: its version."""
     wanted = f"{OLDEST_JAVA} or newer"
     if version is None:
         return f"Java: not found, need {wanted}"
     if java_major(version) < OLDEST_JAVA:
         return f"Java: version {version} is not supported, need {wanted}"
-    return None
+    problem = newer_than_pyspark(java_major(version), pyspark)
+    return None if problem is None else f"Java: {version} is {problem}"
 
 
 def java_command() -> str:

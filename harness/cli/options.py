@@ -17,6 +17,7 @@ from harness.cli import terminal
 from harness.cli.ratified import MaxVersion, PublishedOnly, RatifiedCommits, ratified_commit
 from harness.cli.storage_options import storage_options
 from harness.limits import parse_limits
+from harness.model.times import timestamp_ms
 from harness.plan.pruning import Prune
 from harness.records import dataclass
 from harness.storage.roots import Outside
@@ -203,6 +204,7 @@ class Opening:
     def __post_init__(self) -> None:
         if self.verbose:
             terminal.say_more()
+        self.arguments(Trust())  # what is malformed is said where no table is opened, too
 
     def open(self, location: str, trust: Trust, reading: Reading | None = None) -> Table:
         """The table at `location`; `reading` is for commands that plan.
@@ -265,6 +267,10 @@ class Selector:
     snapshot: SnapshotId = None
     timestamp: Timestamp = None
     ref: Ref = None
+
+    def __post_init__(self) -> None:
+        if self.timestamp is not None:
+            timestamp_ms(point_in_time(self.timestamp))
 
     def is_current(self) -> bool:
         """Whether nothing was asked, so that the current snapshot is meant."""

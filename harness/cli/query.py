@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-import harness
+import harness.query
 from harness.cli import options, results, row_options, terminal, untrusted
 from harness.cli.rows import Rows, engine_error
 from harness.cli.text_table import MAX_ROWS
@@ -16,14 +16,10 @@ from harness.cli.writers import RowFormat, write_rows
 from harness.connections.locations import locations_in
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
-from harness.query import missing_file
 
 if TYPE_CHECKING:
     from harness.snapshot import Snapshot
     from harness.table import Table
-
-# `harness.sql` takes tables as keyword arguments, beside these.
-_TAKEN = {"connection", "dialect", "engine", "spark", "storage_options"}
 
 
 @options.grouped
@@ -47,7 +43,7 @@ def sql(
     """Run a query. --snapshot, --timestamp and --ref hold for every table."""
     row_options.check_place(format_, output_file)
     shown = row_options.number_of_rows(max_rows)
-    locations = pairs_of_tables(table)
+    locations = options.pairs(table, "--table")
     text = sys.stdin.read() if query == "-" else query
     if engine != "duckdb" and opening.catalog is not None:
         raise typer.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
@@ -99,11 +95,11 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: 
     from harness.engines.shared.duckdb_instance import cursor
 
     def failure(error: Exception) -> HarnessError:
-        gone = missing_file(error, tables) if str(error).startswith("IO Error") else None
+        gone = harness.query.missing_file(error, tables) if str(error).startswith("IO Error") else None
         return gone or engine_error(error)
 
     try:
-        result = harness.sql(query, engine=engine, dialect=dialect, connection=cursor(), **tables)
+        result = harness.query.run_query(query, tables, engine=engine, dialect=dialect, connection=cursor())
         return Rows(cast("duckdb.DuckDBPyRelation", result), failure)
     except duckdb.Error as error:
         raise failure(error) from error
@@ -114,18 +110,6 @@ def _names_tables(text: str, dialect: str) -> bool:
     from harness.queries.statements import parse_statement, references
 
     return dialect == "duckdb" and bool(references(parse_statement(text)))
-
-
-def pairs_of_tables(values: list[str] | None) -> dict[str, str]:
-    """Locations by table name.
-
-    Raises:
-        typer.BadParameter: a value that is not of the form NAME=TABLE, or a name given twice or not possible.
-    """
-    locations = options.pairs(values, "--table")
-    if taken := _TAKEN & locations.keys():
-        raise typer.BadParameter(f"--table cannot name a table {min(taken)!r}; choose another name")
-    return locations
 
 
 def _chosen(table: Table, selector: options.Selector) -> Table | Snapshot:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
-import harness
 from harness.cli.rows import Rows
 from harness.differ.spark_types import logical
 from harness.engines.spark.conform import conform
-from harness.engines.spark.engine import engine_error
+from harness.engines.spark.worker_errors import engine_error
+from harness.query import run_query
 
 
 def run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> Rows:
@@ -24,10 +25,10 @@ def run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> Rows:
         EngineError: Spark refuses the query, or fails on a row.
         HarnessError: see `harness.sql`.
     """
-    frame = harness.sql(query, engine="spark", dialect=dialect, **tables)
+    frame = cast(DataFrame, run_query(query, tables, engine="spark", dialect=dialect))
     schema = pa.schema([logical(column) for column in frame.schema.fields])
     try:
         rows = frame.toArrow()
     except (PySparkException, Py4JError) as error:
-        raise engine_error(error, None) from error
+        raise engine_error(error) from error
     return Rows.of(conform(rows, schema))

@@ -12,8 +12,8 @@ import uuid
 
 import pyarrow as pa
 
-from harness.differ.schemas import is_list, normal_type
-from harness.model.arrow_rebuild import children_of, elements_of, nested_type, with_children
+from harness.differ.schemas import normal_type
+from harness.model.arrow_rebuild import children_of, elements_of, is_list, nested_type, plain, with_children
 
 
 def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
@@ -40,29 +40,9 @@ def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if kind.is_struct(wanted) and kind.is_struct(type_):
         return _struct(array, wanted)
     if is_list(wanted) and is_list(type_):
-        elements = _array(_shown(elements_of(array)), wanted.value_type)
+        elements = _array(plain(elements_of(array)), wanted.value_type)
         return with_children(array, [elements], pa.list_(elements.type))
     return array
-
-
-def _shown(array: pa.Array) -> pa.Array:
-    """The same values, but without views."""
-    return array.cast(_without_views(array.type))
-
-
-def _without_views(type_: pa.DataType) -> pa.DataType:
-    kind = pa.types
-    if kind.is_string_view(type_):
-        return pa.string()
-    if kind.is_binary_view(type_):
-        return pa.binary()
-    if is_list(type_):
-        return pa.list_(type_.value_field.with_type(_without_views(type_.value_type)))
-    if kind.is_map(type_):
-        return pa.map_(_without_views(type_.key_type), type_.item_field.with_type(_without_views(type_.item_type)))
-    if kind.is_struct(type_):
-        return pa.struct([field.with_type(_without_views(field.type)) for field in type_])
-    return type_
 
 
 def _uuids(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -80,7 +60,7 @@ def _holds_entries(type_: pa.DataType) -> bool:
 
 def _map(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     parts = children_of(array)
-    keys, items = map(_shown, parts if pa.types.is_map(array.type) else children_of(*parts))
+    keys, items = map(plain, parts if pa.types.is_map(array.type) else children_of(*parts))
     if keys.null_count:
         return array  # no map has such a key
     changed = [_array(keys, wanted.key_type), _array(items, wanted.item_type)]

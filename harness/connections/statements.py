@@ -46,12 +46,15 @@ class Read:
 
     table: its whole name.
     view: what stands there in the text. aliased: whether an alias follows it.
+    put, original: as of a `TableReference`.
     plan: what the view must give; of a metadata table the rows themselves.
     """
 
     table: str
     view: str
     aliased: bool
+    put: str
+    original: str
     plan: ScanPlan | pa.Table
 
 
@@ -85,7 +88,10 @@ class Prepared:
         plans = {read.view: read.plan for read in self.reads}
         aliased = {read.view for read in self.reads if read.aliased}
         if self.gives_rows:
-            return duckdb_engine().query_text(self.text, plans, connection, aliased=aliased, parameters=parameters)
+            originals = {read.put: read.original for read in self.reads}
+            return duckdb_engine().query_text(
+                self.text, plans, connection, aliased=aliased, originals=originals, parameters=parameters
+            )
         return duckdb_engine().filled(self.text, plans, connection, aliased=aliased)
 
 
@@ -145,7 +151,9 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
             table=reference.table,
             view=reference.view,
             aliased=reference.aliased,
-            plan=planned(reference, snapshots[reference.table])
+            put=reference.put,
+            original=reference.original,
+            plan=planned(reference, snapshots[reference.table], connection)
             if reference.metadata is None
             else metadata.read(reference),
         )

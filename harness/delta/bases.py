@@ -29,7 +29,7 @@ def read_base(
         if isinstance(read, CheckpointContent):
             return segment, read
         first = first or read
-        following = segment.fallback()
+        following = segment.fallback(read.error.message)
         if following is None:
             raise first.error
         segment = following

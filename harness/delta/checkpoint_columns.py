@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from harness.delta.commits import FIELDS
 from harness.limits import Limits
+from harness.model.arrow_rebuild import plain
 from harness.model.arrow_values import to_numpy
 from harness.records import dataclass
 
@@ -70,6 +71,8 @@ def batches(
 ) -> Iterator[tuple[int, pa.StructArray]]:
     """The structs of column `action` with only the fields at `leaves`, and the row that each batch starts with.
 
+    They are in plain layouts, whatever the file's writer had in memory.
+
     groups: of rows, ascending; None: all. size: the most rows of a batch.
     """
     if action not in parquet.schema_arrow.names:
@@ -80,7 +83,7 @@ def batches(
     for wanted in [None] if groups is None else [[group] for group in groups]:
         start = 0 if wanted is None else firsts[wanted[0]]
         for batch in parquet.iter_batches(batch_size=size, columns=columns, row_groups=wanted):
-            yield start, batch.column(action)
+            yield start, plain(batch.column(action))
             start += batch.num_rows
 
 

@@ -16,9 +16,10 @@ from harness.delta.checkpoint_rows import ActionRows
 from harness.delta.commits import FIELDS, REMOVED, Locator, check_vectors, ids_of
 from harness.delta.stats_structs import STATS_ROW, STATS_STRUCT
 from harness.errors import CorruptFileError
+from harness.files.arrow_parquet import open_parquet, row_count
 from harness.files.avro_numbers import DAMAGE
-from harness.files.row_counts import row_count
 from harness.limits import Limits, contained
+from harness.model.arrow_rebuild import plain
 from harness.model.arrow_values import from_numpy
 from harness.records import dataclass
 
@@ -58,9 +59,7 @@ def read_file(data: bytes, file: str, locator: Locator, statistics: Statistics, 
         LimitError: it asks for more than the limits allow.
     """
     try:
-        import pyarrow.parquet as pq
-
-        with contained(file=file), pq.ParquetFile(pa.BufferReader(data)) as parquet:
+        with contained(file=file), open_parquet(pa.BufferReader(data)) as parquet:
             count = row_count(parquet.metadata, file=file, cause="LogCorrupt")
             limits.check("spare_records", count, "rows", file=file, allowed=len(data) + limits.spare_records)
             _require_paths(parquet.schema_arrow, file)
@@ -146,7 +145,7 @@ def _actions(parquet: pq.ParquetFile, names: Sequence[str], rows: ActionRows, ro
         for name in present:
             column = batch.column(name)
             rows.note(start, column)
-            held = column.filter(pc.is_valid(column))
+            held = plain(column).filter(pc.is_valid(column))
             room.take(held.nbytes)
             for row in held.to_pylist():
                 yield name, _plain(row)

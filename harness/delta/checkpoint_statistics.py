@@ -15,8 +15,10 @@ import pyarrow as pa
 from harness.delta.checkpoint_columns import BATCH_ROWS, Room, Rows, batches, child, children
 from harness.delta.stats_structs import STATS_STRUCT
 from harness.errors import CorruptFileError
+from harness.files.arrow_parquet import open_parquet
 from harness.files.avro_numbers import DAMAGE
 from harness.limits import Limits, contained
+from harness.model.arrow_rebuild import plain
 from harness.model.arrow_values import from_numpy
 from harness.records import dataclass
 
@@ -50,11 +52,9 @@ class CheckpointPart:
         Raises:
             CorruptFileError: they are damaged. LimitError: they take more memory than the limits allow.
         """
-        import pyarrow.parquet as pq
-
         room = Room.of(self.limits, self.file, len(self.data))
         try:
-            with contained(file=self.file), pq.ParquetFile(pa.BufferReader(self.data)) as parquet:
+            with contained(file=self.file), open_parquet(pa.BufferReader(self.data)) as parquet:
                 for group, bounds in _groups(parquet, rows):
                     yield from _of_group(parquet, group, rows, bounds, structs, room)
         except (pa.ArrowException, OSError, *DAMAGE) as error:
@@ -109,7 +109,7 @@ def _structs(parquet: pq.ParquetFile, group: int, structs: Sequence[StructPath])
     if any("." in name for path in structs for name in path):  # which pyarrow takes for a path
         structs = [()]
     read = parquet.read_row_group(group, columns=[".".join(("add", STATS_STRUCT, *path)) for path in structs])
-    found = child(read.column("add").combine_chunks(), (STATS_STRUCT,)) if "add" in read.schema.names else None
+    found = child(plain(read.column("add").combine_chunks()), (STATS_STRUCT,)) if "add" in read.schema.names else None
     return pa.nulls(parquet.metadata.row_group(group).num_rows, pa.struct([])) if found is None else found
 
 

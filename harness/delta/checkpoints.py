@@ -102,7 +102,7 @@ class _Reader:
     remove_ids: list[pa.Array] = field(default_factory=list)
     rows: int = 0
     parts: list[CheckpointPart] = field(default_factory=list)
-    without_adds: list[str] = field(default_factory=list)
+    has_adds: bool = False
 
     def read_top(self, file: LogFile) -> None:
         if file.name.endswith(".json"):
@@ -114,7 +114,7 @@ class _Reader:
         top = checkpoint.files[0].path
         self._check_layout(checkpoint, top)
         if self.few.sidecars:
-            self.without_adds.clear()  # the files are in the sidecars
+            self.has_adds = False  # the files are in the sidecars
         for sidecar in self.few.sidecars:
             path, size = sidecar.get("path"), sidecar.get("sizeInBytes")
             if type(path) is not str:
@@ -142,11 +142,12 @@ class _Reader:
             sidecars=len(self.few.sidecars),
             statistics=CheckpointStatistics(tuple(self.parts)) if self.parts else None,
         )
-        self._require_adds()
+        self._require_adds(checkpoint.files[0].path)
         return content
 
     def _read_json(self, data: bytes, file: str) -> None:
         parsed = self.few = parse_actions(data, file=file, limits=self.storage.limits)
+        self.has_adds = True  # lines have no columns to lose
         if parsed.adds:
             self.adds.append(file_actions(parsed.adds, ADDS, locator=self.locator, file=file))
         if parsed.removes:
@@ -161,8 +162,7 @@ class _Reader:
         self.adds += [_counted_from(self.rows, table) for table in actions.adds]
         self.remove_ids += actions.remove_ids
         self.rows += actions.rows
-        if not actions.has_adds:
-            self.without_adds.append(file)
+        self.has_adds |= actions.has_adds
 
     def _sidecar_path(self, recorded: str, top: str) -> str:
         try:
@@ -185,16 +185,17 @@ class _Reader:
             version = marks[0].get("version")
             raise _malformed(f"it says that it is of version {version}, its name says {checkpoint.version}", top)
 
-    def _require_adds(self) -> None:
-        """Against delta L17, the column `add` may not be missing from a file that could list live files.
+    def _require_adds(self, top: str) -> None:
+        """Against delta L17, the column `add` may not be missing from all files that could list live files.
 
-        Every writer makes it, and without it the table would have no rows, as if none were meant.
+        Every writer makes it, and without it the table would have no rows, as if none were meant. Of several files
+        some may hold nothing but other actions.
         """
-        if self.without_adds:
+        if not self.has_adds:
             raise CorruptFileError(
                 "Cannot read the checkpoint: it has no column add, so the files that it lists are lost",
                 cause="LogCorrupt",
-                file=self.without_adds[0],
+                file=top,
                 rule="delta L17",
             )
 

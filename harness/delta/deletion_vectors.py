@@ -25,7 +25,7 @@ from harness.delta.actions import DeletionVectorDescriptor
 from harness.delta.paths import TableRoot
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.files import roaring
-from harness.files.row_counts import row_count
+from harness.files.arrow_parquet import row_count
 from harness.limits import DEFAULT, Limits
 from harness.plan.scan_plan import PositionLoader
 from harness.records import dataclass

@@ -83,15 +83,18 @@ class LogSegment:
         hint = self.listing.hint
         return hint if self.checkpoint is not None and hint and hint.version == self.checkpoint.version else None
 
-    def fallback(self) -> LogSegment | None:
-        """The same version on the next base; None if none is left (delta L9, L15, L19). Forced bases have none."""
+    def fallback(self, reason: str) -> LogSegment | None:
+        """The same version on the next base; None if none is left (delta L9, L15, L19). Forced bases have none.
+
+        reason: what is wrong with this one, for a warning.
+        """
         if not self.alternatives:
             return None
         base, *rest = self.alternatives
         first = 0 if base is None else base.version + 1
         commits = tuple(_commits(self.listing, first, self.version))
         compactions = _pick(self.listing, first, self.version) if self.compactions else ()
-        note = f"Cannot use checkpoint {_show(self.checkpoint)}: version {self.version} is read from {_show(base)}"
+        note = f"Cannot use {_show(self.checkpoint)}: {reason}. Version {self.version} is read from {_show(base)}"
         return replace(
             self,
             checkpoint=base,

@@ -305,6 +305,8 @@ def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
         in_commit = in_commit_timestamps(state.metadata.configuration, table=source.location)
     except HarnessError as error:
         raise error.within(table=source.location, snapshot=segment.version) from error.__cause__
+    for sentence in state.warnings:
+        warn(f"Table {shown(source.location)}: {sentence}")
     file = segment.listing.commits.get(segment.version)
     time_ms: int | None = None
     if file is not None:

@@ -27,9 +27,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.differ.schemas import is_hugeint, is_list
+from harness.differ.schemas import is_hugeint
 from harness.errors import UnsupportedError
-from harness.model.arrow_rebuild import elements_of, offsets_of
+from harness.model.arrow_rebuild import elements_of, is_list, offsets_of
 
 SignedZeros: TypeAlias = Literal["distinct", "equal"]
 """Whether -0.0 differs from 0.0."""

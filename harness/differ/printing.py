@@ -28,8 +28,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.differ.canonical import canonical_values, order_key
-from harness.differ.schemas import is_hugeint, is_list
-from harness.model.arrow_rebuild import elements_of
+from harness.differ.schemas import is_hugeint
+from harness.model.arrow_rebuild import elements_of, is_list
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -81,8 +80,7 @@ class QueryRun:
 
     def _result(self, side: int, text: str, dialect: str) -> pa.Table:
         try:
-            tables: dict[str, Any] = dict(self.tables[side])
-            result = harness.query.sql(text, engine=self.engines[side], dialect=dialect, **tables)
+            result = harness.query.run_query(text, self.tables[side], engine=self.engines[side], dialect=dialect)
         except duckdb.Error as error:
             raise EngineError(f"DuckDB cannot run the query: {' '.join(str(error).split())}") from error
         opening = Opening(data=result, label="", name=None, engine="", columns=None, where=None, spark=None)

@@ -49,11 +49,9 @@ class Query:
             RequestError: the query cannot be parsed, or writes; or there is no such engine.
             UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
         """
-        tables: dict[str, Any] = dict(self.tables)
         try:
-            return harness.query.sql(
-                self.text, engine=engine, dialect=self.dialect, spark=spark if engine == "spark" else None, **tables
-            )
+            session = spark if engine == "spark" else None
+            return harness.query.run_query(self.text, self.tables, engine=engine, dialect=self.dialect, spark=session)
         except (RequestError, UnsupportedError):
             raise
         except HarnessError as error:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from harness.differ.relaxations import TypeRule
 from harness.differ.result import SchemaDifference, SchemaKind
 from harness.errors import RequestError, UnsupportedError
+from harness.model.arrow_rebuild import is_list
 
 _SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoarrow.wkt")
 """Extension types that other writers leave off; their values are those of the storage."""
@@ -101,21 +102,6 @@ def converted(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return pa.int32()
     exact = kind.is_integer(own) or (kind.is_decimal(own) and own.precision <= _MOST_DIGITS)
     return beside if exact and (kind.is_float32(beside) or kind.is_float64(beside)) else None
-
-
-def is_list(type_: pa.DataType) -> bool:
-    """Whether values are lists, in any layout."""
-    kind = pa.types
-    return any(
-        test(type_)
-        for test in (
-            kind.is_list,
-            kind.is_large_list,
-            kind.is_fixed_size_list,
-            kind.is_list_view,
-            kind.is_large_list_view,
-        )
-    )
 
 
 def _normal_extension(type_: pa.BaseExtensionType) -> pa.DataType:

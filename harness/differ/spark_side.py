@@ -19,8 +19,8 @@ from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, S
 from harness.differ.spark_hash import Value, row_hashes
 from harness.differ.spark_workers import hashed_by_duckdb
 from harness.engines.spark.conform import conform
-from harness.engines.spark.engine import engine_error
 from harness.engines.spark.gateway import Gateway, has_gateway
+from harness.engines.spark.worker_errors import engine_error
 from harness.errors import EngineError
 from harness.plan.scan_plan import ScanPlan
 

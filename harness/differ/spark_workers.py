@@ -15,6 +15,7 @@ from pyspark.sql import types as spark
 from harness.differ.duckdb_hash import Value, row_hashes
 from harness.differ.sides import Hashing
 from harness.differ.storage_types import carried
+from harness.engines.spark.executor_python import prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,6 +26,7 @@ def hashed_by_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, k
 
     schema: what the frame's columns stand for, by place.
     """
+    prepare(frame.sparkSession)
     kept = list(frame.schema.fields) if keep else []
     fields = [*kept, *(spark.StructField(name, spark.LongType()) for name in hashing.names)]
     return frame.mapInArrow(_hasher(schema, hashing, len(kept)), spark.StructType(fields))

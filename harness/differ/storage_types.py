@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.differ.forms import large
-from harness.differ.schemas import is_hugeint, is_list
-from harness.model.arrow_rebuild import children_of, is_rebuilt, with_children
+from harness.differ.schemas import is_hugeint
+from harness.model.arrow_rebuild import children_of, is_list, is_rebuilt, with_children
 
 _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)
 

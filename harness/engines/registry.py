@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from harness.engines.batches import Batches, Context
     from harness.engines.duckdb.attached import Attached
+    from harness.filters.predicate import Filter
     from harness.model.schema import Field
     from harness.plan.scan_plan import ScanPlan
     from harness.queries.present import Now
@@ -62,8 +63,12 @@ class DuckDBEngine(Engine, Protocol):
         connection: duckdb.DuckDBPyConnection | None = None,
         *,
         aliased: Collection[str] = (),
+        originals: Mapping[str, str] = ...,
     ) -> duckdb.DuckDBPyRelation:
-        """The result of a query in DuckDB's dialect that reads plans by name, those in `aliased` under an alias."""
+        """The result of a query in DuckDB's dialect that reads plans by name, those in `aliased` under an alias.
+
+        originals: of texts in the query, what the user has written in their place: DuckDB's names of columns tell it.
+        """
 
     def filled(
         self,
@@ -82,6 +87,7 @@ class DuckDBEngine(Engine, Protocol):
         connection: duckdb.DuckDBPyConnection,
         *,
         aliased: Collection[str] = (),
+        originals: Mapping[str, str] = ...,
         parameters: object = None,
     ) -> str:
         """What `query` would run, as text for a connection to execute with these parameters."""
@@ -97,8 +103,16 @@ class DuckDBEngine(Engine, Protocol):
     def moment(self, connection: duckdb.DuckDBPyConnection | None) -> Now:
         """When a query on a connection, or None for one of its own, is made."""
 
-    def columns_of(self, text: str, plans: Mapping[str, ScanPlan]) -> tuple[tuple[str, str], ...]:
+    def zoned(self, filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filter:
+        """A filter as planning may use it for a read on a user's connection, or None for one in UTC."""
+
+    def columns_of(
+        self, text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = ...
+    ) -> tuple[tuple[str, str], ...]:
         """Name and DuckDB type of the query's columns, before `query` casts any; reads no file."""
+
+    def syntax_trees(self, *texts: str) -> tuple[str, ...]:
+        """What DuckDB's parser makes of queries, as JSON."""
 
     def engine_error(self, error: Exception, plan: ScanPlan) -> HarnessError:
         """What DuckDB's failure on the plan's rows means: that a file is gone or damaged, or an EngineError."""

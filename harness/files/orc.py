@@ -80,12 +80,9 @@ class OrcTraits:
     """What a reader may not overlook, and a physical schema does not tell.
 
     pads_text: it has a column of type `char`, whose values are stored with blanks up to its length.
-    is_proleptic: the writer says that its dates are in the proleptic Gregorian calendar, which is how harness takes
-        the dates of all files; other readers shift the old dates of a file that does not say so.
     """
 
     pads_text: bool
-    is_proleptic: bool
 
 
 def orc_traits(source: IO[bytes], *, file: str) -> OrcTraits:
@@ -101,12 +98,12 @@ def orc_traits(source: IO[bytes], *, file: str) -> OrcTraits:
 def _traits(tail: bytes) -> OrcTraits:
     footer = _message(_only(_message(tail), _TAIL_FOOTER))
     kinds = [_only(_message(type_), _TYPE_KIND) for type_ in footer.get(_FOOTER_TYPES, ())]
-    return OrcTraits(pads_text=_CHAR in kinds, is_proleptic=_PROLEPTIC in footer.get(_FOOTER_CALENDAR, ()))
+    return OrcTraits(pads_text=_CHAR in kinds)
 
 
 # Field numbers and enum values of orc_proto.proto.
-_TAIL_FOOTER, _FOOTER_TYPES, _FOOTER_CALENDAR, _TYPE_KIND = 2, 4, 11, 1
-_CHAR, _PROLEPTIC = 17, 2
+_TAIL_FOOTER, _FOOTER_TYPES, _TYPE_KIND = 2, 4, 1
+_CHAR = 17
 
 
 def _only(message: dict[int, list[Any]], number: int) -> Any:

@@ -76,6 +76,8 @@ def _leaf(node: exp.Expr) -> Predicate:
             return negate(_not_distinct(node))
         case exp.Is():
             return _is(node)
+        case exp.In() if isinstance(node.args.get("field"), exp.Array):
+            return _listed(node.this, node.args["field"])
         case exp.In():
             return _in(node)
         case exp.Between():
@@ -164,7 +166,7 @@ def _rows_equal(left: Sequence[exp.Expr], right: Sequence[exp.Expr]) -> Predicat
 
 
 def _listed(item: exp.Expr, values: exp.Expr) -> Predicate:
-    """`item = ANY(values)`, `list_contains(values, item)`: true only where IN is, of literals of the item's type."""
+    """`item IN [...]`, `= ANY(values)`, `list_contains(values, item)`: true only where IN (...) is, of one type."""
     field = field_of(item)
     if field is None or not isinstance(values, exp.Array):
         return Undecided()

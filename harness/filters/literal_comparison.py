@@ -154,7 +154,7 @@ def never(field: Field) -> Predicate:
     return And((IsNull(field), Constant(None)))
 
 
-def _near(field: Field, op: Op, low: Any, high: Any) -> Predicate:
+def near(field: Field, op: Op, low: Any, high: Any) -> Predicate:
     """The comparison with a literal that engines may read as anything from `low` to `high`."""
     match op:
         case Op.EQ:
@@ -206,11 +206,11 @@ def _compare_float(field: Field, bits: int, op: Op, literal: Literal) -> Predica
         return Undecided()
     # DuckDB rounds the literal, Spark widens the column: the two differ by less than two steps.
     if bits == 64:
-        return _near(field, op, _double_step(approximate, -2), _double_step(approximate, 2))
+        return near(field, op, _double_step(approximate, -2), _double_step(approximate, 2))
     nearest = nearest_float32(approximate)
     if nearest is None:
         return Undecided()
-    return _near(field, op, _float32_step(nearest, -2), _float32_step(nearest, 2))
+    return near(field, op, _float32_step(nearest, -2), _float32_step(nearest, 2))
 
 
 def _double_step(value: float, steps: int) -> float:
@@ -299,5 +299,5 @@ def _compare_timestamp(field: Field, type_: TimestampType, op: Op, literal: Lite
         return _on_grid(field, op, Fraction(instant, 1000), 63)
     if type_.utc or literal.kind is Kind.INSTANT:
         # Engines hold instants in microseconds: DuckDB 1.5 has no TIMESTAMPTZ in nanoseconds.
-        return _near(field, op, instant - 1000, instant + 1000)
+        return near(field, op, instant - 1000, instant + 1000)
     return _on_grid(field, op, Fraction(instant), 63)

@@ -9,13 +9,13 @@ be translated. What planning cannot use stays in the text and is `Undecided` in 
 from __future__ import annotations
 
 from sqlglot import TokenType, exp
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
 from harness.filters.column_names import Names, Resolved
 from harness.filters.column_references import Path, paths_of
 from harness.filters.conditions import predicate_of
+from harness.filters.dialects import language
 from harness.filters.operands import tagged
 from harness.filters.predicate import Filter
 from harness.model.metadata_columns import METADATA
@@ -63,14 +63,14 @@ def filter_of(condition: exp.Expr, schema: Schema) -> Filter:
 def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
     """The condition, and its text if that is DuckDB's already; both without comments at the end."""
     try:
-        language = Dialect.get_or_raise(dialect)
-        tokens = language.tokenize(sql)
+        read = language(dialect)
+        tokens = read.tokenize(sql)
         while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
             tokens.pop()
         if not tokens:
             raise RequestError("The filter is empty. Leave it out to read all rows.")
         text = sql[: tokens[-1].end + 1]
-        parsed = language.parse_into(exp.Condition, text)
+        parsed = read.parse_into(exp.Condition, text)
     except (SqlglotError, ValueError) as error:
         raise RequestError(f"Cannot parse the filter as {dialect} SQL: {reason(error)}.") from error
     except RecursionError:

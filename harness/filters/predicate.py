@@ -14,6 +14,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from harness.model.column_stats import ColumnStats, Known
@@ -114,11 +115,13 @@ class Filter:
     sql: a boolean expression in DuckDB's dialect over the table's column names, quoted; engines run it in full.
     predicate: what planning may conclude from it.
     columns: the top-level fields (of the schema, or metadata columns) that `sql` mentions.
+    any_zone: whether `predicate` holds in whatever time zone an engine reads `sql`, and not in UTC alone.
     """
 
     sql: str
     predicate: Predicate
     columns: tuple[Field, ...]
+    any_zone: bool = False
 
 
 def conjunction(parts: tuple[Predicate, ...]) -> Predicate:
@@ -158,7 +161,7 @@ def negate(predicate: Predicate) -> Predicate:
 
 def opposite(filter_: Filter) -> Filter:
     """What is true where a filter is false, false where it is true, and unknown where it is unknown."""
-    return Filter(sql=f"NOT ({filter_.sql})", predicate=negate(filter_.predicate), columns=filter_.columns)
+    return replace(filter_, sql=f"NOT ({filter_.sql})", predicate=negate(filter_.predicate))
 
 
 def fields_of(predicate: Predicate) -> frozenset[int]:

@@ -26,8 +26,8 @@ from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
 from harness.files import roaring
+from harness.files.arrow_parquet import open_parquet, row_count, whole
 from harness.files.avro_numbers import DAMAGE
-from harness.files.row_counts import row_count, whole
 from harness.iceberg.delete_lookup import FILE_PATH_ID
 from harness.iceberg.deletes import FileDeletes, partition_mismatch
 from harness.iceberg.manifests import DataFile, ManifestEntry
@@ -221,14 +221,12 @@ def _read_parquet(data: bytes, name: str, limits: Limits) -> tuple[pa.ChunkedArr
         )
     try:
         source = pa.BufferReader(data)
-        import pyarrow.parquet as pq
-
-        first = pq.ParquetFile(source)
+        first = open_parquet(source)
         count = row_count(first.metadata, file=name)
         limits.check("rows", count, "rows", file=name)
         fields = list(first.schema_arrow)
         path, position = (fields[i].name for i in _find_columns([(f.name, _parquet_id(f)) for f in fields], name))
-        reader = pq.ParquetFile(source, metadata=first.metadata, read_dictionary=[path])
+        reader = open_parquet(source, metadata=first.metadata, read_dictionary=[path])
         # Small files: starting threads costs more than they save.
         table = whole(reader.read(columns=[path, position], use_threads=False), count, file=name)
         return table.column(path), table.column(position)

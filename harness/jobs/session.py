@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from harness.catalogs.catalog import Catalog
 from harness.catalogs.resolving import open_catalog
 from harness.catalogs.warehouse import open_warehouse
-from harness.engines.spark import session as engine
+from harness.engines.registry import spark_engine
 from harness.errors import RequestError
-from harness.jobs.references import reference_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,10 +59,15 @@ def spark_session(
         EngineError: Spark does not start.
         HarnessError: the warehouse or the catalog cannot be opened.
     """
+    spark_engine()  # says what to install, where that is missing
+    from harness.engines.spark import session as engine
+
     has_tables = not (warehouse is None and catalog is None and tables is None)
     if reference is not None:
         if has_tables:
             raise RequestError("Cannot use tables with reference=: its own jars read", options=("reference",))
+        from harness.jobs.references import reference_session
+
         return reference_session(reference, app_name=app_name, master=master, config=config)
     root = engine.spark_session(app_name, master=master, config=config, packages=packages)
     if not has_tables:
@@ -96,6 +100,7 @@ def register(
         RequestError: it is no session, or one of a server elsewhere; a catalog of that name is configured already.
         HarnessError: the warehouse or the catalog cannot be opened.
     """
+    spark_engine()
     from harness.jobs.job import register_job
 
     return register_job(spark, tables=tables, catalog=_catalog(warehouse, catalog))

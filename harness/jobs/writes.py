@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from harness.files.arrow_parquet import open_parquet
+
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
@@ -48,11 +50,9 @@ class Write:
     @property
     def rows(self) -> pa.Table:
         """The rows that were written, in any order; instants in UTC."""
-        import pyarrow.parquet as pq
-
         schema = _arrow_schema(self.schema)
         files = [] if self.directory is None else sorted(self.directory.rglob("*.parquet"))
-        tables = [pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read() for file in files]
+        tables = [open_parquet(file).read() for file in files]
         return pa.concat_tables([schema.empty_table(), *(_as(table, schema) for table in tables)])
 
 

@@ -47,6 +47,49 @@ def nested_type(type_: pa.DataType, types: Sequence[pa.DataType]) -> pa.DataType
     return pa.large_list(*types) if pa.types.is_large_list(type_) else pa.list_(*types)
 
 
+def is_list(type_: pa.DataType) -> bool:
+    """Whether values are lists, in any layout."""
+    kind = pa.types
+    return any(
+        test(type_)
+        for test in (
+            kind.is_list,
+            kind.is_large_list,
+            kind.is_fixed_size_list,
+            kind.is_list_view,
+            kind.is_large_list_view,
+        )
+    )
+
+
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """The type in the layout that every function of Arrow takes: no views, no dictionaries, lists with offsets.
+
+    A Parquet file stores no layout, but may name the one that its writer had, and pyarrow gives that one.
+    """
+    kind = pa.types
+    if kind.is_string_view(type_):
+        return pa.string()
+    if kind.is_binary_view(type_):
+        return pa.binary()
+    if kind.is_dictionary(type_):
+        return plain_type(type_.value_type)
+    if is_list(type_):
+        return pa.list_(type_.value_field.with_type(plain_type(type_.value_type)))
+    if kind.is_map(type_):
+        key, item = (field.with_type(plain_type(field.type)) for field in (type_.key_field, type_.item_field))
+        return pa.map_(key, item, type_.keys_sorted)
+    if kind.is_struct(type_):
+        return pa.struct([field.with_type(plain_type(field.type)) for field in type_])
+    return type_
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """The values in the layout of `plain_type`."""
+    type_ = plain_type(array.type)
+    return array if type_ == array.type else array.cast(type_)
+
+
 def nullable(type_: pa.DataType) -> pa.DataType:
     """The type in which every field may be null, at every level, but the keys of maps."""
     if pa.types.is_struct(type_):

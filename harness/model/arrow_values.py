@@ -124,6 +124,11 @@ def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     return np.frombuffer(data, kind, count=len(array), offset=start * kind.itemsize)
 
 
+def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
+    """Values as Python's own, of an Arrow array or given so."""
+    return values.to_pylist() if isinstance(values, pa.Array) else values
+
+
 def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """The bytes of strings, or of binary values, behind each other, and where each begins; one offset more than values.
 

@@ -25,11 +25,6 @@ def names_now(tree: exp.Expr) -> bool:
     return any(_is_moment(node) for node in tree.walk())
 
 
-def is_since(condition: exp.Expr) -> bool:
-    """Whether it is one that `since` made, or has one within."""
-    return any(_MADE in node.meta for node in condition.walk())
-
-
 def since(condition: exp.Expr, now: Now) -> exp.Expr | None:
     """That a column is at a moment or after it, where the condition says so for each moment from now on."""
     match condition:
@@ -44,14 +39,7 @@ def since(condition: exp.Expr, now: Now) -> exp.Expr | None:
     if type(condition) not in (exp.GT, exp.GTE, exp.EQ, exp.LT, exp.LTE, exp.Between):
         return None
     earliest = _earliest(moment, now)
-    if earliest is None:
-        return None
-    found = exp.GTE(this=column.copy(), expression=earliest)
-    found.meta[_MADE] = True
-    return found
-
-
-_MADE = "harness since"
+    return None if earliest is None else exp.GTE(this=column.copy(), expression=earliest)
 
 
 def _earliest(moment: exp.Expr, now: Now) -> exp.Expr | None:

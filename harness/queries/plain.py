@@ -129,7 +129,9 @@ class _Query:
         known = dict.fromkeys((*schema.names(), *METADATA))
         columns = None if self.all_columns else tuple(name for name in known if name.casefold() in used)
         enough = int(limit) if self.row_by_row and limit.isdecimal() else None
-        reference = TableReference(view=view, table=table.text, where=None, columns=columns, enough=enough)
+        reference = TableReference(
+            view=view, table=table.text, where=None, columns=columns, put=named, original=table.text, enough=enough
+        )
         return Rewritten(sql=self.text[: table.start] + named + self.text[end:], references=(reference,))
 
     def _used(self, schema: Schema, table: str) -> set[str]:

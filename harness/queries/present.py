@@ -17,8 +17,6 @@ class Now:
     """When a query is made.
 
     earliest: no run of it has an earlier moment; in UTC, without a zone. It is the present one by default.
-    is_utc: whether the session's zone is UTC, so that text for instants is read as planning reads it.
     """
 
     earliest: datetime.datetime = field(default_factory=_present)
-    is_utc: bool = True

@@ -15,7 +15,7 @@ Of a condition over several tables, such as `(a.x = 1 AND …) OR (a.x = 2 AND �
 one on a column that equals another one, by `a.x = b.x`, USING or a chain of these, the other one gets it too. A column
 that the query computes is what it is computed from: `SELECT year(day) AS y … WHERE y = 2024`.
 QUALIFY, conditions with subqueries or with functions are left alone, and so is a SELECT with a sample, a
-positional join or an ASOF join, where which rows there are decides which are chosen.
+positional join, an ASOF join or one by NEAREST, where which rows there are decides which are chosen.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from harness.errors import UnknownColumnError
 from harness.filters.parse import filter_of
 from harness.filters.parsed import all_of
 from harness.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided
-from harness.model.schema import Schema, TimestampType
+from harness.model.schema import Schema
 from harness.queries.implied import implied, is_plain
 from harness.queries.keys import aliased, is_key
-from harness.queries.now import is_since
 from harness.queries.outputs import Outputs, is_bare_star, keeps_rows, position_of
 from harness.queries.present import Now
 from harness.queries.source_columns import EqualColumns, SourceColumns, is_equality
@@ -76,9 +75,6 @@ class Pushdown:
         try:
             filter_ = filter_of(condition, schema)
         except (UnknownColumnError, RecursionError):
-            return None
-        has_instants = any(isinstance(f.type, TimestampType) and f.type.utc for f in filter_.columns)
-        if has_instants and self._now is not None and not self._now.is_utc and is_since(condition):
             return None
         return filter_ if _says_something(filter_.predicate) else None
 

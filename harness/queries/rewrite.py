@@ -119,26 +119,27 @@ def rewrite_statement(
     pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound}, moment)
     mentions = _Mentions.of(tree, text)
     made = []
-    for reference, view in zip(found, views, strict=True):
+    quote = _QUOTES[into]
+    for reference, view, is_renamed in zip(found, views, renamed, strict=True):
         other = about.get(reference.name)
         schema = tables[bound[reference.name]] if other is None else other.schema
+        alias = "" if is_renamed or _is_bare(reference, text) else f" AS {_alias(reference, text, quote)}"
         made.append(
             TableReference(
                 view=view,
                 table=bound[reference.name] if other is None else other.table,
                 where=pushdown.where(reference.node) if other is None else None,
                 columns=mentions.columns(reference.node, schema, () if other is not None else METADATA),
+                put=quote(view) + alias,
+                original=text[reference.start : reference.end],
                 aliased=not _is_bare(reference, text),
                 metadata=None if other is None else other.name,
                 enough=rows_needed(tree, reference.node),
             )
         )
     if statement.dialect == into:
-        quote = _QUOTES[into]
         edits = [(column.start, column.end, quote(column.alias)) for column in columns]
-        for reference, view, is_renamed in zip(found, views, renamed, strict=True):
-            alias = "" if is_renamed or _is_bare(reference, text) else f" AS {_alias(reference, text, quote)}"
-            edits.append((reference.start, reference.end, quote(view) + alias))
+        edits += [(r.start, r.end, reference.put) for r, reference in zip(found, made, strict=True)]
         sql = _spliced(text, edits)
     else:
         sql = _generated(tree, [reference.node for reference in found], views, into)

@@ -16,6 +16,8 @@ class TableReference:
     metadata: the name of a metadata table of it, which is read in its place; None: it is read itself.
     where: a filter that the view may apply, for the schema of the table; None: there is none.
     columns: columns of the table, and metadata columns, that the query may use; None: any. It may be empty.
+    put, original: what stands in the rewritten query, the view with an alias where the user gave none, and what stood
+        in its place.
     enough: so many rows of the table will do, whichever they are; None: the query needs all.
     """
 
@@ -23,6 +25,8 @@ class TableReference:
     table: str
     where: Filter | None
     columns: tuple[str, ...] | None
+    put: str
+    original: str
     aliased: bool = True
     metadata: str | None = None
     enough: int | None = None
@@ -34,3 +38,14 @@ class Rewritten:
 
     sql: str
     references: tuple[TableReference, ...]
+
+    @property
+    def originals(self) -> dict[str, str]:
+        """What was put into the query, and what stood there."""
+        return {reference.put: reference.original for reference in self.references}
+
+    def as_written(self, text: str) -> str:
+        """A part of the query with what stood there."""
+        for put, original in self.originals.items():
+            text = text.replace(put, original)
+        return text

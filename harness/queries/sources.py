@@ -77,8 +77,11 @@ def sources_of(select: exp.Select) -> list[Source] | None:
     return sources
 
 
+_JOIN = {"this", "side", "kind", "method", "on", "using"}
+
+
 def _is_known_join(join: exp.Join) -> bool:
-    if join.method not in ("", "NATURAL"):
+    if join.method not in ("", "NATURAL") or any(said for part, said in join.args.items() if part not in _JOIN):
         return False
     if join.side:
         return join.side in ("LEFT", "RIGHT", "FULL") and join.kind in ("", "OUTER")

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 
 from sqlglot import TokenType, exp
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError
+from harness.filters.dialects import language
 from harness.filters.parse import reason
 from harness.records import dataclass
 
@@ -79,13 +79,13 @@ def _without_explain(query: str) -> tuple[str, str]:
 def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
     """The statement, and its text without semicolons and comments at the end."""
     try:
-        language = Dialect.get_or_raise(dialect)
-        tokens = language.tokenize(text)
+        read = language(dialect)
+        tokens = read.tokenize(text)
         while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
             tokens.pop()
         text = text[: tokens[-1].end + 1] if tokens else ""
         with _unsaid():
-            parsed = language.parser().parse(tokens, text)
+            parsed = read.parser().parse(tokens, text)
     except (SqlglotError, ValueError) as error:
         raise RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.") from error
     except RecursionError:

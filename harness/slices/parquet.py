@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.errors import CorruptFileError, UnsupportedError
+from harness.files.arrow_parquet import open_parquet
+from harness.model.arrow_rebuild import plain_type
 from harness.model.arrow_values import from_numpy
 from harness.model.schema import Field
 from harness.slices.masking import OLD_INT96, Mask, check_calendar, check_stored
@@ -73,15 +75,16 @@ def cut_file(source: Path, target: Path, cut: Cut, *, name: str) -> int:
 
 
 def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
-    with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
+    with open_parquet(source) as file:
         places = range(len(file.schema_arrow)) if cut.places is None else cut.places
         count = file.metadata.num_rows if cut.rows is None else len(cut.rows)
         if not places and cut.row_ids is None:
             write_columnless_parquet(target, [count] if count else [], {})
             return count
-        schema = _schema(file, places, cut, name)
+        stored = pa.schema([f.with_type(plain_type(f.type)) for f in file.schema_arrow], file.schema_arrow.metadata)
+        schema = _schema(file, stored, places, cut, name)
         if cut.mask is not None:
-            schema = _masked_schema(file.schema_arrow, schema, cut, name)
+            schema = _masked_schema(stored, schema, cut, name)
         with pq.ParquetWriter(target, schema, store_schema=False, **_settings(file)) as out:
             start = 0
             for group in range(file.num_row_groups):
@@ -116,7 +119,7 @@ def _chosen(
     return chosen if kept is None else chosen.take(from_numpy(kept - start))
 
 
-def _schema(file: pq.ParquetFile, places: Sequence[int], cut: Cut, name: str) -> pa.Schema:
+def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut: Cut, name: str) -> pa.Schema:
     """Of the new file: as the old one's, in which INT96, which nobody writes any more, says what it means."""
     int96 = {
         column.path.split(".", 1)[0] if "." in column.path else column.path
@@ -125,9 +128,9 @@ def _schema(file: pq.ParquetFile, places: Sequence[int], cut: Cut, name: str) ->
     }
     fields = []
     for place in places:
-        column = file.schema_arrow.field(place)
+        column = stored.field(place)
         if column.name in int96:
-            if not pa.types.is_timestamp(column.type) or OLD_INT96 in (file.schema_arrow.metadata or {}):
+            if not pa.types.is_timestamp(column.type) or OLD_INT96 in (stored.metadata or {}):
                 raise UnsupportedError(
                     f"Cannot rewrite column {column.name}: it holds INT96 in a nested type, or in the old calendar; "
                     "pull whole files",
@@ -140,7 +143,7 @@ def _schema(file: pq.ParquetFile, places: Sequence[int], cut: Cut, name: str) ->
         id_ = cut.row_ids.field_id
         marks = {} if id_ is None else {"PARQUET:field_id": str(id_)}
         fields.append(pa.field(cut.row_ids.name, pa.int64(), metadata=marks))
-    return pa.schema(fields, metadata=file.schema_arrow.metadata)
+    return pa.schema(fields, metadata=stored.metadata)
 
 
 def _masked_schema(stored: pa.Schema, schema: pa.Schema, cut: Cut, name: str) -> pa.Schema:
@@ -166,7 +169,7 @@ def _settings(file: pq.ParquetFile) -> dict[str, Any]:
 
 def _check_unchanged(old: pq.ParquetFile, target: Path, places: Sequence[int], name: str) -> None:
     """Refuses what the library does not write as it has read it, such as an annotation that it does not know."""
-    with pq.ParquetFile(target) as new:
+    with open_parquet(target) as new:
         before, after = _blocks(old.schema), _blocks(new.schema)
         for place, (column, block) in zip(places, zip(new.schema_arrow, after, strict=False), strict=False):
             then = before[place]

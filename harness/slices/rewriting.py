@@ -168,6 +168,7 @@ class Rewriter:
             storage=Storage(),
             row_commit_versions=None,
             kept_whole=None,
+            bounds=None,
         )
         return self.statistics(duckdb_engine().to_arrow(read), stored)
 

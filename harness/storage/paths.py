@@ -15,11 +15,14 @@ from harness.records import dataclass
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
 """The scheme of a URI with an authority, at the start of a path."""
-_LOCAL = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
+_LOCAL = re.compile(r"(?:file:(?://(?:localhost)?(?=/))?)?(?:(?:\./+)+(?=.))?", re.IGNORECASE | re.DOTALL)
 
 
 def local_path(path: str) -> str:
-    """`path` without the prefix of a local URI: `file:/x`, `file:///x` and `/x` are one file. No percent-decoding."""
+    """`path` without the prefix of a local URI: `file:/x`, `file:///x` and `/x` are one file, and so are `./x` and `x`.
+
+    No percent-decoding.
+    """
     return path if path.startswith("/") else _LOCAL.sub("", path, count=1)
 
 

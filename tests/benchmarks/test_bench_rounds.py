@@ -104,6 +104,7 @@ def test_a_reader_that_is_not_installed_is_left_out(told):
     assert list(found) == ["floor"]
 
 
+@pytest.mark.slow
 def test_readers_run_in_processes_of_their_own():
     floor = Contender(name="floor", peer="floor", task="checkpoint", arguments={"files": []})
     broken = replace(floor, name="broken", arguments={"files": ["nowhere.parquet"]})

@@ -25,6 +25,11 @@ class Asked(LocalFileSystem):
 
     protocol = "asked"
     cachable = False
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> str:
+        return str(super()._strip_protocol(str(path).removeprefix("asked://")))
+
     manifests: ClassVar[list[str]] = []
 
     def _note(self, path: Any) -> None:

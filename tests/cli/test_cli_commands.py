@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -73,12 +74,12 @@ def calls(monkeypatch) -> list:
         made.append(("open", location, options))
         return StandInTable(made)
 
-    def sql(query, *, engine, dialect, connection, **tables):
+    def run_query(query, tables, *, engine, dialect, connection):
         made.append(("sql", query, dialect, sorted(tables)))
         return connection.from_arrow(pa.table({"n": [1, None], "d": pa.array([Decimal("1.50"), None])}))
 
     monkeypatch.setitem(vars(harness), "open_table", open_table)
-    monkeypatch.setitem(vars(harness), "sql", sql)
+    monkeypatch.setattr("harness.query.run_query", run_query)
     return made
 
 
@@ -253,6 +254,16 @@ def test_sql(calls, capfd):
     ]
 
 
+def test_a_table_may_be_called_as_an_option_of_sql(tmp_path, capfd):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    names = [name for name in inspect.signature(harness.sql).parameters if name != "tables"]
+    assert {"cache_dir", "engine", "connection"} < {*names}
+    query = " UNION ALL ".join(f'FROM "{name}"' for name in names)
+    assert main(["sql", query, "--format", "csv", *(f"--table={name}={tmp_path / 't'}" for name in names)]) == 0
+    assert capfd.readouterr() == ("id\n" + "1\n" * len(names), "")
+
+
 def test_sql_selects_the_snapshot_of_every_table(calls):
     assert main(["sql", "SELECT 1", "--table", "t=x", "--ref", "b", "--dialect", "spark"]) == 0
     assert calls[1:] == [("snapshot", None, None, "b"), ("sql", "SELECT 1", "spark", ["t"])]
@@ -325,7 +336,11 @@ def test_a_long_error_is_not_wrapped_or_read_as_markup(capfd, monkeypatch):
         (["plan", "t", "--columns", '"a'], "--columns: the quote in '\"a' is not closed"),
         (["plan", "t", "--columns", '"a"b'], "--columns: 'b' follows a quoted name"),
         (["sql", "SELECT 1", "--table", "t"], "--table number 1 is not of the form NAME=VALUE"),
-        (["sql", "SELECT 1", "--table", "dialect=t"], "--table cannot name a table 'dialect'"),
+        (["sql", "SELECT 1", "--limit", "rows"], "--limit number 1 is not of the form NAME=VALUE"),
+        (["sql", "SELECT 1", "--limit", "rows=many"], "many"),
+        (["sql", "SELECT 1", "--path-map", "x"], "--path-map number 1 is not of the form NAME=VALUE"),
+        (["sql", "SELECT 1", "--storage-option", "x"], "--storage-option number 1 is not of the form NAME=VALUE"),
+        (["sql", "SELECT 1", "--timestamp", "noon"], "Invalid timestamp: got 'noon'"),
         (["info", "t", "--format", "xml"], "xml"),
         (["nothing"], "nothing"),
     ],

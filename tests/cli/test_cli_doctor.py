@@ -74,17 +74,34 @@ def test_version_bounds(version, problem):
 
 
 @pytest.mark.parametrize(
-    ("version", "problem"),
+    ("version", "pyspark", "problem"),
     [
-        ("17.0.15", None),
-        ("21", None),
-        ("26-ea", None),
-        ("1.8.0_402", "Java: version 1.8.0_402 is not supported, need 17 or newer"),
-        (None, "Java: not found, need 17 or newer"),
+        ("17.0.15", "4.0.0", None),
+        ("21", "4.1.4", None),
+        ("25.0.3", "4.2.0", None),
+        ("26-ea", "4.10.0", None),
+        ("26-ea", None, None),
+        (
+            *("25.0.3", "4.1.4"),
+            "Java: 25.0.3 is Java 25, on which pyspark 4.1.4 does not run; "
+            "install pyspark 4.2 or newer, or set JAVA_HOME to Java 17 to 22",
+        ),
+        ("1.8.0_402", "4.3.0", "Java: version 1.8.0_402 is not supported, need 17 or newer"),
+        (None, "4.3.0", "Java: not found, need 17 or newer"),
     ],
 )
-def test_java_versions(version, problem):
-    assert java_problem(version) == problem
+def test_java_versions(version, pyspark, problem):
+    assert java_problem(version, pyspark) == problem
+
+
+def test_a_pair_that_fails_reads_nothing_on_spark(capfd, monkeypatch):
+    installed = doctor.installed_version
+    monkeypatch.setattr(doctor, "installed_version", lambda name: "4.0.5" if name == "pyspark" else installed(name))
+    monkeypatch.setattr(doctor, "installed_java", lambda: ("java", "25"))
+    assert main(["doctor", "--format", "json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    assert report["works"]["Spark reads"] is False
+    assert "does not run" in next(gap["what"] for gap in report["missing"] if gap["needed_for"] == "Spark reads")
 
 
 def test_a_java_that_cannot_start_has_no_version(tmp_path):

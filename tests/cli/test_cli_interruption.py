@@ -25,7 +25,11 @@ from harness.engines.shared.duckdb_instance import connect, cursor
 from harness.errors import EngineError
 from harness.writing.delta.builder import DeltaTable
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT is sent to a process there")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT is sent to a process there"),
+    pytest.mark.usefixtures("interruptible"),
+]
 HANGS_S = 120
 ENDLESS = "SELECT a.range * b.range AS x FROM range(10000000) a, range(10000000) b"
 ENDLESS_QUERIES = {
@@ -75,30 +79,30 @@ class Command:
         return [str(path) for path in self.directory.rglob("*") if path != self.directory / "tmp"]
 
 
-pytestmark = pytest.mark.usefixtures("interruptible")
-
-BUSY_S = 3
-"""CPU seconds that the command has used when it is surely past its start, whose cost is a second or two."""
+BUSY_S = 0.5
+"""CPU seconds that the command has used since it opened the file for its rows when it surely runs the query."""
 
 
-def start_of(query: str, directory: Path, *more: str) -> Command:
+def start_of(query: str, directory: Path) -> Command:
     """The command, when it has been busy with the query for a while."""
-    command = Command(directory, "sql", query, *more)
+    command = Command(directory, "sql", query, "--output-file", "out.csv")
     stat = Path("/proc", str(command.process.pid), "stat")
     ticks = os.sysconf("SC_CLK_TCK")
 
-    def is_busy() -> bool:
+    def used_s() -> float:
         user, system = stat.read_text("utf-8").rpartition(")")[2].split()[11:13]
-        return (int(user) + int(system)) / ticks > BUSY_S
+        return (int(user) + int(system)) / ticks
 
-    command.wait_for(is_busy)
+    command.wait_for(lambda: any(directory.glob(".harness-*")))
+    before_s = used_s()
+    command.wait_for(lambda: used_s() - before_s > BUSY_S)
     return command
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="what a process has used is read from /proc")
 @pytest.mark.parametrize("query", ENDLESS_QUERIES.values(), ids=list(ENDLESS_QUERIES))
 def test_a_running_query_of_duckdb(tmp_path, query):
-    command = start_of(query, tmp_path / "here", "--output-file", "out.csv")
+    command = start_of(query, tmp_path / "here")
     assert command.interrupt() == "interrupted\n"
     assert command.leaves() == []
 
@@ -177,7 +181,7 @@ def test_a_running_query_of_spark(tmp_path):
 def test_a_query_of_duckdb_in_this_process_is_ended_and_no_error_is_told(capfd, monkeypatch):
     """The signal comes in the moment before the query starts, and DuckDB's own exception is all that is raised."""
 
-    def sql(query, *, engine, dialect, connection, **tables):
+    def run_query(query, tables, *, engine, dialect, connection):
         heard = signal.getsignal(signal.SIGINT)
         signal.signal(signal.SIGINT, lambda *_: None)  # as long as the main thread is in C code, nothing is raised
         signal.raise_signal(signal.SIGINT)
@@ -188,7 +192,7 @@ def test_a_query_of_duckdb_in_this_process_is_ended_and_no_error_is_told(capfd, 
 
     before = signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patched:
-        patched.setattr("harness.cli.query.harness.sql", sql, raising=False)
+        patched.setattr("harness.query.run_query", run_query)
         assert main(["sql", ENDLESS_QUERIES["one-row"]]) == 130
     assert capfd.readouterr() == ("", "interrupted\n")
     assert signal.getsignal(signal.SIGINT) is before
@@ -204,7 +208,7 @@ def test_an_interruption_that_another_error_replaced_still_ends_the_command(tmp_
         finally:
             raise EngineError("Spark failed: the job was cancelled")
 
-    monkeypatch.setattr("harness.query.sql", compare)
+    monkeypatch.setattr("harness.query.run_query", compare)
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     report = tmp_path / "report"
     arguments = ["diff", str(table.directory), "--engines", "duckdb", "--sql", "FROM t"]

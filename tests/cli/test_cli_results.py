@@ -119,6 +119,7 @@ def test_failures_of_the_disk_are_one_line(tmp_path, capfd, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 @needs_full
 @pytest.mark.parametrize("form", ["csv", "parquet", "arrow"])
 def test_a_full_stdout_is_one_line(form):
@@ -142,6 +143,7 @@ def test_a_full_stderr_does_not_change_the_code_of_an_interruption():
         assert subprocess.run([sys.executable, "-c", told], stderr=full, env=buffered(), check=False).returncode == 130
 
 
+@pytest.mark.slow
 @no_windows
 @pytest.mark.parametrize(("closed", "code"), [("1", 2), ("2", 0), ("0 1 2", 2)])
 def test_closed_streams(closed, code):

@@ -55,12 +55,12 @@ def test_what_fails_is_a_line_and_the_next_statement_runs(shell):
     text = "FROM sales.order;\nSELECT nope FROM days; SELEC;\n.what\n.format arrow\n.schema x\nSELECT 1;SHOW y;\n"
     code, out, err = shell(".plan\n" + text)
     assert (code, out) == (2, "1\n-\n1\n")
-    assert [re.split(r" \^* ?\[| \[", line)[0] for line in err.splitlines()] == [
+    lines = [re.split(r" \^* ?\[| \[", line)[0] for line in err.splitlines()]
+    assert re.match(r'error: DuckDB cannot run the query: .*"nope".*"note"', lines.pop(2))
+    assert re.match(r'error: Cannot parse the statement: .*"SELEC"', lines.pop(2))
+    assert lines == [
         "error: Cannot show a plan: there was no query yet; say one, .plan SELECT …",
         "error: There is no table sales.order; the nearest are sales.orders",
-        'error: DuckDB cannot run the query: Binder Error: Referenced column "nope" not found in FROM clause! '
-        'Candidate bindings: "note"',
-        'error: Cannot parse the statement: Parser Error: syntax error at or near "SELEC" LINE 1: SELEC',
         "error: There is no command .what; the nearest is .help",
         "error: Cannot write rows as arrow: say one of text, csv, json, jsonl",
         "error: There is no table x; the nearest are days, sales.orders",

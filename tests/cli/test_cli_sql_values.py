@@ -142,12 +142,12 @@ def test_rows_of_many_batches_are_all_there_and_in_order(row_format):
 
 def test_an_error_on_one_of_the_first_rows_comes_before_anything_is_written():
     stream = io.BytesIO()
-    with pytest.raises(EngineError, match="Could not convert string 'x' to INT32"):
+    with pytest.raises(EngineError, match=r"DuckDB cannot run the query: .*'x'"):
         write_rows(run("SELECT v::INT FROM (VALUES ('1'), ('x')) AS t(v)", {}), RowFormat.CSV, stream)
     assert stream.getvalue() == b""
 
 
 def test_an_error_on_a_later_row_is_told_as_one():
     query = "SELECT CASE WHEN range = 2999999 THEN 'x' ELSE '1' END::INT AS v FROM range(3000000)"
-    with pytest.raises(EngineError, match="Could not convert string 'x' to INT32"):
+    with pytest.raises(EngineError, match=r"DuckDB cannot run the query: .*'x'"):
         write_rows(run(query, {}), RowFormat.TEXT, io.BytesIO())

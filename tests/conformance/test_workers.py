@@ -23,6 +23,8 @@ from harness.conformance.workers import (
 )
 from harness.errors import EngineError, RequestError, UnsupportedError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def table(tmp_path):

@@ -22,7 +22,10 @@ from harness.contained.confining import before_imports
 from harness.contained.launching import run
 from harness.errors import EngineError, LimitError, RequestError
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can hold a worker to all limits")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux can hold a worker to all limits"),
+]
 HAS_LANDLOCK = sys.platform == "linux" and ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) >= 1
 
 

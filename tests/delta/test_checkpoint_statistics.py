@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,54 @@ def test_structs_are_read_where_a_row_has_no_text_and_only_what_is_asked_for(tex
 def test_a_name_with_a_dot_is_no_path():
     ((_, found),) = read([part(0, [add(None, 1)])], [0], [("numRecords",), ("minValues", "a.b")])
     assert found["minValues"]["a.b"] == 3
+
+
+@pytest.mark.parametrize("stats_json", [False, True], ids=["structs", "structs beside one text"])
+def test_bounds_in_int96_beyond_the_range_of_nanos_lose_no_row(tmp_path, stats_json):
+    """F10. Databricks writes them so; in nanos 2960 would be 1791."""
+    within = {"type": "struct", "fields": [{"name": "at", "type": "timestamp", "nullable": True, "metadata": {}}]}
+    table = DeltaTable.create(tmp_path / "t", {"id": "long", "at": "timestamp", "in": within})
+    far, near = (datetime(year, 5, 1, tzinfo=UTC) for year in (2960, 2020))
+    table.append(*(table.write_data([{"id": i, "at": at, "in": {"at": at}}]) for i, at in enumerate((far, near))))
+    table.checkpoint(stats_json=stats_json, stats_parsed=True)
+    (path,) = (tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet")
+    actions = pq.read_table(path)
+    if stats_json:
+        rows = actions.to_pylist()
+        next(row for row in rows if row["add"])["add"]["stats"] = None
+        actions = pa.Table.from_pylist(rows, actions.schema)
+    pq.write_table(actions, path, use_deprecated_int96_timestamps=True)
+    snapshot = harness.open_table(str(tmp_path / "t")).snapshot()
+    for where in ("at = TIMESTAMPTZ '2960-05-01 00:00:00Z'", "\"in\".at > TIMESTAMPTZ '2900-01-01 00:00:00Z'"):
+        assert snapshot.to_arrow(columns=["id"], where=where).column("id").to_pylist() == [0]
+        assert snapshot.plan(where=where).files.num_rows == 1
+    harness.pull(str(tmp_path / "t"), tmp_path / "slice", where="id = 0")
+    pulled = harness.open_table(str(tmp_path / "slice")).snapshot()
+    assert pulled.to_arrow(columns=["at"], where="at > TIMESTAMPTZ '2900-01-01 00:00:00Z'").to_pylist() == [{"at": far}]
+
+
+def viewed(type_: pa.DataType) -> pa.DataType:
+    """The type with views of texts, at every level, as delta-rs has them in memory."""
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(viewed(field.type)) for field in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(viewed(type_.key_type), viewed(type_.item_type))
+    return pa.string_view() if pa.types.is_string(type_) else type_
+
+
+@pytest.mark.parametrize("stats_json", [True, False], ids=["texts", "structs"])
+def test_what_layout_the_writer_of_a_checkpoint_had_does_not_matter(tmp_path, stats_json):
+    table = DeltaTable.create(tmp_path / "t", {"s": "string"}, configuration={"a": "b"})
+    table.append(*(table.write_data([{"s": text}]) for text in "abc"))
+    table.checkpoint(stats_json=stats_json, stats_parsed=True)
+    table.expire_log(table.version)
+    (path,) = (tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet")
+    actions = pq.read_table(path)
+    names, columns = actions.column_names, [column.cast(viewed(column.type)) for column in actions.columns]
+    pq.write_table(pa.table(columns, names), path)
+    snapshot = harness.open_table(str(tmp_path / "t")).snapshot()
+    assert snapshot.plan(where="s = 'b'").files.num_rows == 1
+    assert sorted(snapshot.to_arrow().column("s").to_pylist()) == ["a", "b", "c"]
 
 
 def damaged(folder: Path) -> tuple[str, bytes]:

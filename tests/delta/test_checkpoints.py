@@ -184,15 +184,19 @@ def test_checkpoint_without_the_column_add_is_refused(tmp_path):
     assert "has no column add" in _reason(got)
 
 
-def test_part_without_the_column_add_is_refused(tmp_path):
+@pytest.mark.parametrize("live", [["a"], []], ids=["another part has it", "no part has it"])
+def test_the_column_add_is_of_the_checkpoint_and_not_of_each_part(tmp_path, live):
     names = [f"5.checkpoint.000000000{number}.0000000002.parquet" for number in (1, 2)]
     files = [
-        write(tmp_path, names[0], [PROTOCOL, METADATA, add("a")]),
-        write(tmp_path, names[1], [{"remove": {"path": "b"}}]),
+        write(tmp_path, names[0], [{"remove": {"path": "b"}}]),
+        write(tmp_path, names[1], [PROTOCOL, METADATA, *map(add, live)]),
     ]
     got = read(tmp_path, classic(*files))
-    assert "has no column add" in _reason(got)
-    assert got.error.file == files[1].path
+    if live:
+        assert (got.files, got.actions) == (1, 4)
+    else:
+        assert "has no column add" in _reason(got)
+        assert got.error.file == files[0].path
 
 
 @pytest.mark.parametrize("inline", [True, False])
@@ -204,7 +208,7 @@ def test_v2_checkpoint_without_the_column_add(tmp_path, inline):
     top = write(tmp_path, f"5.{UUID_NAME}.parquet", rows)
     got = read(tmp_path, Checkpoint(5, CheckpointKind.UUID, (top,)))
     assert "has no column add" in _reason(got)
-    assert got.error.file == (top.path if inline else str(tmp_path / "_delta_log/_sidecars/s.parquet"))
+    assert got.error.file == top.path
 
 
 def test_rows_without_an_action_are_refused(tmp_path):

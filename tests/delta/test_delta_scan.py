@@ -142,41 +142,38 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize("where", FILTERS)
 @pytest.mark.parametrize("base", ["commits", "checkpoint", "structs"])
-def test_filters(table, where, base):
+def test_filters(table, base):
     table.delete(table.handles[0], [5])
     if base != "commits":
         table.checkpoint(stats_parsed=base == "structs", stats_json=base != "structs")
     whole = snapshot(table).to_arrow()
-    expected = sorted(map(tuple, (r.values() for r in pa.table(harness_query(whole, where)).to_pylist())), key=repr)
-    assert rows(table, where=where) == expected
+    for where in FILTERS:
+        expected = sorted(map(tuple, (r.values() for r in pa.table(harness_query(whole, where)).to_pylist())), key=repr)
+        assert rows(table, where=where) == expected, where
 
 
 def harness_query(whole: pa.Table, where: str) -> Any:
     return duckdb.connect().from_arrow(whole).filter(where)
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ("x > 5", [3]),
-        ("x <> 1", [2, 3]),
-        ("x = 'NaN'::DOUBLE", [3]),
-        ("x <= 1", [1]),
-        ("NOT (x < 5)", [3]),
-        ("isnan(x)", [3]),
-        ("x < 0", []),
-    ],
-)
-def test_nan_is_above_the_recorded_maximum(tmp_path, where, expected):
+def test_nan_is_above_the_recorded_maximum(tmp_path):
     """Trap 9: writers leave NaN out of the bounds."""
     table = DeltaTable.create(tmp_path / "t", {"id": "long", "x": "double"})
     handle = table.write_data([{"id": 1, "x": 1.0}, {"id": 2, "x": 2.0}, {"id": 3, "x": float("nan")}])
     bounds = {"numRecords": 3, "minValues": {"x": 1.0}, "maxValues": {"x": 2.0}, "nullCount": {"x": 0}}
     handle.add["stats"] = json.dumps(bounds)
     table.append(handle)
-    assert [i for (i,) in rows(table, columns=["id"], where=where)] == expected
+    for where, expected in {
+        "x > 5": [3],
+        "x <> 1": [2, 3],
+        "x = 'NaN'::DOUBLE": [3],
+        "x <= 1": [1],
+        "NOT (x < 5)": [3],
+        "isnan(x)": [3],
+        "x < 0": [],
+    }.items():
+        assert [i for (i,) in rows(table, columns=["id"], where=where)] == expected, where
 
 
 # -- deletion vectors

@@ -18,6 +18,11 @@ class Listed(LocalFileSystem):
 
     protocol = "listed"
     cachable = False
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> str:
+        return str(super()._strip_protocol(str(path).removeprefix("listed://")))
+
     looked: ClassVar[list[str]] = []
     late: ClassVar[set[str]] = set()
 

@@ -506,7 +506,8 @@ def test_a_checkpoint_in_parts_of_a_table_with_v2_checkpoints_is_passed_over(log
     state = log.state()
     assert sorted(state.files.column("path").to_pylist()) == ["a", "b", "c"]
     assert state.warnings == (
-        f"Cannot use checkpoint {1:020d}.checkpoint.{1:010d}.{2:010d}.parquet: version 2 is read from commit 0",
+        f"Cannot use {1:020d}.checkpoint.{1:010d}.{2:010d}.parquet: Cannot use a checkpoint in parts: the table has "
+        "the feature v2Checkpoint, which forbids them. Version 2 is read from commit 0",
     )
 
 

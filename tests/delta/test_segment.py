@@ -291,15 +291,15 @@ def test_fallbacks(listing: LogListing, version: int | None, expected: list[tupl
         first = 0 if checkpoint is None else checkpoint.version + 1
         assert versions(segment) == list(range(first, segment.version + 1))
         assert len(segment.warnings) == len(found) - 1
-        segment = segment.fallback()
+        segment = segment.fallback("It is damaged")
     assert found == expected
 
 
 def test_a_fallback_is_warned_of() -> None:
-    segment = choose_segment(log(range(6), classic=[2, 4])).fallback()
+    segment = choose_segment(log(range(6), classic=[2, 4])).fallback("It is damaged")
     assert segment is not None
     assert segment.warnings == (
-        f"Cannot use checkpoint {v(4)}.checkpoint.parquet: version 5 is read from {v(2)}.checkpoint.parquet",
+        f"Cannot use {v(4)}.checkpoint.parquet: It is damaged. Version 5 is read from {v(2)}.checkpoint.parquet",
     )
 
 
@@ -309,9 +309,9 @@ def test_forced_bases_have_no_fallback() -> None:
         segment = choose_segment(listing, base=checkpoint)
         assert segment.checkpoint is checkpoint
         assert versions(segment) == list(range(checkpoint.version + 1, 6))
-        assert segment.fallback() is None
+        assert segment.fallback("It is damaged") is None
     segment = choose_segment(listing, base="none")
-    assert (segment.checkpoint, versions(segment), segment.fallback()) == (None, list(range(6)), None)
+    assert (segment.checkpoint, versions(segment), segment.fallback("It is damaged")) == (None, list(range(6)), None)
 
 
 def test_a_forced_base_must_be_one() -> None:
@@ -347,10 +347,10 @@ def test_compactions_stand_for_the_commits_that_they_cover(
 
 def test_a_fallback_uses_compactions_only_where_they_are_wanted() -> None:
     listing = log(range(6), classic=[3], compactions=[(1, 2), (4, 5)])
-    segment = choose_segment(listing).fallback()
+    segment = choose_segment(listing).fallback("It is damaged")
     assert segment is not None
     assert [(c.first, c.last) for c in segment.compactions] == [(1, 2), (4, 5)]
-    segment = choose_segment(listing, use_compactions=False).fallback()
+    segment = choose_segment(listing, use_compactions=False).fallback("It is damaged")
     assert segment is not None
     assert segment.compactions == ()
 

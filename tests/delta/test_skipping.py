@@ -182,15 +182,23 @@ CASES = [
     (stats("s", "b", "c"), "s LIKE 'bcd%'", True),
     (stats("s", "b", "c"), "s LIKE 'd%'", False),
     (only("s", "\uffff"), "s < '\U00010000'", True),  # not so in UTF-16
-    # F7: cut to milliseconds, offsets cut to minutes before 1900
+    # F7: cut to milliseconds
     (only("ts", T123 + "Z"), "ts > TIMESTAMPTZ '2024-01-01 00:00:00.123Z'", True),
     (only("ts", T123 + "Z"), "ts > TIMESTAMPTZ '2024-01-01 00:00:00.124Z'", False),
     (only("ts", "2024-01-01T01:00:00.000+01:00"), "ts > TIMESTAMPTZ '2024-01-01 00:30:00Z'", False),
     (only("ts", "2024-01-01T01:00:00.000-01:00"), "ts > TIMESTAMPTZ '2024-01-01 00:30:00Z'", True),
     (only("ts", "2024-01-01 00:00:00"), "ts > TIMESTAMPTZ '2025-01-01 00:00:00Z'", True),
+    # before 1901: offsets cut to minutes, days of the old calendar (T20)
     (only("ts", T1850), "ts = TIMESTAMPTZ '1850-01-01 00:00:58Z'", True),
     (only("ts", T1850), "ts = TIMESTAMPTZ '1849-12-31 23:59:02Z'", True),
-    (only("ts", T1850), "ts = TIMESTAMPTZ '1850-01-01 00:02:00Z'", False),
+    (only("ts", T1850), "ts = TIMESTAMPTZ '1901-01-01 00:00:01Z'", False),
+    (only("ts", "1901-01-01T00:00:00.000Z"), "ts < TIMESTAMPTZ '1900-12-31 23:59:59Z'", False),
+    (only("ntz", "0100-01-01T00:00:00"), "ntz = TIMESTAMP '0099-12-30 00:00:00'", True),
+    (only("day", "0100-01-01"), "day = DATE '0099-12-30'", True),
+    (only("day", "0099-12-30"), "day = DATE '0100-01-01'", True),
+    (only("day", "0100-01-01"), "day > DATE '1901-01-01'", False),
+    (only("day", "1900-12-31"), "day = DATE '1582-10-04'", True),
+    (only("day", "1901-01-01"), "day < DATE '1901-01-01'", False),
     (stats("ts", "1960-01-01T00:00:00.123Z", T1970), "ts = TIMESTAMPTZ '1960-01-01 00:00:00.122500Z'", True),
     (only("ntz", T123), "ntz = TIMESTAMP '2024-01-01 00:00:00.123456'", True),
     (only("ntz", T123), "ntz = TIMESTAMP '2024-01-01 00:00:00.125'", False),
@@ -404,6 +412,15 @@ EPOCH_2024 = 1704067200 * 10**6
             TimestampType(utc=True),
             (EPOCH_2024, EPOCH_2024 + 1000),
             id="instant, cut to milliseconds",
+        ),
+        pytest.param(
+            struct(-(2**62), 2**62, pa.timestamp("ms")),
+            TimestampType(),
+            (None, 2**62 * 1000 + 1000),
+            id="beyond micros",
+        ),
+        pytest.param(
+            struct(-1, 2**62 + 1, pa.timestamp("ns")), TimestampType(), (-1001, 2**62 // 1000 + 1000), id="nanos"
         ),
         pytest.param(
             struct(19723, 19723, pa.date32()), TimestampType(), (EPOCH_2024, EPOCH_2024 + 1000), id="date to wall clock"

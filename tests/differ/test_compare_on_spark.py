@@ -80,7 +80,6 @@ def test_rows_of_sparks_types_hash_alike(spark) -> None:
     assert found.columns == tuple(SHARED)
 
 
-@pytest.mark.smoke
 def test_each_value_that_differs_is_found(spark) -> None:
     rows = spread(SHARED).slice(0, 10)
     rows = pa.concat_tables([rows] * 3).append_column("id", pa.array(range(30)))

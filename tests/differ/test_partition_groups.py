@@ -42,12 +42,11 @@ def plain(place: Path) -> harness.Table:
 
 @pytest.mark.parametrize("few", [50_000, 0], ids=["in-memory", "by-hashes"])
 @pytest.mark.parametrize("make", [iceberg, delta])
-@pytest.mark.parametrize("is_turned", [False, True])
-def test_partition_columns(tmp_path: Path, make: Any, few: int, is_turned: bool) -> None:
+def test_partition_columns(tmp_path: Path, make: Any, few: int) -> None:
     sides = (make(tmp_path / "t"), duckdb.connect().from_arrow(OTHER))
     how = {"keys": ["id"], "few": few}
-    found = harness.compare(*(sides[::-1] if is_turned else sides), **how)
-    assert (found.grouped_by, set(found.by_group), found.groups) == (("day",), BY_DAY, 2)
+    for found in (harness.compare(*sides, **how), harness.compare(*sides[::-1], **how)):
+        assert (found.grouped_by, set(found.by_group), found.groups) == (("day",), BY_DAY, 2)
     assert harness.compare(*sides, max_rows=0, **how).groups == 2
     assert harness.compare(sides[0], sides[0], **how).grouped_by == ()
     asked = harness.compare(*sides, group_by=["v"], **how)

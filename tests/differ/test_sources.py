@@ -175,7 +175,7 @@ def test_a_password_is_not_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("none.csv", MissingFileError, "Cannot find the CSV file none.csv"),
         ("duckdb:none.duckdb#t", MissingFileError, "Cannot find the DuckDB database none.duckdb"),
-        ("duckdb:old.duckdb#none", RequestError, "Cannot read old.duckdb#none: Catalog Error"),
+        ("duckdb:old.duckdb#none", RequestError, "Cannot read old.duckdb#none: "),
         ("duckdb:old.duckdb", RequestError, "expected duckdb:DATABASE#TABLE"),
         ("duckdb:#SELECT nothing", RequestError, "Cannot read query"),
         ("sqlite:old.duckdb#t", RequestError, "SQLite database old.duckdb"),

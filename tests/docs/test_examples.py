@@ -16,6 +16,7 @@ def _name(page: Path) -> str:
     return page.relative_to(pages.ROOT).as_posix()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default::harness.HarnessWarning")
 @pytest.mark.parametrize("page", _MARKED, ids=_name)
 def test_the_examples_of_a_page_are_true(page, demo, monkeypatch):

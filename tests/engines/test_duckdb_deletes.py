@@ -56,6 +56,10 @@ def way(request: pytest.FixtureRequest) -> tuple[Delete, int]:
     return request.param  # type: ignore[no-any-return]
 
 
+BY_FILE_AND_BY_VECTOR = pytest.mark.parametrize("way", [(in_one_file, 2), (by_vector, 3)], ids=["file", "vector"])
+"""Which way it was is known to planning alone, after which all are one."""
+
+
 def numbered(first: int, count: int) -> list[dict[str, Any]]:
     return [{"id": i, "even": i % 2 == 0} for i in range(first, first + count)]
 
@@ -66,36 +70,25 @@ SCHEMA = {"id": "long", "even": "boolean"}
 # -- every way to delete positions ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data_format", ["parquet", "avro", "orc"])
-def test_positions_are_physical(tmp_path: Path, way: tuple[Delete, int], data_format: Any) -> None:
+def test_positions_are_physical(tmp_path: Path, way: tuple[Delete, int]) -> None:
     """iceberg 4.12, 4.15, T1: of the unfiltered file, over row groups; duplicates are legal."""
     delete, version = way
     t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
-    groups = {"row_group_size": 3} if data_format == "parquet" else {}
-    a, b, c = (t.write_data(numbered(first, 10), format=data_format, **groups) for first in (0, 10, 20))
-    t.append(a, b, c)
-    t.commit(add=delete(t, {a: [0, 2, 3, 9], b: [5, 5, 6]}))
-    alive = [i for i in range(30) if i not in (0, 2, 3, 9, 15, 16)]
+    a, b = t.write_data(numbered(0, 10), row_group_size=3), t.write_data(numbered(10, 10), row_group_size=3)
+    c, d = t.write_data(numbered(20, 10), format="avro"), t.write_data(numbered(30, 10), format="orc")
+    t.append(a, b, c, d)
+    t.commit(add=delete(t, {a: [0, 2, 3, 9], c: [5, 5, 6], d: [0, 9]}))
+    alive = [i for i in range(40) if i not in (0, 2, 3, 9, 25, 26, 30, 39)]
     assert rows(t, ["id"]) == in_order((i,) for i in alive)
     assert rows(t, ["id"], "even") == in_order((i,) for i in alive if i % 2 == 0)
     assert rows(t, ["id"], "id >= 3 AND id < 7") == [(4,), (5,), (6,)]
-    assert rows(t, ["id"], "id IN (2, 4, 15)") == [(4,)]
+    assert rows(t, ["id"], "id IN (2, 4, 25, 31)") == [(31,), (4,)]
     assert rows(t, ["even"], "id = 2") == []
     assert rows(t, []) == [()] * len(alive)
-    assert rows(t, ["_pos"], "id < 5") == [(1,), (4,)]
+    assert rows(t, ["_pos"], "id < 5 OR id > 37") == [(1,), (4,), (8,)]
 
 
-def test_a_filter_keeps_rows_around_a_deleted_one(tmp_path: Path, way: tuple[Delete, int]) -> None:
-    """iceberg T1: 3 rows, position 1 deleted, a pushable filter that keeps rows 0 and 2."""
-    delete, version = way
-    t = IcebergTable.create(tmp_path / "t", {"n": "int"}, format_version=version)
-    f = t.write_data([{"n": 5}, {"n": 0}, {"n": 6}])
-    t.append(f)
-    t.commit(add=delete(t, {f: [1]}))
-    assert rows(t, where="n > 4") == [(5,), (6,)]
-    assert rows(t, where="n = 0") == []
-
-
+@BY_FILE_AND_BY_VECTOR
 def test_all_rows_and_all_but_one_deleted(tmp_path: Path, way: tuple[Delete, int]) -> None:
     """In files of a byte, of a word and of a vector of rows, and of one more."""
     delete, version = way
@@ -109,15 +102,7 @@ def test_all_rows_and_all_but_one_deleted(tmp_path: Path, way: tuple[Delete, int
     assert rows(t, ["id"]) == in_order((10_000 * count + count - 1,) for count in (1, 8, 9, 64, 2048, 2049))
 
 
-def test_positions_of_the_same_commit_are_hit(tmp_path: Path, way: tuple[Delete, int]) -> None:
-    """iceberg 4.7."""
-    delete, version = way
-    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
-    f = t.write_data(numbered(0, 3))
-    t.commit(add=[f, *delete(t, {f: [1]})])
-    assert rows(t, ["id"]) == [(0,), (2,)]
-
-
+@BY_FILE_AND_BY_VECTOR
 def test_deletes_of_a_removed_file_dangle(tmp_path: Path, way: tuple[Delete, int]) -> None:
     """iceberg 4.8: ignored, and never carried over to the file that replaces it."""
     delete, version = way
@@ -129,6 +114,7 @@ def test_deletes_of_a_removed_file_dangle(tmp_path: Path, way: tuple[Delete, int
     assert rows(t, ["id"]) == [(0,), (1,), (2,)]
 
 
+@BY_FILE_AND_BY_VECTOR
 def test_row_groups_without_rows(tmp_path: Path, way: tuple[Delete, int]) -> None:
     """iceberg 7.1, 4.15."""
     delete, version = way
@@ -143,6 +129,7 @@ def test_row_groups_without_rows(tmp_path: Path, way: tuple[Delete, int]) -> Non
     assert rows(t) == in_order((i,) for i in range(20) if i not in (0, 9, 10, 19))
 
 
+@BY_FILE_AND_BY_VECTOR
 def test_row_groups_of_two_hundred_thousand_rows(tmp_path: Path, way: tuple[Delete, int]) -> None:
     """iceberg T2: the first and last row of each group, and a filter that skips the second group."""
     delete, version = way
@@ -156,6 +143,7 @@ def test_row_groups_of_two_hundred_thousand_rows(tmp_path: Path, way: tuple[Dele
     assert len(rows(t, [], "id < 200000 OR id >= 400000")) == 400_000 - 4
 
 
+@BY_FILE_AND_BY_VECTOR
 def test_a_moved_table(tmp_path: Path, way: tuple[Delete, int]) -> None:
     """iceberg 1.11, 4.13, T10: data, delete and vector paths all follow; a partition directory is called data."""
     delete, version = way
@@ -170,6 +158,7 @@ def test_a_moved_table(tmp_path: Path, way: tuple[Delete, int]) -> None:
     assert rows(t, ["id", "_file"], location=tmp_path / "new") == [(0, f.path), (3, f.path)]
 
 
+@BY_FILE_AND_BY_VECTOR
 def test_counts_come_from_rows(tmp_path: Path, way: tuple[Delete, int]) -> None:
     """iceberg T25, 8.5: position, equality and vector deletes under a forged total-records."""
     delete, version = way
@@ -183,6 +172,7 @@ def test_counts_come_from_rows(tmp_path: Path, way: tuple[Delete, int]) -> None:
     assert snapshot.to_arrow(columns=[]).num_rows == 7
 
 
+@BY_FILE_AND_BY_VECTOR
 def test_positions_and_keys_and_evolution_together(tmp_path: Path, way: tuple[Delete, int]) -> None:
     """iceberg 4.5, 4.6: both kinds hit one file; later columns have defaults where the data file lacks them."""
     delete, version = way
@@ -202,28 +192,6 @@ def test_positions_and_keys_and_evolution_together(tmp_path: Path, way: tuple[De
 # -- position delete files --------------------------------------------------------------------------------------------
 
 
-def test_evens_and_multiples_of_three_from_two_files(tmp_path: Path) -> None:
-    """iceberg 4.12, T3: several delete files that each name several data files, unsorted."""
-    t = IcebergTable.create(tmp_path / "t", SCHEMA)
-    files = [t.write_data(numbered(100 * n, 30), row_group_size=7) for n in range(3)]
-    t.append(*files)
-    evens = [(f, p) for p in range(28, -1, -2) for f in files]
-    threes = [(f, p) for p in range(0, 30, 3) for f in files[:2]]
-    t.commit(add=[t.write_position_deletes(evens, ordered="as given")])
-    t.commit(add=[t.write_position_deletes(threes, ordered="as given")])
-    alive = [100 * n + p for n in range(3) for p in range(30) if p % 2 and (n == 2 or p % 3)]
-    assert rows(t, ["id"]) == in_order((i,) for i in alive)
-
-
-def test_the_copy_of_the_deleted_row_is_ignored(tmp_path: Path) -> None:
-    """iceberg 4.11."""
-    t = IcebergTable.create(tmp_path / "t", SCHEMA)
-    f = t.write_data(numbered(0, 3))
-    t.append(f)
-    t.commit(add=[t.write_position_deletes([(f, 1)], rows=[{"id": 99, "even": None}])])
-    assert rows(t, ["id"]) == [(0,), (2,)]
-
-
 def test_data_newer_than_the_delete_is_not_hit(tmp_path: Path) -> None:
     """iceberg 4.4: data.seq <= delete.seq."""
     t = IcebergTable.create(tmp_path / "t", SCHEMA)
@@ -239,20 +207,6 @@ def test_positions_beyond_the_end_hit_nothing(tmp_path: Path) -> None:
     t.append(f)
     t.commit(add=[t.write_position_deletes([(f, 2), (f, 3), (f, 2**40)])])
     assert rows(t, ["id"]) == [(0,), (1,)]
-
-
-def test_bounds_of_paths_may_lie(tmp_path: Path) -> None:
-    """iceberg 4.14: equal bounds that are no live path are only cut texts."""
-    t = IcebergTable.create(tmp_path / "t", SCHEMA)
-    a, b = t.write_data(numbered(0, 3)), t.write_data(numbered(3, 3))
-    t.append(a, b)
-    delete = t.write_position_deletes([(a, 0), (b, 1)])
-    for bounds in ("lower_bounds", "upper_bounds"):
-        for item in delete.data_file[bounds]:
-            if item["key"] == 2147483546:
-                item["value"] = a.path.encode()[:16]
-    t.commit(add=[delete])
-    assert rows(t, ["id"]) == [(1,), (2,), (3,), (5,)]
 
 
 def spec_evolution(t: IcebergTable) -> tuple[DataFileHandle, DataFileHandle]:
@@ -289,6 +243,9 @@ def test_a_delete_of_another_spec_applies_by_path_when_asked(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    "way", [(by_file, 2), (in_avro, 2), (in_orc, 2), (by_vector, 3)], ids=["parquet", "avro", "orc", "vector"]
+)
+@pytest.mark.parametrize(
     "damage", [Path.unlink, lambda p: corrupt(p, -1), lambda p: p.write_bytes(b"")], ids=["missing", "footer", "empty"]
 )
 def test_a_damaged_delete_file_is_refused(
@@ -311,6 +268,7 @@ def test_a_damaged_delete_file_is_refused(
     assert caught.value.table == str(tmp_path / "t")
 
 
+@BY_FILE_AND_BY_VECTOR
 def test_files_too_long_for_a_bitmap(tmp_path: Path, way: tuple[Delete, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of more rows than a bitmap can index lose positions one by one; here already those of more than 5."""
     monkeypatch.setattr(lowering, "_BITMAP_ROWS", 5)
@@ -343,16 +301,15 @@ WITH_NAN = {
 
 
 @pytest.mark.parametrize("counted", [True, False], ids=["nan counted", "nan not counted"])
-def test_nan_under_deletes(tmp_path: Path, way: tuple[Delete, int], counted: bool) -> None:
+def test_nan_under_deletes(tmp_path: Path, counted: bool) -> None:
     """iceberg 3.20, 3.21, T15: bounds [3, 3] leave NaN out, and DuckDB's NaN is above all numbers."""
-    delete, version = way
-    t = IcebergTable.create(tmp_path / "t", {"x": "double"}, format_version=version)
+    t = IcebergTable.create(tmp_path / "t", {"x": "double"})
     nan = float("nan")
     f = t.write_data([{"x": x} for x in (3.0, nan, 3.0, nan, nan, 3.0)], row_group_size=3)
     if not counted:
         f.data_file["nan_value_counts"] = None
     t.append(f)
-    t.commit(add=delete(t, {f: [3, 5]}))
+    t.commit(add=in_one_file(t, {f: [3, 5]}))
     assert {where: [p for (p,) in rows(t, ["_pos"], where)] for where in WITH_NAN} == WITH_NAN
 
 
@@ -369,6 +326,7 @@ def test_text_is_not_filtered_under_another_collation(tmp_path: Path) -> None:
     )
 
 
+@BY_FILE_AND_BY_VECTOR
 def test_a_file_listed_twice_is_read_twice_when_allowed(tmp_path: Path, way: tuple[Delete, int]) -> None:
     """iceberg 2.13: its deletes hit both readings."""
     delete, version = way
@@ -380,6 +338,7 @@ def test_a_file_listed_twice_is_read_twice_when_allowed(tmp_path: Path, way: tup
     assert rows(t, ["id"], allow_duplicate_files=True) == [(0,), (0,), (3,), (3,)]
 
 
+@BY_FILE_AND_BY_VECTOR
 def test_hundreds_of_files_each_with_its_own_positions(tmp_path: Path, way: tuple[Delete, int]) -> None:
     """More files than positional joins are used for; filters on the file and the rows skip files without a shift."""
     delete, version = way

@@ -346,3 +346,22 @@ def test_a_dropped_partition_source(make):  # T23, 1.21
     assert rows(t) == [(2,), (3,)]
     assert rows(t, where="id = 2") == [(2,)]
     assert rows(t, where="id > 2") == [(3,)]
+
+
+def test_files_of_two_formats_are_joined_with_themselves(tmp_path: Path) -> None:
+    """DuckDB 1.5.6 pushes a Bloom filter into both scans of Arrow."""
+    t = IcebergTable.create(
+        tmp_path / "t", {"id": "long", "a": "long"}, partition_spec=[("id", "identity"), ("a", "identity")]
+    )
+
+    def write(rows: list[tuple[int | None, int | None]], format: str) -> DataFileHandle:
+        (id_, a), *_ = rows
+        records = [{"id": id_, "a": a} for id_, a in rows]
+        return t.write_data(records, partition={"id": id_, "a": a}, format=format)
+
+    deleted = write([(1, 1)], "parquet")
+    t.append(write([(None, None)] * 2, "parquet"), write([(1, None)] * 2, "parquet"), deleted)
+    t.append(*(write([row], "avro") for row in ((2, None), (None, None), (1, 2), (1, None), (1, 3))))
+    t.append(t.write_position_deletes([(deleted, 0)]))
+    query = "SELECT a.id, count(*) FROM t AS a JOIN t AS b ON a.id = b.id GROUP BY a.id ORDER BY a.id"
+    assert harness.sql(query, t=t.location).fetchall() == [(1, 25), (2, 1)]

@@ -32,37 +32,15 @@ def make(tmp_path: Path) -> Callable[..., IcebergTable]:
 # -- top level ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_renamed_columns_are_found_by_id(make, format):  # 5.1
+def test_renamed_columns_are_found_by_id(make):  # 5.1
     t = make({"id": "long", "a": "string", "b": "string"})
-    t.append(t.write_data([{"id": 1, "a": "x", "b": "y"}], format=format))
+    t.append(*(t.write_data([{"id": i, "a": "x", "b": "y"}], format=format) for i, format in enumerate(FORMATS)))
     t.rename_column("a", "c")
     t.rename_column("b", "a")
-    t.append(t.write_data([{"id": 2, "c": "p", "a": "q"}], format=format))
+    t.append(t.write_data([{"id": 3, "c": "p", "a": "q"}]))
     assert arrow(t).column_names == ["id", "c", "a"]
-    assert rows(t) == [(1, "x", "y"), (2, "p", "q")]
-    assert rows(t, columns=["a"], where="c = 'x'") == [("y",)]
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_a_column_dropped_and_added_again_by_name_hides_the_old_data(make, format):  # 5.11, T22
-    t = make({"id": "long", "a": "string"})
-    t.append(t.write_data([{"id": 1, "a": "old"}], format=format))
-    t.drop_column("a")
-    t.add_column("a", "string")
-    t.append(t.write_data([{"id": 2, "a": "new"}], format=format))
-    assert rows(t) == [(1, None), (2, "new")]
-    assert rows(t, where="a IS NULL", columns=["id"]) == [(1,)]
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_output_follows_the_schema_order(make, format):  # 5.11
-    t = make({"id": "long", "a": "string", "b": "int"})
-    t.append(t.write_data([{"id": 1, "a": "x", "b": 7}], format=format))
-    t.move_column("b", 0)
-    t.append(t.write_data([{"b": 8, "id": 2, "a": "y"}], format=format))
-    assert arrow(t).column_names == ["b", "id", "a"]
-    assert rows(t) == [(7, 1, "x"), (8, 2, "y")]
+    assert rows(t) == [(0, "x", "y"), (1, "x", "y"), (2, "x", "y"), (3, "p", "q")]
+    assert rows(t, columns=["a"], where="c = 'x'") == [("y",)] * 3
 
 
 def test_columns_of_a_file_in_any_order(make):  # 7.1
@@ -136,16 +114,16 @@ DEFAULTS: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize(
-    ("type_", "default", "expected"), DEFAULTS, ids=[f"{d[0]}-{i}" for i, d in enumerate(DEFAULTS)]
-)
-def test_the_initial_default_of_each_type(make, type_, default, expected, format):
+def test_the_initial_default_of_each_type(make):
     t = make({"id": "long"})
-    t.append(t.write_data([{"id": 1}, {"id": 2}], format=format))
-    t.add_column("v", type_, initial_default=default)
-    t.append(t.write_data([{"id": 3, "v": None}]))
-    assert column(t, "v") == [expected, expected, None]
+    t.append(*(t.write_data([{"id": i}], format=format) for i, format in enumerate(FORMATS)))
+    for i, (type_, default, _) in enumerate(DEFAULTS):
+        t.add_column(f"{type_}-{i}", type_, initial_default=default)
+    t.append(t.write_data([{"id": 3}]))
+    expected = {f"{type_}-{i}": shown for i, (type_, _, shown) in enumerate(DEFAULTS)}
+    *old, new = arrow(t).sort_by("id").to_pylist()
+    assert old == [{"id": i, **expected} for i in range(3)]
+    assert new == {"id": 3, **dict.fromkeys(expected)}
 
 
 @pytest.mark.parametrize(
@@ -162,159 +140,122 @@ def test_the_initial_default_in_nanos(make, type_, default, nanos):
     assert rows(t) == [(1, nanos)]
 
 
-def test_write_default_is_never_read(make):  # 5.2
-    t = make({"id": "long"})
-    t.append(t.write_data([{"id": 1}]))
-    t.add_column("v", "string", write_default="written")
-    assert rows(t) == [(1, None)]
-
-
-@pytest.mark.parametrize(
-    ("where", "ids"),
-    [
-        ("v = 5", [1, 2]),
-        ("v > 5", [3]),
-        ("v <> 5", [3]),
-        ("v IS NULL", [4]),
-        ("v IS NOT NULL", [1, 2, 3]),
-        ("v IN (5, 6)", [1, 2, 3]),
-        ("NOT v = 5", [3]),
-        ("v = 5 AND id = 2", [2]),
-    ],
-)
-def test_filters_see_the_default(make, where, ids):  # 5.16
+def test_filters_see_the_default(make):  # 5.16
     t = make({"id": "long"})
     t.append(t.write_data([{"id": 1}, {"id": 2}]))
     t.add_column("v", "int", initial_default=5)
     t.append(t.write_data([{"id": 3, "v": 6}, {"id": 4, "v": None}]))
-    assert rows(t, columns=["id"], where=where) == [(i,) for i in ids]
+    for where, ids in {
+        "v = 5": [1, 2],
+        "v > 5": [3],
+        "v <> 5": [3],
+        "v IS NULL": [4],
+        "v IS NOT NULL": [1, 2, 3],
+        "v IN (5, 6)": [1, 2, 3],
+        "NOT v = 5": [3],
+        "v = 5 AND id = 2": [2],
+    }.items():
+        assert rows(t, columns=["id"], where=where) == [(i,) for i in ids], where
 
 
 # -- nested ------------------------------------------------------------------------------------------------------------
 
-NESTED = {
-    "struct": ("struct<a: int, b: string>", "s", lambda v: v, lambda v: v),
-    "list<struct>": ("list<struct<a: int, b: string>>", "s.element", lambda v: [v, None], lambda v: [v, None]),
-    "map value": ("map<string, struct<a: int, b: string>>", "s.value", lambda v: {"k": v}, lambda v: [("k", v)]),
-    "struct in struct": (
-        "struct<in: struct<a: int, b: string>>",
-        "s.in",
-        lambda v: {"in": v},
-        lambda v: {"in": v},
-    ),
-    "list<list<struct>>": (
+PLACES: dict[str, tuple[str, str, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "struct": ("struct<a: int, b: string>", "", lambda v: v, lambda v: v),
+    "list": ("list<struct<a: int, b: string>>", ".element", lambda v: [v, None], lambda v: [v, None]),
+    "map": ("map<string, struct<a: int, b: string>>", ".value", lambda v: {"k": v}, lambda v: [("k", v)]),
+    "struct in struct": ("struct<in: struct<a: int, b: string>>", ".in", lambda v: {"in": v}, lambda v: {"in": v}),
+    "list in list": (
         "list<list<struct<a: int, b: string>>>",
-        "s.element.element",
+        ".element.element",
         lambda v: [[v], []],
         lambda v: [[v], []],
     ),
-    "map<string, list<struct>>": (
+    "list in map": (
         "map<string, list<struct<a: int, b: string>>>",
-        "s.value.element",
+        ".value.element",
         lambda v: {"k": [v]},
         lambda v: [("k", [v])],
     ),
 }
+"""Where a struct is: the column's type, the struct's path in it, how its value is written there, and how it is read."""
+PATHS = [name + path for name, (_, path, _, _) in PLACES.items()]
 
 
-@pytest.fixture(params=NESTED, ids=str)
-def place(request) -> Any:
-    return NESTED[request.param]
-
-
-@pytest.fixture(params=FORMATS)
-def nested(make, place, request) -> IcebergTable:
-    """Row 1 has a struct, row 2 a struct of nulls, row 3 a null in its place, row 4 null for the whole column."""
-    type_, _, wrap, _ = place
-    t = make({"id": "long", "s": type_})
-    content = [
-        {"id": 1, "s": wrap({"a": 1, "b": "x"})},
-        {"id": 2, "s": wrap({"a": None, "b": None})},
-        {"id": 3, "s": wrap(None)},
-        {"id": 4, "s": None},
-    ]
-    t.append(t.write_data(content, format=request.param))
+@pytest.fixture
+def nested(make) -> IcebergTable:
+    """Of each format a file: a struct, a struct of nulls, a null in its place, and null for the whole column."""
+    t = make({"id": "long", **{name: type_ for name, (type_, _, _, _) in PLACES.items()}})
+    values = [{"a": 1, "b": "x"}, {"a": None, "b": None}, None]
+    for n, format in enumerate(FORMATS, 1):
+        content = [{"id": 10 * n + i, **everywhere(value)} for i, value in enumerate(values)]
+        t.append(t.write_data([*content, {"id": 10 * n + 3}], format=format))
     return t
 
 
-def test_nested_values_as_written(nested, place):
-    _, _, _, shown = place
-    expected = [shown({"a": 1, "b": "x"}), shown({"a": None, "b": None}), shown(None), None]
-    assert column(nested, "s") == expected
+def everywhere(value: Any) -> dict[str, Any]:
+    """A row, but for its id, with the struct in each place."""
+    return {name: wrap(value) for name, (_, _, wrap, _) in PLACES.items()}
 
 
-def test_nested_rename_and_reorder(nested, place):  # 5.1, 5.8, T22
-    _, path, wrap, shown = place
-    nested.rename_column(f"{path}.a", "t")
-    nested.rename_column(f"{path}.b", "a")
-    nested.rename_column(f"{path}.t", "b")
-    nested.move_column(f"{path}.a", 0)
-    nested.append(nested.write_data([{"id": 5, "s": wrap({"a": "new", "b": 9})}]))
-    expected = [
-        shown({"a": "x", "b": 1}),
-        shown({"a": None, "b": None}),
-        shown(None),
-        None,
-        shown({"a": "new", "b": 9}),
-    ]
-    assert column(nested, "s") == expected
+def assert_read(t: IcebergTable, first: Any, second: Any, *new: Any) -> None:
+    """new: the structs of rows that were written since."""
+    for name, (_, _, _, shown) in PLACES.items():
+        old = [shown(first), shown(second), shown(None), None]
+        assert column(t, name) == [*old * len(FORMATS), *map(shown, new)], name
 
 
-def test_nested_drop_and_add_again_by_name(nested, place):  # 5.11
-    _, path, _, shown = place
-    nested.drop_column(f"{path}.b")
-    nested.add_column("b", "string", parent=path)
-    assert column(nested, "s") == [shown({"a": 1, "b": None}), shown({"a": None, "b": None}), shown(None), None]
+def test_nested_values_as_written(nested):
+    assert_read(nested, {"a": 1, "b": "x"}, {"a": None, "b": None})
 
 
-def test_nested_add_with_default_leaves_null_parents_null(nested, place):  # 5.9, T22
-    _, path, wrap, shown = place
-    nested.add_column("c", "int", initial_default=7, parent=path)
-    nested.append(nested.write_data([{"id": 5, "s": wrap({"a": 1, "b": "y", "c": None})}]))
-    assert column(nested, "s") == [
-        shown({"a": 1, "b": "x", "c": 7}),
-        shown({"a": None, "b": None, "c": 7}),
-        shown(None),
-        None,
-        shown({"a": 1, "b": "y", "c": None}),
-    ]
+def test_nested_rename_and_reorder(nested):  # 5.1, 5.8, T22
+    for path in PATHS:
+        nested.rename_column(f"{path}.a", "t")
+        nested.rename_column(f"{path}.b", "a")
+        nested.rename_column(f"{path}.t", "b")
+        nested.move_column(f"{path}.a", 0)
+    nested.append(nested.write_data([{"id": 50, **everywhere({"a": "new", "b": 9})}]))
+    assert_read(nested, {"a": "x", "b": 1}, {"a": None, "b": None}, {"a": "new", "b": 9})
 
 
-def test_nested_fields_all_absent_keep_the_null_mask(nested, place):  # 5.9, 11.2
-    _, path, _, shown = place
-    nested.add_column("c", "int", parent=path)
-    nested.add_column("d", "string", initial_default="d", parent=path)
-    nested.drop_column(f"{path}.a")
-    nested.drop_column(f"{path}.b")
-    one = shown({"c": None, "d": "d"})
-    assert column(nested, "s") == [one, one, shown(None), None]
+def test_nested_drop_and_add_again_by_name(nested):  # 5.11
+    for path in PATHS:
+        nested.drop_column(f"{path}.b")
+        nested.add_column("b", "string", parent=path)
+    assert_read(nested, {"a": 1, "b": None}, {"a": None, "b": None})
 
 
-def test_nested_widening(nested, place):  # 5.12
-    _, path, wrap, shown = place
-    nested.widen_column(f"{path}.a", "long")
-    nested.append(nested.write_data([{"id": 5, "s": wrap({"a": 2**40, "b": "y"})}]))
-    expected = [
-        shown({"a": 1, "b": "x"}),
-        shown({"a": None, "b": None}),
-        shown(None),
-        None,
-        shown({"a": 2**40, "b": "y"}),
-    ]
-    assert column(nested, "s") == expected
+def test_nested_add_with_default_leaves_null_parents_null(nested):  # 5.9, T22
+    for path in PATHS:
+        nested.add_column("c", "int", initial_default=7, parent=path)
+    new = {"a": 1, "b": "y", "c": None}
+    nested.append(nested.write_data([{"id": 50, **everywhere(new)}]))
+    assert_read(nested, {"a": 1, "b": "x", "c": 7}, {"a": None, "b": None, "c": 7}, new)
 
 
-def test_nested_struct_added_inside(nested, place):  # 5.9
-    _, path, wrap, shown = place
-    nested.add_column("e", "struct<p: int, q: list<int>>", parent=path)
-    nested.append(nested.write_data([{"id": 5, "s": wrap({"a": 1, "b": "y", "e": {"p": 2, "q": []}})}]))
-    assert column(nested, "s") == [
-        shown({"a": 1, "b": "x", "e": None}),
-        shown({"a": None, "b": None, "e": None}),
-        shown(None),
-        None,
-        shown({"a": 1, "b": "y", "e": {"p": 2, "q": []}}),
-    ]
+def test_nested_fields_all_absent_keep_the_null_mask(nested):  # 5.9, 11.2
+    for path in PATHS:
+        nested.add_column("c", "int", parent=path)
+        nested.add_column("d", "string", initial_default="d", parent=path)
+        nested.drop_column(f"{path}.a")
+        nested.drop_column(f"{path}.b")
+    assert_read(nested, {"c": None, "d": "d"}, {"c": None, "d": "d"})
+
+
+def test_nested_widening(nested):  # 5.12
+    for path in PATHS:
+        nested.widen_column(f"{path}.a", "long")
+    nested.append(nested.write_data([{"id": 50, **everywhere({"a": 2**40, "b": "y"})}]))
+    assert_read(nested, {"a": 1, "b": "x"}, {"a": None, "b": None}, {"a": 2**40, "b": "y"})
+
+
+def test_nested_struct_added_inside(nested):  # 5.9
+    for path in PATHS:
+        nested.add_column("e", "struct<p: int, q: list<int>>", parent=path)
+    new = {"a": 1, "b": "y", "e": {"p": 2, "q": []}}
+    nested.append(nested.write_data([{"id": 50, **everywhere(new)}]))
+    assert_read(nested, {"a": 1, "b": "x", "e": None}, {"a": None, "b": None, "e": None}, new)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -404,16 +345,16 @@ PROMOTIONS: list[tuple[str, str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize(
-    ("old", "new", "value", "expected"), PROMOTIONS, ids=[f"{p[0]}-{p[1]}-{p[2]}" for p in PROMOTIONS]
-)
-def test_promotions(make, old, new, value, expected, format):
-    t = make({"id": "long", "v": old})
-    t.append(t.write_data([{"id": 1, "v": value}, {"id": 2}], format=format))
-    t.widen_column("v", new)
-    assert column(t, "v") == [expected, None]
-    assert column(t, "v", where="v IS NOT NULL") == [expected]
+def test_promotions(make):
+    names = [f"{old} to {new}, {value}" for old, new, value, _ in PROMOTIONS]
+    t = make({"id": "long", **{name: p[0] for name, p in zip(names, PROMOTIONS, strict=True)}})
+    content = {name: p[2] for name, p in zip(names, PROMOTIONS, strict=True)}
+    for i, format in enumerate(FORMATS, 1):
+        t.append(t.write_data([{"id": i, **content}, {"id": i + 4}], format=format))
+    for name, (_, new, _, expected) in zip(names, PROMOTIONS, strict=True):
+        t.widen_column(name, new)
+        assert column(t, name) == [expected] * 3 + [None] * 3, name
+        assert column(t, name, where=f'"{name}" IS NOT NULL') == [expected] * 3, name
 
 
 def test_date_to_timestamp_ns(make):
@@ -439,32 +380,34 @@ def test_micros_out_of_the_range_of_nanos_are_an_error(make):  # 6.10
         arrow(t)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "value"),
-    [
-        ("long", "int", 1),
-        ("double", "float", 1.0),
-        ("decimal(9, 2)", "decimal(9, 3)", "1.00"),
-        ("decimal(9, 2)", "decimal(8, 2)", "1.00"),
-        ("date", "timestamptz", dt.date(2020, 1, 1)),
-        ("string", "int", "1"),
-        ("int", "string", 1),
-        ("int", "boolean", 1),
-        ("long", "timestamp", 1),
-        ("fixed[3]", "fixed[4]", b"abc"),
-        ("int", "double", 1),
-        ("int", "decimal(9, 0)", 1),
-    ],
-)
+NO_PROMOTIONS = [
+    ("long", "int", 1),
+    ("double", "float", 1.0),
+    ("decimal(9, 2)", "decimal(9, 3)", "1.00"),
+    ("decimal(9, 2)", "decimal(8, 2)", "1.00"),
+    ("date", "timestamptz", dt.date(2020, 1, 1)),
+    ("string", "int", "1"),
+    ("int", "string", 1),
+    ("int", "boolean", 1),
+    ("long", "timestamp", 1),
+    ("fixed[3]", "fixed[4]", b"abc"),
+    ("int", "double", 1),
+    ("int", "decimal(9, 0)", 1),
+]
+
+
 @pytest.mark.parametrize("format", FORMATS)
-def test_no_other_change_of_type_is_read(make, old, new, value, format):
-    t = make({"id": "long", "v": old})
-    t.append(t.write_data([{"id": 1, "v": value}], format=format))
-    t.widen_column("v", new)
-    with pytest.raises(harness.SchemaMismatchError, match="IncompatibleType") as caught:
-        arrow(t)
-    assert caught.value.field == "v"
-    assert caught.value.file is not None
+def test_no_other_change_of_type_is_read(make, format):
+    changes = {f"{old} to {new}": (old, new, value) for old, new, value in NO_PROMOTIONS}
+    t = make({name: old for name, (old, _, _) in changes.items()})
+    t.append(t.write_data([{name: value for name, (_, _, value) in changes.items()}], format=format))
+    for name, (_, new, _) in changes.items():
+        t.widen_column(name, new)
+    for name in changes:
+        with pytest.raises(harness.SchemaMismatchError, match="IncompatibleType") as caught:
+            arrow(t, columns=[name])
+        assert caught.value.field == name
+        assert caught.value.file is not None
 
 
 def test_unknown_becomes_any_type(make):  # 5.12, 5.14
@@ -478,54 +421,39 @@ def test_unknown_becomes_any_type(make):  # 5.12, 5.14
 
 # -- partition constants (5.2, 5.4, 5.5, T17) ------------------------------------------------------------------------
 
-CONSTANTS: list[tuple[str, Any, Any, Any, Any]] = [
-    ("boolean", True, False, True, False),
-    ("int", -1, 2, -1, 2),
-    ("long", 2**60, -(2**60), 2**60, -(2**60)),
-    ("float", 1.5, -2.25, 1.5, -2.25),
-    ("double", 1e300, -1e-300, 1e300, -1e-300),
-    ("decimal(9, 2)", "-1.50", "0.01", Decimal("-1.50"), Decimal("0.01")),
-    ("decimal(30, 5)", "-1.50000", "1234567890123456789012345.00001", Decimal("-1.50000"), None),
-    ("date", dt.date(1969, 12, 31), dt.date(2020, 2, 29), dt.date(1969, 12, 31), dt.date(2020, 2, 29)),
-    ("time", dt.time(1, 2, 3, 4), dt.time(0), dt.time(1, 2, 3, 4), dt.time(0)),
-    (
-        "timestamp",
-        dt.datetime(1969, 12, 31, 23, 59, 59, 999999),
-        dt.datetime(2020, 1, 1),
-        dt.datetime(1969, 12, 31, 23, 59, 59, 999999),
-        dt.datetime(2020, 1, 1),
-    ),
-    (
-        "timestamptz",
-        dt.datetime(1960, 1, 1, 12, tzinfo=UTC),
-        dt.datetime(2020, 7, 1, tzinfo=UTC),
-        dt.datetime(1960, 1, 1, 12, tzinfo=UTC),
-        dt.datetime(2020, 7, 1, tzinfo=UTC),
-    ),
-    ("string", "it's", "", "it's", ""),
-    ("uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7", str(uuid.UUID(int=1)), None, None),
-    ("fixed[2]", b"\x00\xff", b"\x80'", b"\x00\xff", b"\x80'"),
-    ("binary", b"\x00", b"", b"\x00", b""),
-]
+CONSTANTS: dict[str, tuple[Any, Any]] = {
+    "boolean": (True, False),
+    "int": (-1, 2),
+    "long": (2**60, -(2**60)),
+    "float": (1.5, -2.25),
+    "double": (1e300, -1e-300),
+    "decimal(9, 2)": (Decimal("-1.50"), Decimal("0.01")),
+    "decimal(30, 5)": (Decimal("-1.50000"), Decimal("1234567890123456789012345.00001")),
+    "date": (dt.date(1969, 12, 31), dt.date(2020, 2, 29)),
+    "time": (dt.time(1, 2, 3, 4), dt.time(0)),
+    "timestamp": (dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(2020, 1, 1)),
+    "timestamptz": (dt.datetime(1960, 1, 1, 12, tzinfo=UTC), dt.datetime(2020, 7, 1, tzinfo=UTC)),
+    "string": ("it's", ""),
+    "uuid": (uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7"), uuid.UUID(int=1)),
+    "fixed[2]": (b"\x00\xff", b"\x80'"),
+    "binary": (b"\x00", b""),
+}
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("c", CONSTANTS, ids=[c[0] for c in CONSTANTS])
-def test_identity_partition_constants(make, c, format):
-    type_, first, second, shown, other = c
-    if type_ == "uuid":
-        shown, other = uuid.UUID(first), uuid.UUID(second)
-    if type_ == "decimal(30, 5)":
-        other = Decimal(second)
-    t = make({"id": "long", "p": type_}, partition_spec=[("p", "identity")])
-    files = [
-        t.write_data([{"id": i, "p": v}], partition={"p": v}, columns=["id"], format=format)
-        for i, v in enumerate([first, second, None, first])
-    ]
-    t.append(*files)
-    assert column(t, "p") == [shown, other, None, shown]
-    assert rows(t, columns=["id"], where="p IS NULL") == [(2,)]
-    assert rows(t, columns=["id"], where="p IS NOT NULL") == [(0,), (1,), (3,)]
+def test_identity_partition_constants(make):
+    t = make(
+        {"id": "long", **{type_: type_ for type_ in CONSTANTS}}, partition_spec=[(t, "identity") for t in CONSTANTS]
+    )
+    tuples = [{type_: values[i] for type_, values in CONSTANTS.items()} for i in (0, 1)] + [dict.fromkeys(CONSTANTS)]
+    files = [(format, values) for format in FORMATS for values in tuples]
+    for i, (format, values) in enumerate(files):
+        given = {k: str(v) if isinstance(v, uuid.UUID | Decimal) else v for k, v in values.items()}
+        t.append(t.write_data([{"id": i, **given}], partition=given, columns=["id"], format=format))
+    assert arrow(t).sort_by("id").to_pylist() == [{"id": i, **values} for i, (_, values) in enumerate(files)]
+    for joined in (" AND ", " OR "):  # by both, each is null where it should
+        null, known = (joined.join(f'"{type_}" IS {test}' for type_ in CONSTANTS) for test in ("NULL", "NOT NULL"))
+        assert rows(t, columns=["id"], where=null) == [(2,), (5,), (8,)]
+        assert rows(t, columns=["id"], where=f"({known}) AND id < 4") == [(0,), (1,), (3,)]
 
 
 @pytest.mark.parametrize("type_", ["timestamp_ns", "timestamptz_ns"])
@@ -536,32 +464,12 @@ def test_identity_partition_constants_in_nanos(make, type_):
     assert rows(t) == [(0, -1), (1, MICROS * 1000 + 789), (2, None)]
 
 
-@pytest.mark.parametrize("special", [float("nan"), -0.0, float("inf"), float("-inf")], ids=repr)
-@pytest.mark.parametrize("type_", ["float", "double"])
-def test_identity_partition_constants_of_special_floats(make, special, type_):
-    t = make({"id": "long", "p": type_}, partition_spec=[("p", "identity")])
-    t.append(*(t.write_data([{"id": i, "p": v}], columns=["id"]) for i, v in enumerate([special, 0.0])))
-    assert [repr(v) for v in column(t, "p")] == [repr(special), "0.0"]
-
-
-def test_the_file_wins_over_its_partition_tuple(make):  # 5.3
-    t = make({"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
-    t.append(t.write_data([{"id": 1, "p": "eu"}]))
-    assert rows(t) == [(1, "eu")]
-
-
-def test_a_null_in_the_tuple_beats_the_default(make):  # 5.4
-    t = make({"id": "long"})
-    t.add_column("p", "string", initial_default="d")
-    t.set_partition_spec([("p", "identity")])
-    t.append(t.write_data([{"id": 1}], partition={"p": None}, columns=["id"]))
-    assert rows(t) == [(1, None)]
-
-
-def test_only_identity_gives_constants(make):  # 5.5, T17
-    t = make({"id": "long", "p": "string"}, partition_spec=[("p", "truncate[2]"), ("p", "bucket[4]", "b")])
-    t.append(t.write_data([{"id": 1, "p": "long text"}], columns=["id"]))
-    assert rows(t) == [(1, None)]
+def test_identity_partition_constants_of_special_floats(make):
+    t = make({"id": "long", "f": "float", "d": "double"}, partition_spec=[("f", "identity"), ("d", "identity")])
+    special = [float("nan"), -0.0, 0.0, float("inf"), float("-inf")]
+    t.append(*(t.write_data([{"id": i, "f": v, "d": v}], columns=["id"]) for i, v in enumerate(special)))
+    for name in ("f", "d"):
+        assert [repr(v) for v in column(t, name)] == [repr(v) for v in special]
 
 
 def test_constants_follow_a_promotion(make):  # 5.5
@@ -602,54 +510,31 @@ def mapped(t: IcebergTable, mapping: list[dict[str, Any]]) -> None:
     t.set_properties(**{"schema.name-mapping.default": json.dumps(mapping)})
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_name_mapping(make, format):
+def test_name_mapping(make):
     t = make({"id": "long", "a": "string", "b": "string"})
     mapped(t, [{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["a", "x"]}, {"names": ["b"]}])
-    t.append(t.write_data([{"id": 1, "a": "p", "b": "hidden"}], field_ids=False, format=format))
-    t.append(t.write_data([{"id": 2, "a": "q", "b": "h"}], field_ids=False, format=format, names={"a": "x", "b": "A"}))
-    t.append(t.write_data([{"id": 3, "a": "r", "b": "ids"}], format=format, names={"a": "b", "b": "a"}))
-    assert rows(t) == [(1, "p", None), (2, "q", None), (3, "r", "ids")]
+    for format in FORMATS:
+        bare = {"field_ids": False, "format": format}
+        t.append(t.write_data([{"id": 1, "a": "p", "b": "hidden"}], **bare))
+        t.append(t.write_data([{"id": 2, "a": "q", "b": "h"}], **bare, names={"a": "x", "b": "A"}))
+        t.append(t.write_data([{"id": 3, "a": "r", "b": "ids"}], format=format, names={"a": "b", "b": "a"}))
+    assert rows(t) == [(1, "p", None)] * 3 + [(2, "q", None)] * 3 + [(3, "r", "ids")] * 3
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_name_mapping_of_nested_fields(make, format):
+def test_name_mapping_of_nested_fields(make):
     t = make({"id": "long", "s": "struct<a: int, b: int>", "l": "list<struct<c: int>>", "m": "map<string, int>"})
-    ids = {f.name: f.id for _, f in t.schema.walk() if f.name not in ("element", "key", "value")}
-    by_path = {path: f.id for path, f in t.schema.walk()}
-    mapped(
-        t,
-        [
-            {"field-id": 1, "names": ["id"]},
-            {
-                "field-id": ids["s"],
-                "names": ["s"],
-                "fields": [{"field-id": ids["a"], "names": ["b"]}, {"field-id": ids["b"], "names": ["a"]}],
-            },
-            {
-                "field-id": ids["l"],
-                "names": ["l"],
-                "fields": [
-                    {
-                        "field-id": by_path[("l", "element")],
-                        "names": ["element"],
-                        "fields": [{"field-id": ids["c"], "names": ["c"]}],
-                    }
-                ],
-            },
-            {
-                "field-id": ids["m"],
-                "names": ["m"],
-                "fields": [
-                    {"field-id": by_path[("m", "key")], "names": ["key"]},
-                    {"field-id": by_path[("m", "value")], "names": ["value"]},
-                ],
-            },
-        ],
-    )
+    ids = {path: f.id for path, f in t.schema.walk()}
+
+    def entry(path: str, name: str = "", *fields: dict[str, Any]) -> dict[str, Any]:
+        *_, last = parts = tuple(path.split("."))
+        return {"field-id": ids[parts], "names": [name or last], **({"fields": [*fields]} if fields else {})}
+
+    of_list = entry("l", "", entry("l.element", "", entry("l.element.c")))
+    of_map = entry("m", "", entry("m.key"), entry("m.value"))
+    mapped(t, [entry("id"), entry("s", "", entry("s.a", "b"), entry("s.b", "a")), of_list, of_map])
     content = [{"id": 1, "s": {"a": 1, "b": 2}, "l": [{"c": 3}, None], "m": {"k": 4}}]
-    t.append(t.write_data(content, field_ids=False, format=format))
-    assert rows(t) == [(1, {"a": 2, "b": 1}, [{"c": 3}, None], [["k", 4]])]
+    t.append(*(t.write_data(content, field_ids=False, format=format) for format in FORMATS))
+    assert rows(t) == [(1, {"a": 2, "b": 1}, [{"c": 3}, None], [["k", 4]])] * 3
 
 
 def test_without_mapping_parquet_columns_go_by_position(make):

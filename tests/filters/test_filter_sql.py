@@ -245,15 +245,17 @@ def check(judge: duckdb.DuckDBPyConnection, *texts: str) -> list[Predicate]:
 def test_every_comparison_means_what_duckdb_says(judge: duckdb.DuckDBPyConnection, column: str) -> None:
     decided = 0
     for literal in LITERALS:
+        if literal not in accepted(column):
+            assert not check(judge, f"{column} = {literal}", f"{column} < {literal}")
+            continue
         equal = check(
             judge,
             *(f"{column} {operator} {literal}" for operator in EQUALITIES),
             f"{column} IS DISTINCT FROM {literal}",
             f"{column} IN ({literal}, NULL)",
         )
-        assert bool(equal) is (literal in accepted(column))
+        assert equal
         ordered = check(judge, *(f"{column} {operator} {literal}" for operator in ORDERS), f"{literal} < {column}")
-        assert not ordered or equal
         decided += sum(map(is_decided, [*equal[:2], *ordered[:4]]))
     assert decided >= 10
 
@@ -369,6 +371,8 @@ def test_expressions_of_columns_mean_what_duckdb_says(judge: duckdb.DuckDBPyConn
         "list_contains([1, 2], id)",
         "list_contains([1, NULL], id)",
         "NOT list_contains([1, NULL], id)",
+        "id IN [1, NULL]",
+        "id NOT IN [1, NULL]",
         "list_contains(['a', 'Z'], s)",
         "list_contains([], id)",
         "list_contains([1.5, 2], id)",

@@ -214,6 +214,9 @@ def snapshots(manifest_list: str) -> dict[str, Any]:
             LOCATION + "/", f"{LOCATION}/metadata/m.avro", "{root}/metadata/m.avro", id="location with a slash"
         ),
         pytest.param("data/db/t", "data/db/t/data/x/data/a", "{root}/data/x/data/a", id="relative location"),
+        pytest.param("./data/db/t", "data/db/t/data/a", "{root}/data/a", id="location from here"),
+        pytest.param("data/db/t", ".//./data/db/t/data/a", "{root}/data/a", id="file from here"),
+        pytest.param("file:./data/db/t", "./data/db/t/./a", "{root}/./a", id="both from here"),
         pytest.param("file:/w/t", "/w/t/data/a", "{root}/data/a", id="file scheme"),
         pytest.param("/w/t", "file:///w/t/data/a", "{root}/data/a", id="file scheme of the file"),
         pytest.param(LOCATION, "s3://bucket/db/t2/data/a", "s3://bucket/db/t2/data/a", id="not at a boundary"),
@@ -252,6 +255,13 @@ def test_metadata_path_property_says_where_the_file_was_1_12(tmp_path: Path) -> 
     write(tmp_path / "copy" / "meta" / "here", "v1.metadata.json", properties=properties)
     found = find(tmp_path / "copy" / "meta" / "here")
     assert found.path_map == PathMap(((LOCATION, f"{tmp_path}/copy"),))
+
+
+def test_manifest_lists_are_below_a_location_that_is_spelled_otherwise_1_12(tmp_path: Path) -> None:
+    directory = tmp_path / "copy" / "metadata"
+    write(directory, "v1.metadata.json", location="./db/t", **snapshots("db/t/metadata/snap.avro"))
+    (directory / "snap.avro").write_bytes(b"")
+    assert find(tmp_path / "copy").path_map == PathMap((("db/t", f"{tmp_path}/copy"),))
 
 
 def test_moved_metadata_directory_from_outside_the_location_1_12(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ RECORDED = (
     "s3a://b/t/a",
     "\U0001f600://x",
 )
-ODD = ("file:///lake/t/a", "FILE:/lake/t/b", "data/c", "./d", "")
+ODD = ("file:///lake/t/a", "FILE:/lake/t/b", "data/c", "./d", "./", "d/file:/e", "")
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,9 @@ ODD = ("file:///lake/t/a", "FILE:/lake/t/b", "data/c", "./d", "")
         (("s3://b", "/other"), ("s3://b/t", "/never"), ("/lake/t", "s3://c/t")),
         (("/lake", "relative/place"), ("file:///lake/t", "/never")),
         (("/", "/root"), ("", "/nothing"), ("s3://b/t", "/")),
+        (("././d", "/here"), ("./data", "s3://b")),
     ],
-    ids=["none", "one", "slashes", "first-wins", "relative", "root"],
+    ids=["none", "one", "slashes", "first-wins", "relative", "root", "dots"],
 )
 def test_many_paths_are_mapped_as_each_of_them(prefixes, recorded):
     path_map = PathMap(prefixes, base="/start")

@@ -14,9 +14,11 @@ import pytest
 from test_sql_engines import both
 
 import harness
+from harness.engines.registry import duckdb_engine
 from harness.errors import UnsupportedError
 from harness.queries import transpile
 from harness.queries.allowances import allowances
+from harness.queries.syntax import misreading
 from harness.queries.transpile.functions.registry import Kind
 from harness.queries.transpile.functions.table import NAMES
 from harness.queries.transpile.supported import FUNCTIONS
@@ -94,6 +96,15 @@ def test_every_supported_function_has_a_call_that_is_drawn():
     assert not without
     kinds = {kind for _, draw in calls() for kind in re.findall(r"{([a-z]+)}", draw)}
     assert kinds <= set(EDGES)
+
+
+def test_every_call_is_lowered_as_what_duckdb_reads(edges):
+    columns = {field.name: field.type for field in edges["e"].snapshot().schema.fields}
+    queries = [f"SELECT {with_columns(draw)} AS c FROM e" for _, draw in calls()]
+    read = [transpile.query(query, {"e": columns}).written_back for query in queries]
+    trees = duckdb_engine().syntax_trees(*queries, *read)
+    both_trees = zip(queries, trees, trees[len(queries) :], strict=False)
+    assert [query for query, tree, other in both_trees if misreading(tree, other) is not None] == []
 
 
 def test_no_name_stands_for_two_functions():

@@ -26,8 +26,8 @@ TABLES = {
 NOON = datetime.datetime(2024, 3, 17, 12)
 
 
-def where(condition: str, *, is_utc: bool = True) -> str | None:
-    (reference,) = rewrite(f"FROM t WHERE {condition}", TABLES, now=lambda: Now(NOON, is_utc)).references
+def where(condition: str) -> str | None:
+    (reference,) = rewrite(f"FROM t WHERE {condition}", TABLES, now=lambda: Now(NOON)).references
     return None if reference.where is None else reference.where.sql
 
 
@@ -63,11 +63,6 @@ def test_a_column_is_not_before_the_moment(condition: str, column: str, moment: 
 )
 def test_what_does_not_hold_from_now_on_is_left_alone(condition: str) -> None:
     assert where(condition) is None
-
-
-def test_text_for_instants_is_read_in_utc_only() -> None:
-    assert where("i >= now()", is_utc=False) is None
-    assert where("w >= now() AND i >= now()", is_utc=False) == "(\"w\" >= CAST('2024-03-15 12:00:00' AS TIMESTAMP))"
 
 
 def test_a_connection_in_another_zone_has_the_rows_of_its_moment(tmp_path: Path) -> None:

@@ -56,6 +56,17 @@ QUERIES = {
     "(a, b)) UNION ALL FROM (UNPIVOT (SELECT order_id, total AS a, 1.5 AS b FROM orders) ON a, b INTO NAME n VALUE v)",
     "asof": "SELECT o.order_id, e.event_id, f.event_id FROM orders o ASOF LEFT JOIN events e ON o.customer_id = "
     'e.customer_id AND o.created >= e."at" ASOF JOIN events f ON f."at" > o.created',
+    "cut-in-a-correlated-query": "SELECT order_id, (SELECT event_id + o.customer_id FROM events ORDER BY amount DESC "
+    "NULLS LAST, event_id LIMIT 1 OFFSET 2), order_id IN (SELECT p.order_id FROM orders p WHERE p.customer_id = "
+    "o.customer_id ORDER BY total DESC NULLS LAST, p.order_id LIMIT 2) FROM orders o",
+    "outer-names-in-a-join": "SELECT customer_id, (SELECT max(name) FROM customers c JOIN orders o ON c.customer_id = "
+    "o.customer_id AND o.order_id = e.event_id + 100 LEFT JOIN events f ON f.event_id = o.order_id WHERE total > 1), "
+    "(SELECT o.order_id FROM customers c JOIN orders o ON c.customer_id = o.customer_id AND o.order_id = e.event_id + "
+    "100) FROM events e WHERE event_id IN ((SELECT event_id FROM events WHERE amount > 2))",
+    "queries-in-a-join": "SELECT order_id, name FROM orders o LEFT JOIN customers c ON c.customer_id = o.customer_id "
+    "AND EXISTS (FROM events e JOIN orders p ON p.customer_id = e.customer_id AND p.order_id IN (SELECT order_id "
+    "FROM orders) WHERE e.customer_id = o.customer_id AND amount > 40) AND c.customer_id IN (SELECT customer_id "
+    "FROM events)",
     "quoted-by-dollars": "SELECT $$it's$$ AS a, $tag$x\\n$tag$ AS b",
     "fetch": "SELECT order_id FROM orders ORDER BY order_id OFFSET 3 ROWS FETCH NEXT 2 ROWS ONLY",
     "characters": "SELECT city[1:2], city[2], city[-1], city[:-2], city[9], city[-9], city[0:2], city[3:2] "
@@ -182,6 +193,24 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
         ),
         pytest.param("SELECT (customer_id, kind) IN (SELECT 1, 'x') AS b FROM events", "as a value", id="tuple-in"),
         pytest.param("SELECT 1 FROM orders ASOF JOIN customers USING (customer_id)", "", id="asof-using"),
+        pytest.param(
+            "SELECT 1 FROM orders o JOIN customers c ON EXISTS (FROM events e WHERE e.customer_id = o.customer_id AND "
+            "e.customer_id = c.customer_id)",
+            "about both of its sides",
+            id="query-about-a-join",
+        ),
+        pytest.param(
+            "SELECT (SELECT count(*) FROM orders o JOIN customers c ON c.customer_id = e.customer_id RIGHT JOIN events "
+            "f ON f.customer_id = o.customer_id) FROM events e",
+            "a RIGHT JOIN behind",
+            id="right-join-behind",
+        ),
+        pytest.param(
+            "SELECT 1 FROM orders o SEMI JOIN customers c ON order_id - c.customer_id IN (SELECT event_id FROM events)",
+            "about both of its sides",
+            id="query-in-a-semi-join",
+            marks=pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="DuckDB 1.5 refuses it itself"),
+        ),
         pytest.param("FROM range(1, 5, (SELECT 2))", "no literal", id="range-by-a-step"),
     ],
 )

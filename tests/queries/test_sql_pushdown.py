@@ -87,9 +87,16 @@ def test_tables_become_views(query: str, sql: str) -> None:
 
 def test_references_tell_table_filter_and_columns() -> None:
     rewritten = rewrite("SELECT count(*) FROM t a, t b WHERE a.id > 1 AND b.x = a.x AND (b.k = 2 AND b.k < 9)", TABLES)
-    assert rewritten.references == (
-        TableReference(view="_harness_1_t", table="t", where=of_t('("id" > 1)'), columns=("id", "x", "k")),
-        TableReference(view="_harness_2_t", table="t", where=of_t('("k" = 2) AND ("k" < 9)'), columns=("id", "x", "k")),
+    assert rewritten.references == tuple(
+        TableReference(
+            view=f"_harness_{number}_t",
+            table="t",
+            where=of_t(where),
+            columns=("id", "x", "k"),
+            put=f'"_harness_{number}_t"',
+            original="t",
+        )
+        for number, where in enumerate(('("id" > 1)', '("k" = 2) AND ("k" < 9)'), 1)
     )
 
 
@@ -101,6 +108,8 @@ def test_references_tell_table_filter_and_columns() -> None:
         pytest.param("FROM t WHERE random() < 0.5 AND id = 1", ['("id" = 1)'], id="volatile"),
         pytest.param("FROM t WHERE id = 1 AND (x = 1 OR random() < 0.5)", ['("id" = 1)'], id="volatile-inside"),
         pytest.param("FROM t WHERE id = x", [None], id="nothing-to-say"),
+        pytest.param("FROM t WHERE id IN [1, 2]", ['("id" IN [1, 2])'], id="in-a-list"),
+        pytest.param("FROM t WHERE id NOT IN [1, NULL]", [None], id="not-in-a-list"),  # a list's null is no unknown
         pytest.param("SELECT k FROM t GROUP BY k HAVING k = 1 AND sum(x) > 2", ['("k" = 1)'], id="having-of-a-key"),
         pytest.param("SELECT k FROM t GROUP BY CUBE (k, x) HAVING k = 1", [None], id="having-of-a-cube"),
         pytest.param(
@@ -218,6 +227,9 @@ def test_references_tell_table_filter_and_columns() -> None:
         ),
         pytest.param("FROM t POSITIONAL JOIN u WHERE t.id = 1", [None, None], id="positional"),
         pytest.param("FROM t ASOF JOIN u ON t.id >= u.id WHERE u.y = 1", [None, None], id="asof"),
+        pytest.param(
+            "FROM t JOIN u NEAREST 1 BY DISTANCE abs(t.id - u.y) WHERE u.y = 1 AND t.id = 2", [None, None], id="nearest"
+        ),
         pytest.param("FROM t WHERE id = 1 USING SAMPLE 1", [None], id="sample-after"),
         pytest.param("FROM t TABLESAMPLE 10% WHERE id = 1", [None], id="sample"),
         pytest.param("FROM t AS a(x, id, k) WHERE id = 1", [None], id="renamed-columns"),

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from harness.testing.scenarios.model import Scenario
+
 MARKS = [
     pytest.mark.reference,
     pytest.mark.filterwarnings("ignore:.*unclosed <socket:ResourceWarning"),  # PySpark's toArrow leaves them open
@@ -25,6 +27,14 @@ def drawn(examples: int) -> settings:
         phases=[Phase.generate],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     )
+
+
+def of_scenarios(scenarios: Sequence[Scenario]) -> list[Any]:
+    """A parameter for each scenario of one format; two of three wait for the night, since each takes a second."""
+    return [
+        pytest.param(each, id=each.name.partition("/")[2], marks=pytest.mark.nightly if place % 3 else ())
+        for place, each in enumerate(scenarios)
+    ]
 
 
 def params(histories: Sequence[Any], before_a_merge: Collection[str]) -> list[Any]:

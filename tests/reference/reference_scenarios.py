@@ -15,7 +15,8 @@ import pyarrow as pa
 from harness.conformance.judging import Answer, Measure, described, judge
 from harness.conformance.outcomes import Check, Outcome
 from harness.conformance.runner import table_at
-from harness.testing.properties.agreement import Read, drawn_scenario, expectation_of
+from harness.testing.properties.agreement import scenario_of
+from harness.testing.properties.reads import Read
 from harness.testing.properties.strategies import DrawnHistory
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
@@ -55,9 +56,7 @@ class Reference:
 
     def check_drawn(self, drawn: DrawnHistory, place: Path, counted: Counter[str]) -> None:
         """Every state of a drawn history that it can read agrees with the model."""
-        points = drawn.model.points()
-        expected = tuple(expectation_of(drawn.model, Read(at=point)) for point in points)
-        scenario = drawn_scenario(drawn.format, drawn.table, drawn.operations, expected)
+        scenario = scenario_of(drawn, [Read(at=point) for point in drawn.model.points()])
         built = build(scenario, place)
         checks = [self._judged(built, each) for each in built.expectations]
         read = [check for check in checks if check.outcome not in (Outcome.SKIP, Outcome.UNSUPPORTED)]

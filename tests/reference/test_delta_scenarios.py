@@ -10,7 +10,7 @@ import pytest
 from delta_differences import DIFFERENCES
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_runs import MARKS, drawn
+from reference_runs import MARKS, drawn, of_scenarios
 from reference_scenarios import Reference
 
 from harness.testing.properties.strategies import DrawnHistory, histories
@@ -39,7 +39,7 @@ def delta(delta_spark: Any) -> Reference:
     return Reference("Delta", reader, readers.Unsupported, DIFFERENCES, NOT_ASKED, feed)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=[each.name.removeprefix("delta/") for each in SCENARIOS])
+@pytest.mark.parametrize("scenario", of_scenarios(SCENARIOS))
 def test_harness_writes_and_delta_reads(
     scenario: Scenario, delta: Reference, tmp_path: Path, counted: Counter[str]
 ) -> None:

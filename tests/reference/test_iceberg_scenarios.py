@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from iceberg_differences import DIFFERENCES
-from reference_runs import MARKS, drawn
+from reference_runs import MARKS, drawn, of_scenarios
 from reference_scenarios import Reference
 
 from harness.testing.properties.strategies import DrawnHistory, histories
@@ -35,7 +35,7 @@ def iceberg(iceberg_spark: Any) -> Reference:
     return Reference("Iceberg", readers.Reader("iceberg", lambda: session), readers.Unsupported, DIFFERENCES)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=[each.name.removeprefix("iceberg/") for each in SCENARIOS])
+@pytest.mark.parametrize("scenario", of_scenarios(SCENARIOS))
 def test_harness_writes_and_iceberg_reads(
     scenario: Scenario, iceberg: Reference, tmp_path: Path, counted: Counter[str]
 ) -> None:

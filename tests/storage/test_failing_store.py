@@ -135,6 +135,7 @@ def read(location: str) -> list[int]:
     return sorted(harness.open_table(location).snapshot().to_arrow().column("id").to_pylist())
 
 
+@pytest.mark.filterwarnings("ignore:.*Cannot use .*checkpoint:harness.HarnessWarning")  # the commits are read, and told
 @pytest.mark.parametrize("shift", [0, 4])
 @pytest.mark.parametrize("make", [iceberg, delta])
 def test_a_failure_at_any_call_is_an_error_of_harness(tmp_path: Path, make: Any, shift: int) -> None:
@@ -215,14 +216,14 @@ def test_a_file_that_went_since_a_query_was_planned(tmp_path: Path, monkeypatch:
     table, location = iceberg(tmp_path)
     snapshot = harness.open_table(location.removeprefix("failing://")).snapshot()
     table.append(table.write_data([{"id": 9, "region": "a"}]))
-    planned = harness.sql
+    planned = harness.query.run_query
 
-    def sql(*arguments: Any, **named: Any) -> duckdb.DuckDBPyRelation:
+    def run(*arguments: Any, **named: Any) -> duckdb.DuckDBPyRelation:
         relation = planned(*arguments, **named)
         vacuumed(snapshot)
         return relation
 
-    monkeypatch.setattr(harness, "sql", sql)
+    monkeypatch.setattr("harness.query.run_query", run)
     with pytest.raises(harness.MissingFileError, match="The table has moved on"):
         list(run_query("SELECT count(region) FROM t", {"t": snapshot}).batches())
 

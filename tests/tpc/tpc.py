@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -77,6 +78,14 @@ def arrow(relation: duckdb.DuckDBPyRelation) -> pa.Table:
     return result.rename_columns([f"c{i}" for i in range(result.num_columns)])
 
 
+def collected(frame: Any) -> pa.Table:
+    """A result of Spark's in the types that its columns say they are, and numbers for names."""
+    told = [b64decode(field.metadata[ARROW_METADATA]) for field in frame.schema]
+    schema = pa.schema([pa.ipc.read_schema(pa.py_buffer(one)).field(0) for one in told])
+    result = conform(frame.toArrow(), schema)
+    return result.rename_columns([f"c{i}" for i in range(result.num_columns)])
+
+
 class Engines:
     """Both engines over a suite's tables in a format."""
 
@@ -90,14 +99,10 @@ class Engines:
         """What the query gives. Raises as `harness.sql`."""
         if engine == "duckdb":
             return arrow(harness.sql(query, **self.tables))
-        frame = harness.sql(query, engine="spark", spark=session(), **self.tables)
-        told = [b64decode(field.metadata[ARROW_METADATA]) for field in frame.schema]
-        schema = pa.schema([pa.ipc.read_schema(pa.py_buffer(one)).field(0) for one in told])
-        result = conform(frame.toArrow(), schema)
-        return result.rename_columns([f"c{i}" for i in range(result.num_columns)])
+        return collected(harness.sql(query, engine="spark", spark=session(), **self.tables))
 
 
-def session() -> object:
+def session() -> Any:
     """Spark, for few rows and many shuffles."""
     return harness.spark_session(config={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "4g"})
 

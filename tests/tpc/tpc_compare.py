@@ -56,11 +56,11 @@ def _distances(rows: pa.Table, right: pa.Table, places: Mapping[int, Allowance])
     return worst
 
 
-def _grouped(rows: pa.Table, places: Mapping[int, Allowance]) -> dict[Any, list[tuple[Any, ...]]]:
+def _grouped(rows: pa.Table, places: Mapping[int, Allowance]) -> dict[str, list[tuple[Any, ...]]]:
     columns = [column.to_pylist() for column in rows.columns]
     groups = defaultdict(list)
     for row in zip(*columns, strict=True):
-        rest = tuple(value for i, value in enumerate(row) if i not in places)
+        rest = repr([value for i, value in enumerate(row) if i not in places])  # lists are no keys
         groups[rest].append(tuple(row[i] for i in places))
     return {key: sorted(found, key=lambda row: tuple(map(order_key, (row,)))) for key, found in groups.items()}
 

@@ -11,7 +11,9 @@
     query_text(text, plans, con) a query over plans, as text
     attach(plans, con)           plans as views of a user's database, by qualified name
     moment(con)                  when a query on a user's connection is made
+    zoned(filter, con)           a filter as planning may use it for a user's connection
     columns_of(text, plans)      the names of its columns, without reading
+    syntax_trees(*texts)         what its parser makes of queries
     engine_error(error, plan)    what DuckDB's failure on the plan's files means
     release(con)                 takes away what all of these have left on a user's connection
     name, version()              as `harness.engines.registry.Engine` wants them
@@ -23,9 +25,9 @@
 import duckdb
 
 from harness.engines.duckdb.attached import attach
-from harness.engines.duckdb.engine import register, relation, to_arrow
+from harness.engines.duckdb.engine import register, relation, to_arrow, zoned
 from harness.engines.duckdb.failures import engine_error
-from harness.engines.duckdb.queries import columns_of, filled, moment, query, query_text
+from harness.engines.duckdb.queries import columns_of, filled, moment, query, query_text, syntax_trees
 from harness.engines.duckdb.releasing import release
 from harness.engines.duckdb.streams import batches
 from harness.engines.shared.duckdb_instance import connect, cursor
@@ -45,8 +47,10 @@ __all__ = [
     "register",
     "relation",
     "release",
+    "syntax_trees",
     "to_arrow",
     "version",
+    "zoned",
 ]
 
 name = "duckdb"

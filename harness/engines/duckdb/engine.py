@@ -16,7 +16,9 @@ from harness.engines.shared import sqltext
 from harness.engines.shared.duckdb_instance import cursor
 from harness.engines.shared.names import refuse_same_names
 from harness.errors import HarnessError, RequestError
-from harness.model.schema import StringType, TimestampType, arrow_field, walk
+from harness.filters.parsed import depends_on_zone, in_any_zone
+from harness.filters.predicate import Filter
+from harness.model.schema import StringType, arrow_field, walk
 from harness.plan.scan_plan import ScanPlan
 
 
@@ -98,23 +100,25 @@ def about(plan: ScanPlan) -> Iterator[None]:
         raise engine_error(error, plan).within(format=plan.format) from error
 
 
-def _check_time_zone(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
-    """Planning takes text for instants as UTC; the connection must do the same with the filter (iceberg 11.10)."""
-    if plan.filter is None:
-        return
-    if not any(isinstance(f.type, TimestampType) and f.type.utc for f in plan.filter.columns):
-        return
+def zoned(filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filter:
+    """The filter for planning a read on a connection, which reads its text in the session's time zone (iceberg 11.10).
+
+    connection: the user's; None: one of harness's own, in UTC.
+    """
+    if connection is None or filter_.any_zone or not depends_on_zone(filter_):
+        return filter_
     ((zone,),) = connection.execute("SELECT current_setting('TimeZone')").fetchall()
-    if not is_utc(zone):
+    return filter_ if zone in ("UTC", "Etc/UTC", "GMT", "Etc/GMT") else in_any_zone(filter_)
+
+
+def _check_time_zone(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
+    """A plan that was made for another zone may lack files."""
+    if plan.filter is not None and zoned(plan.filter, connection) is not plan.filter:
         raise RequestError(
-            f"Cannot filter instants on a connection in time zone {zone!r}: run SET TimeZone = 'UTC' on it first",
+            "Cannot filter instants on a connection whose time zone is not UTC, by a plan that was made for UTC: plan "
+            "the filter for the connection",
             table=plan.table,
         )
-
-
-def is_utc(zone: str) -> bool:
-    """Whether a time zone is UTC, by its name."""
-    return zone in ("UTC", "Etc/UTC", "GMT", "Etc/GMT")
 
 
 def _check_collation(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:

@@ -46,8 +46,8 @@ from harness.model.schema import Field
 from harness.plan.scan_plan import ScanPlan
 from harness.records import dataclass
 
-_POSITIONAL_JOIN_VERSIONS = ("1.5.", "2.0.")
-"""DuckDB versions on which the tests proved that no optimizer rule reaches below a positional join."""
+_POSITIONAL_JOIN_VERSIONS = frozenset({"1.5.4", "1.5.5", "1.5.6", "2.0.0", "2.0.1"})
+"""DuckDB versions on which tests/engines/test_duckdb_positional_*.py proved that nothing reaches below such a join."""
 _BITMAP_ROWS = 2**31 - 1
 """The index of `get_bit` is an INTEGER; longer files lose positions by an anti join."""
 
@@ -143,7 +143,7 @@ class _Lowering:
         by_bitmap: list[tuple[_Arm, list[Run] | None]] = [(arm, None) for arm in arms]
         if self.use is not Use.ONCE or any(arm.arm.flags_deleted for arm in arms):
             return by_bitmap
-        if not duckdb.__version__.startswith(_POSITIONAL_JOIN_VERSIONS):
+        if duckdb.__version__ not in _POSITIONAL_JOIN_VERSIONS:
             return by_bitmap
         joined, others = [arm for arm in arms if arm.can_join], [arm for arm in arms if not arm.can_join]
         if not joined:

@@ -15,7 +15,7 @@ All others stay. `docs/reference/result-types.md` shows what each gives in every
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import duckdb
@@ -37,19 +37,21 @@ _LEAVES = {
 }
 
 
-def given_out(names: Iterable[str], types: Iterable[Any]) -> str | None:
+def given_out(names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None) -> str | None:
     """The list of a SELECT that gives a result out; None where all columns stay as they are.
 
     Args:
         names: of the result's columns.
         types: the type of each, as a relation has it.
+        shown: what the columns are called from here on; None: as they are.
 
     Raises:
         UnsupportedError: no type can hold a column's values; the message names it, and what to write in its place.
     """
-    columns = list(zip(names, types, strict=True))
+    shown = names if shown is None else shown
+    columns = list(zip(shown, types, strict=True))
     casts = [_target(stored, name) for name, stored in columns]
-    if all(cast is None for cast in casts):
+    if all(cast is None for cast in casts) and list(shown) == list(names):
         return None
     return ", ".join(
         f"{f'#{place}' if cast is None else _cast(f'#{place}', name, stored, cast)} AS {sqltext.name(name)}"

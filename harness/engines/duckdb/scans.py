@@ -99,7 +99,7 @@ class Scanner:
         else:
             tables = [self._rows(file, group, fields) for file in files]
             rows = tuple(table.num_rows for table in tables)
-            relation = sample = self.register(_stacked(tables))
+            relation = sample = _unfiltered(self.register(_stacked(tables)))
         if parquet and group.shown is not None:
             shown = [Exposed(column.name, type_) for column, type_ in zip(schema, group.shown, strict=True)]
         else:
@@ -188,6 +188,14 @@ def _needs_arrow(group: FileGroup, fields: Sequence[Field]) -> bool:
     if _OLD_DUCKDB and any(geometries(fields, group.sources)):
         return True
     return _OLD_DUCKDB and any(TimestampType("ns", utc=True) == f.type for f in _used(group.sources))
+
+
+def _unfiltered(arrow: str) -> str:
+    """The FROM item of an Arrow table, into whose scan DuckDB pushes no filter.
+
+    DuckDB 1.5 pushes Bloom filters of joins into scans of Arrow tables, where they fail. Kept rows are out of reach.
+    """
+    return f"(WITH kept AS MATERIALIZED (SELECT * FROM {arrow}) SELECT * FROM kept)" if _OLD_DUCKDB else arrow
 
 
 def _stacked(tables: Sequence[pa.Table]) -> pa.Table:

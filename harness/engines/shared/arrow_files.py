@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from harness.engines.shared.data_files import FileName, check_file, check_format
 from harness.errors import CorruptFileError, HarnessError
-from harness.files.row_counts import row_count, whole
+from harness.files.arrow_parquet import open_parquet, row_count, whole
 from harness.files.wkb import canonical_wkb
 from harness.limits import contained
 from harness.model.arrow_rebuild import children_of, nested_type, with_children
@@ -93,14 +93,13 @@ def load_parquet(
 def _load_parquet(
     file: FileName, schema: PhysicalSchema, fields: Sequence[Field], sources: Sequence[ColumnSource], storage: Storage
 ) -> pa.Table:
-    import pyarrow.parquet as pq
-
     from harness.files.variant import variant_to_json
 
     data = storage.read(file.physical)
-    count = row_count(pq.read_metadata(pa.BufferReader(data)), file=str(file))
+    opened = open_parquet(pa.BufferReader(data), arrow_extensions_enabled=False)
+    count = row_count(opened.metadata, file=str(file))
     storage.limits.check("rows", count, "rows", file=str(file))
-    rows = pq.read_table(pa.BufferReader(data), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False)
+    rows = opened.read()
     if not schema:
         return rows  # a table that is made of no arrays has no rows
     whole(rows, count, file=str(file))

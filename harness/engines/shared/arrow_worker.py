@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import base64
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-from pyroaring import BitMap64
 
 from harness.engines.shared.arrow_files import load, load_parquet, with_canonical_geometries
 from harness.engines.shared.arrow_shapes import Use, reshaped
@@ -44,12 +45,21 @@ class ArrowFile:
     """A file to read on an executor.
 
     exact_rows: how many rows it must have; None: any number.
-    deleted: the positions of its deleted rows; None: no row.
+    deleted: the positions of its deleted rows, as `packed` makes them; None: no row.
     """
 
     name: FileName
     exact_rows: int | None = None
-    deleted: BitMap64 | None = None
+    deleted: bytes | None = None
+
+
+def packed(positions: npt.NDArray[np.uint64]) -> bytes:
+    """Ascending positions in the form that travels: their differences, compressed. Workers need no bitmaps for it."""
+    return zlib.compress(np.diff(positions, prepend=np.uint64(0)).tobytes(), level=1)
+
+
+def _unpacked(deleted: bytes) -> npt.NDArray[np.uint64]:
+    return np.cumsum(np.frombuffer(zlib.decompress(deleted), np.uint64), dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,17 +126,23 @@ class FileReader:
         size = sum(array.nbytes for array in columns.values()) // max(rows, 1)
         size += self.constants.nbytes // len(self.files)
         length = max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(size, 1)))
+        packed_positions = self.files[number].deleted
+        deleted = np.array([], np.uint64) if packed_positions is None else _unpacked(packed_positions)
         for start in range(0, rows, length):
-            yield self._batch(number, columns, constants, range(start, min(start + length, rows)))
+            yield self._batch(columns, constants, deleted, range(start, min(start + length, rows)))
 
     def _batch(
-        self, number: int, columns: Mapping[int, pa.Array], constants: Sequence[pa.Scalar], rows: range
+        self,
+        columns: Mapping[int, pa.Array],
+        constants: Sequence[pa.Scalar],
+        deleted: npt.NDArray[np.uint64],
+        rows: range,
     ) -> pa.RecordBatch:
         arrays: dict[str, Any] = {f"p{place}": a.slice(rows.start, len(rows)) for place, a in columns.items()}
         for name, value in zip(self.constants.column_names, constants, strict=True):
             arrays[name] = pa.repeat(value, len(rows))
         arrays["pos"] = pa.array(rows, pa.int64())
-        arrays["deleted"] = _marks(self.files[number].deleted, rows)
+        arrays["deleted"] = _marks(deleted, rows)
         return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
     def _corrupt(
@@ -142,10 +158,9 @@ class FileReader:
         )
 
 
-def _marks(deleted: BitMap64 | None, rows: range) -> pa.Array:
+def _marks(deleted: npt.NDArray[np.uint64], rows: range) -> pa.Array:
     """Per row, whether its position is deleted."""
     marks = np.zeros(len(rows), np.bool_)
-    if deleted is not None:
-        hit = deleted & BitMap64(range(rows.start, rows.stop))
-        marks[np.fromiter(hit, np.int64, len(hit)) - rows.start] = True
+    first, end = np.searchsorted(deleted, np.array([rows.start, rows.stop], np.uint64))
+    marks[deleted[first:end] - np.uint64(rows.start)] = True
     return pa.array(marks)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from harness.engines.shared.data_files import FileName, look_at
 from harness.engines.shared.stored_files import opened
 from harness.errors import HarnessError
-from harness.files.row_counts import row_count
+from harness.files.arrow_parquet import row_count
 from harness.storage.stores import Storage
 
 

@@ -54,6 +54,15 @@ def check_file(file: FileName, storage: Storage, *, table: str) -> None:
     head = _head(file, storage)
     if not head:
         raise missing_file(file, storage.fault(file.physical), table=table)
+    check_magic(file, head, table=table)
+
+
+def check_magic(file: FileName, head: bytes, *, table: str) -> None:
+    """Refuses a file that is encrypted by its first four bytes.
+
+    Raises:
+        EncryptedTableError: as said.
+    """
     if head in (b"PARE", b"AGS1"):
         raise EncryptedTableError("Cannot read an encrypted file", table=table, file=str(file), rule="iceberg 2.19")
 

@@ -1,12 +1,34 @@
-"""What DuckDB says of files, in a caller's words: physical paths for its names, and its errors as one line."""
+"""What DuckDB says of files, in a caller's words: physical paths for its names, and its errors as one line.
+
+DuckDB keeps of an exception that Python raises under it a text alone: with a traceback and all that led to it, in a
+form that changes with Python and with DuckDB (3.11 and 3.13, 1.5 and 2.0 differ). So what is to be read in it stands
+between two marks.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _NAME = re.compile(r"harness-[0-9a-f]{32}://\d+/")
-_AT = re.compile(r"\n+At:\n.*", re.DOTALL)
-_FRAME = re.compile(r"^(?:Traceback \(most recent call last\):|\s+File \"[^\"]*\", line \d+.*)$\n?", re.MULTILINE)
+_BEGIN, _END = "harness says: ", " (as harness says)"
+
+
+def marked(call: Callable[P, R]) -> Callable[P, R]:
+    """A function that DuckDB calls, whose failures `said` finds again; nothing of what led to one is told with it."""
+
+    @wraps(call)
+    def run(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return call(*arguments, **named)
+        except Exception as error:
+            raise OSError(f"{_BEGIN}{type(error).__name__}: {error}{_END}") from None
+
+    return run
 
 
 def physical(name: str) -> str:
@@ -16,9 +38,11 @@ def physical(name: str) -> str:
 
 def is_of_storage(reason: str) -> bool:
     """Whether what DuckDB says is a StorageError of `PlannedFiles`, of which it keeps the text alone."""
-    return "StorageError" in reason
+    return reason.startswith("StorageError: ")
 
 
 def said(error: BaseException) -> str:
-    """What an error of DuckDB says, as one line, with physical paths, and without the places in Python's code."""
-    return " ".join(physical(_FRAME.sub("", _AT.sub("", str(error)))).split())
+    """What an error of DuckDB says, as one line, with physical paths; of one that began in Python, what that said."""
+    text = str(error)
+    told = text.partition(_BEGIN)[2].partition(_END)[0]
+    return " ".join(physical(told or text).split())

@@ -85,3 +85,8 @@ class HeadReader:
 
     def _end(self, file: FileName, size: int, length: int) -> bytes:
         return self.storage.read(file.physical, offset=max(0, size - length), length=min(size, length))
+
+
+def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Gives the batches back. A Python that runs this can import the module."""
+    return batches

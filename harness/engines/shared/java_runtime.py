@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import re
 import shutil
@@ -12,6 +13,8 @@ from harness.errors import RequestError
 
 OLDEST_JAVA = 17
 """The oldest Java that Spark 4 runs on."""
+_JAVA_WITHOUT_SUBJECTS = 23
+"""From here on, Java refuses how Hadoop asks for the user, up to that of Spark 4.1 (HADOOP-19212)."""
 ADVICE = f"install Java {OLDEST_JAVA} or newer, or set JAVA_HOME to one"
 
 _VERSION = re.compile(r'version "([^"]+)"')
@@ -55,12 +58,30 @@ def check_java() -> None:
     """Refuses to go on without a Java that Spark can be started with.
 
     Raises:
-        RequestError: there is none, it does not run, or it is older than 17.
+        RequestError: there is none, it does not run, it is older than 17, or newer than the installed PySpark takes.
     """
     java = find_java()
     major = java_major(java_version(java))
     if major < OLDEST_JAVA:
         raise RequestError(f"Cannot start Spark: {java} is Java {major}; {ADVICE}", cause="OldJava")
+    if (problem := newer_than_pyspark(major, installed_pyspark())) is not None:
+        raise RequestError(f"Cannot start Spark: {java} is {problem}", cause="NewJava")
+
+
+def newer_than_pyspark(major: int, pyspark: str | None) -> str | None:
+    """Why a PySpark fails on every read with a new Java, and what to do; None if it does not, or there is none."""
+    if pyspark is None or major < _JAVA_WITHOUT_SUBJECTS or not pyspark.startswith(("4.0.", "4.1.")):
+        return None
+    older = f"set JAVA_HOME to Java {OLDEST_JAVA} to {_JAVA_WITHOUT_SUBJECTS - 1}"
+    return f"Java {major}, on which pyspark {pyspark} does not run; install pyspark 4.2 or newer, or {older}"
+
+
+def installed_pyspark() -> str | None:
+    """The version of PySpark that is installed; None: none is."""
+    try:
+        return importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def java_major(version: str) -> int:

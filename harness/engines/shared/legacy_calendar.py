@@ -1,8 +1,9 @@
 """Files of writers that counted days in the old calendar before 1582 (delta T20).
 
-Spark before 3.0, and later versions in legacy mode, wrote dates before 1582-10-15, and timestamps before 1900, in the
+Spark before 3.0, and later versions in legacy mode, wrote dates before 1582-10-15, and instants before 1900, in the
 hybrid Julian calendar and in local zones. Readers that take them for proleptic Gregorian are days off. Such a file says
 so in its footer; a value that is old enough to be wrong is refused when it is met, every other value is right as it is.
+Timestamps without a zone are younger than that: no writer rebases them, and neither does Spark when it reads.
 """
 
 from __future__ import annotations
@@ -45,14 +46,15 @@ def legacy_files(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, froze
 
 
 def is_dated(schema: PhysicalSchema) -> bool:
-    """Whether a file of that schema can hold dates or timestamps, at any level."""
-    return any(isinstance(stored.type, DateType | TimestampType | Int96Type) for stored in walk_stored(schema))
+    """Whether a file of that schema has a column, at any level, that could be in the old calendar."""
+    every = frozenset({_DATES, _INT96})
+    return any(is_legacy(stored, every) for stored in walk_stored(schema))
 
 
 def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:
     """Whether old values of a stored column are in the old calendar. `legacy`: of its file, from `legacy_files`."""
     match stored.type:
-        case DateType() | TimestampType():
+        case DateType() | TimestampType(utc=True):
             return _DATES in legacy
         case Int96Type():
             return _INT96 in legacy

@@ -26,7 +26,7 @@ import duckdb
 import fsspec
 
 from harness.engines.shared import sqltext
-from harness.engines.shared.duckdb_texts import physical
+from harness.engines.shared.duckdb_texts import marked, physical
 from harness.errors import StorageError
 from harness.storage.listings import FileStatus
 from harness.storage.stores import Storage
@@ -133,12 +133,12 @@ class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """Never: DuckDB asks before it writes."""
         return False
 
+    @marked
     def open(self, path: str, mode: str = "rb", **_: Any) -> PlannedFile:
         """A file, for reading.
 
         Raises:
-            PermissionError: it was not planned, or is to be written.
-            MissingFileError: it is not there.
+            OSError: it was not planned, or is to be written, or is not there.
         """
         planned = self._files.get(path)
         if planned is None or mode != "rb":
@@ -146,10 +146,12 @@ class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         planned.status = planned.storage.known_status(planned.physical)
         return PlannedFile(planned.physical, planned.storage, planned.status)
 
+    @marked
     def size(self, path: str) -> int:
         """The size in bytes."""
         return self._status(path).size
 
+    @marked
     def modified(self, path: str) -> datetime:
         """The last modification."""
         found = self._status(path).modified_ms
@@ -179,11 +181,12 @@ class PlannedFile:
         """Where the thread reads next."""
         return self._offsets[_thread()]
 
+    @marked
     def read(self, length: int) -> bytes:
         """The next bytes of the thread, exactly as many as are asked for: DuckDB would take rubbish for the rest.
 
         Raises:
-            StorageError: the storage gives more or fewer.
+            OSError: the storage gives more or fewer.
         """
         offset = self.tell()
         data = self._part(offset, length) if length else b""

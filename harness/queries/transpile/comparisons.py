@@ -162,7 +162,9 @@ def _in(expressions: Expressions, node: exp.In) -> str:
         return _in_tuples(expressions, node, node.this)
     query = node.args.get("query")
     if query is not None:
-        return _in_query(expressions, node, query.this if isinstance(query, exp.Subquery) else query)
+        while isinstance(query, exp.Subquery) and query.is_wrapper:  # in more parentheses it is one value to Spark
+            query = query.this
+        return _in_query(expressions, node, query)
     subject = expressions.translate(node.this)
     texts, type_ = alike([_as_text(v) for v in (subject, *map(expressions.translate, node.expressions))], "IN")
     _check_comparable(node, type_)

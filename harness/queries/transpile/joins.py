@@ -18,6 +18,8 @@ def join(node: exp.Join, sql: str, source: Source, scope: Scope, expressions: Ex
     if node.method == "NATURAL":
         node = _with_common_columns(node, source, scope)
     side, kind = node.side, node.kind
+    if scope.conditions and side in ("RIGHT", "FULL"):
+        raise refused(node, f"a {side} JOIN behind one whose condition names a query around")
     if node.method or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI") or side not in _SIDES:
         raise refused(node, f"a {' '.join(filter(None, (node.method, side, kind)))} JOIN")
     if kind in ("SEMI", "ANTI"):
@@ -35,7 +37,12 @@ def join(node: exp.Join, sql: str, source: Source, scope: Scope, expressions: Ex
         if side:
             raise refused(node, "an outer join without a condition")
         return f" CROSS JOIN {sql}"
-    return f" {_SIDES[side]} JOIN {sql} ON {expressions.boolean(on)}"
+    condition = _condition(on, source, scope, expressions)
+    # Spark 4.3 fails on some queries whose names of the query around stand in a JOIN.
+    if not side and scope.mentions_outer(condition):
+        scope.conditions.append(condition)
+        return f" CROSS JOIN {sql}"
+    return f" {_SIDES[side]} JOIN {sql} ON {condition}"
 
 
 def _with_common_columns(node: exp.Join, source: Source, scope: Scope) -> exp.Join:
@@ -56,11 +63,22 @@ def _filtering(node: exp.Join, kind: str, sql: str, source: Source, scope: Scope
         condition = " AND ".join(f"{a.sql} = {b.sql}" for a, b in keys.values())
     elif node.args.get("on") is not None:
         scope.sources.append(source)
-        condition = expressions.boolean(node.args["on"])
+        condition = _condition(node.args["on"], source, scope, expressions)
         scope.sources.remove(source)
     else:
         raise refused(node, f"a {kind} JOIN without a condition")
     return f" LEFT {kind} JOIN {sql} ON {condition}"
+
+
+def _condition(on: exp.Expr, source: Source, scope: Scope, expressions: Expressions) -> str:
+    """What stands after ON, where Spark takes no query that names columns of both sides."""
+    for node in on.walk(prune=lambda part: isinstance(part, exp.Query)):
+        if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
+            text = expressions.translate(node).sql
+            sides = {other is source for other in scope.sources if f"{other.alias}." in text}
+            if len(sides) > 1:
+                raise refused(node, "a query in the condition of a JOIN that is about both of its sides")
+    return expressions.boolean(on)
 
 
 def _keys(node: exp.Join, source: Source, scope: Scope) -> dict[str, tuple[Typed, Typed]]:

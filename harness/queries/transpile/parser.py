@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import groupconcat_sql
 from sqlglot.dialects.duckdb import DuckDB
 
+from harness.filters.dialects import language
 from harness.queries.transpile.functions.table import NAMES
 
 _WITH_SYNTAX = {"CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST"}
 """Functions whose arguments may stand otherwise than with commas between them."""
-_BASE: Any = DuckDB.Parser
+_BASE: Any = language("duckdb").parser_class
+_WRITER: Any = DuckDB.Generator
 
 
 class _Parser(_BASE):  # type: ignore[misc]
@@ -21,19 +24,34 @@ class _Parser(_BASE):  # type: ignore[misc]
         for name, parse in _BASE.FUNCTION_PARSERS.items()
         if name in _WITH_SYNTAX or name.lower() not in NAMES
     }
+    FUNCTIONS["LIST"] = lambda arguments: _list(*arguments)
 
-    def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr:
-        """`x IN [1, 2]` looks into a list; sqlglot takes it for `x IN (1, 2)`, which means another thing for nulls."""
-        if self._curr is not None and self._curr.text == "[":
-            return exp.In(this=this, field=self._parse_bitwise())
-        found: exp.Expr = super()._parse_in(this, alias)
-        return found
+
+class _Generator(_WRITER):  # type: ignore[misc]
+    """Writes what was read: sqlglot would add casts, separators and words of its own."""
+
+    TRANSFORMS = {  # noqa: RUF012
+        **_WRITER.TRANSFORMS,
+        exp.ArrayAgg: lambda self, e: self.func(e.meta.get("name", "ARRAY_AGG"), e.this),
+        exp.GroupConcat: lambda self, e: groupconcat_sql(self, e, "STRING_AGG", sep=None, within_group=False),
+        exp.If: lambda self, e: self.func("IF", e.this, e.args.get("true"), e.args.get("false")),
+        exp.LogicalAnd: lambda self, e: self.func("BOOL_AND", e.this),
+        exp.LogicalOr: lambda self, e: self.func("BOOL_OR", e.this),
+    }
+
+    def join_sql(self, expression: exp.Join, join_op: str | None = None) -> str:
+        """`FROM t, UNNEST(l)` as it is; sqlglot would give it a condition."""
+        is_bare = isinstance(expression.this, exp.Unnest) and not any(
+            v for k, v in expression.args.items() if k != "this"
+        )
+        return f", {self.sql(expression.this)}" if is_bare else str(super().join_sql(expression, join_op))
 
 
 class _Dialect(DuckDB):
     """Elements of lists keep their places: sqlglot would subtract one from those whose type it thinks it knows."""
 
     INDEX_OFFSET = 0
+    Generator = _Generator
 
 
 def parse(text: str) -> list[exp.Expr | None]:
@@ -48,6 +66,11 @@ def parse(text: str) -> list[exp.Expr | None]:
     return statements
 
 
+def written_back(statement: exp.Expr) -> str:
+    """What the parser has read, as DuckDB's SQL: it must mean what the text did, or the text was misread."""
+    return _Dialect().generate(statement, comments=False)
+
+
 def parse_condition(text: str) -> exp.Expr:
     """A condition. Raises SqlglotError."""
     dialect = _Dialect()
@@ -56,9 +79,18 @@ def parse_condition(text: str) -> exp.Expr:
     return condition
 
 
+def _list(*arguments: exp.Expr) -> exp.Expr:
+    """`list(x ORDER BY x)`, which DuckDB 1.5 takes for `list_sort(list(x))`, unlike the same of `array_agg`."""
+    call = exp.ArrayAgg.from_arg_list(list(arguments))
+    call.meta["name"] = "LIST"
+    return call
+
+
 def _plainer(node: exp.Expr) -> exp.Expr | None:
     """The same in a node that stands for it more often; None: there is none."""
     match node:
+        case exp.Select() if (values := _wrapped_values(node)) is not None:
+            return values
         case exp.RawString():
             return exp.Literal.string(node.name)
         case exp.Map():
@@ -75,3 +107,13 @@ def _plainer(node: exp.Expr) -> exp.Expr | None:
             return found if isinstance(node, exp.EQ) else exp.Not(this=found)
         case _:
             return None
+
+
+def _wrapped_values(select: exp.Select) -> exp.Values | None:
+    """VALUES, where sqlglot has put a SELECT around it: as all of a CTE."""
+    source = select.args.get("from_")
+    values = source.this if source is not None and isinstance(select.parent, exp.CTE) else None
+    if not isinstance(values, exp.Values) or values.alias != "_values":
+        return None
+    values.set("alias", None)
+    return values

@@ -18,11 +18,11 @@ from harness.queries.transpile.grouping import group_by
 from harness.queries.transpile.nodes import check
 from harness.queries.transpile.order_limit import by_output, items_of, limits, order_by, output_of, place_of
 from harness.queries.transpile.ordering import check_ordered, direction
-from harness.queries.transpile.parser import parse
+from harness.queries.transpile.parser import parse, written_back
 from harness.queries.transpile.pivots import Turned
 from harness.queries.transpile.projection import projected
 from harness.queries.transpile.refusal import refused
-from harness.queries.transpile.relations import Lowered, check_parts, renamed
+from harness.queries.transpile.relations import Lowered, renamed
 from harness.queries.transpile.scopes import Output, Scope, Source
 from harness.queries.transpile.set_operations import combined
 from harness.queries.transpile.sources import Sources
@@ -38,12 +38,14 @@ class Query:
     sql: its columns are called `c0`, `c1`, ...
     names: what DuckDB calls the columns, where the query itself says it; None: DuckDB makes a name from the expression.
     types: what the columns are on DuckDB, which may travel in other types on Spark.
+    written_back: what has been read, as DuckDB's SQL. It must mean there what the text does (`harness.queries.syntax`).
     needs: what of it only later versions of Spark have, with the first of them.
     """
 
     sql: str
     names: tuple[str | None, ...]
     types: tuple[Type, ...]
+    written_back: str
     needs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -60,13 +62,14 @@ def query(text: str, tables: Mapping[str, Mapping[str, Type]]) -> Query:
         RequestError: the text is no SQL, or nested too deeply.
     """
     statement = _parsed(text)
+    read = written_back(statement)
     queries = _Queries({name.casefold(): (name, columns) for name, columns in tables.items()})
     try:
         lowered = queries.query(statement, Scope())
     except RecursionError:
         raise RequestError("The query is nested too deeply. Split it with WITH, or use IN for long lists.") from None
     names, types = tuple(c.name for c in lowered.columns), tuple(c.type for c in lowered.columns)
-    return Query(lowered.sql, names, types, queries.needs)
+    return Query(lowered.sql, names, types, read, queries.needs)
 
 
 def _parsed(text: str) -> exp.Expr:
@@ -79,24 +82,6 @@ def _parsed(text: str) -> exp.Expr:
         raise RequestError(f"Expected one query, got {len(parsed)} statements. Run them one by one.")
     check(statement)
     return statement
-
-
-_SELECT_PARTS = {
-    "expressions",
-    "from_",
-    "joins",
-    "where",
-    "group",
-    "having",
-    "qualify",
-    "windows",
-    "distinct",
-    "order",
-    "limit",
-    "offset",
-    "with_",
-}
-_SET_PARTS = {"this", "expression", "distinct", "by_name", "order", "limit", "offset", "with_"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +112,12 @@ class _Queries:
                 lowered = self.query(node.this, inner[1])
                 return self._ended(node, inner[0], f"({lowered.sql})", lowered.columns)
             case exp.Select():
-                check_parts(node, _SELECT_PARTS)
                 return self._select(node, around)
             case exp.Pivot():
                 return self._sources.turned(Turned.of_statement(node), around)
             case exp.Values():
                 return self._sources.values(node, around)
             case exp.Union() | exp.Intersect() | exp.Except():
-                check_parts(node, _SET_PARTS)
                 return self._set_operation(node, around)
             case _:
                 raise refused(node)
@@ -194,15 +177,19 @@ class _Queries:
         items = self._ordering(node, scope, expressions, outputs, columns)
         chosen = self._chosen(node, scope, expressions, outputs, items)
         source += unnests.clause(source)
+        conditions = list(scope.conditions)
         if node.args.get("where") is not None:
-            source += f" WHERE {expressions.boolean(node.args['where'].this)}"
+            conditions.append(expressions.boolean(node.args["where"].this))
+        source += f" WHERE {' AND '.join(conditions)}" if conditions else ""
         source += group_by(node, scope, expressions, [v for _, v in outputs])
         source += self._having(node, scope, expressions)
         distinct = "DISTINCT " if _is_distinct(node) else ""
         hidden = {item.value.sql: f"o{i}" for i, item in enumerate(items) if item.column is None}
         order = node.args.get("order")
         is_late = node.args.get("group") is not None or (order is not None and order.find(exp.Window) is not None)
-        if chosen is None and (distinct or not hidden or not is_late):
+        # In a correlated query Spark forgets the order of a LIMIT by what the query does not show.
+        is_forgotten = bool(hidden and limits(node)) and scope.is_within
+        if chosen is None and (distinct or not hidden or not (is_late or is_forgotten)):
             by = order_by([f"{item.column or item.value.sql}{item.direction}" for item in items])
             return Lowered(f"{start}SELECT {distinct}{', '.join(shown)}{source}{by}{limits(node)}", columns)
         if distinct and hidden:
@@ -214,8 +201,9 @@ class _Queries:
             shown, where = [*shown, f"{chosen} AS q"], " WHERE q"
         by = order_by([f"{item.column or hidden[item.value.sql]}{item.direction}" for item in items])
         names = ", ".join(c.sql for c in columns)
-        inner = f"SELECT {', '.join(shown)}{source}"
-        return Lowered(f"{start}SELECT {distinct}{names} FROM ({inner}){where}{by}{limits(node)}", columns)
+        rows = f"(SELECT {', '.join(shown)}{source}){where}{by}{limits(node)}"
+        rows = f"(SELECT * FROM {rows})" if is_forgotten else rows
+        return Lowered(f"{start}SELECT {distinct}{names} FROM {rows}", columns)
 
     def _chosen(
         self,

@@ -50,6 +50,7 @@ class Scope:
     ctes: relations that WITH defines here or around, by name in lower case.
     outer: the query around; None: there is none, or it may not be used.
     reached: whether a query inside has named one of its columns.
+    conditions: of joins that go to WHERE.
     """
 
     sources: list[Source] = field(default_factory=list)
@@ -58,6 +59,19 @@ class Scope:
     ctes: dict[str, tuple[str, tuple[Output, ...]]] = field(default_factory=dict)
     outer: Scope | None = None
     reached: bool = False
+    conditions: list[str] = field(default_factory=list)
+
+    @property
+    def is_within(self) -> bool:
+        """Whether there are names of a query around it."""
+        return self.outer is not None and (bool(self.outer.sources) or self.outer.is_within)
+
+    def mentions_outer(self, sql: str) -> bool:
+        """Whether an expression names columns of a query around."""
+        around = self.outer
+        return around is not None and (
+            any(f"{source.alias}." in sql for source in around.sources) or around.mentions_outer(sql)
+        )
 
     def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], Typed]) -> Typed:
         """What a path of names stands for.

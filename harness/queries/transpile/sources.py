@@ -17,11 +17,9 @@ from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.joins import join
 from harness.queries.transpile.pivots import Turned
 from harness.queries.transpile.refusal import refused
-from harness.queries.transpile.relations import Lowered, check_parts, renamed
+from harness.queries.transpile.relations import Lowered, renamed
 from harness.queries.transpile.scopes import Output, Scope, Source, of_table
 from harness.queries.transpile.values import LONG, alike
-
-_OVERLOOKED = ("sample", "laterals", "when", "version", "hints", "only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,6 @@ class Sources:
 
     def values(self, node: exp.Values, around: Scope) -> Lowered:
         """Rows that the query spells out; each column has one type for all of them. Raises UnsupportedError."""
-        check_parts(node, {"expressions", "alias"})
         expressions = self.expressions(Scope(ctes=around.ctes, outer=around))
         rows = [[expressions.translate(value) for value in row.expressions] for row in node.expressions]
         columns = [alike(values, "VALUES") for values in zip(*rows, strict=True)]
@@ -86,8 +83,6 @@ class Sources:
             lowered = self.turned(turned, Scope(ctes=scope.ctes, outer=scope.outer))
             name = str(turned.node.alias) or str(node.alias_or_name)
             return f"({lowered.sql}) AS {alias}", Source(name, alias, renamed(lowered.columns, turned.node))
-        if any(node.args.get(key) for key in _OVERLOOKED):
-            raise refused(node)
         inner = node.this if isinstance(node, exp.Lateral) else node
         name = str(node.alias_or_name)
         match inner:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -45,8 +46,9 @@ class CheckpointOptions:
 
     parts: files of a multi-part one. sidecars: how many of a V2 one; 0 puts the file actions inline. classic_name: a
     V2 Parquet checkpoint under the name of a classic one. stats_json, stats_parsed, partition_values_parsed: which
-    columns `add` has. columns: only these action columns go into Parquet files; None: all of the kind.
-    row_group_size: rows. tombstones: whether removed files are listed.
+    columns `add` has. columns: only these action columns go into Parquet files; None: all of the kind. own_columns: of
+    them, each file has those that it holds actions of. row_group_size: rows. int96: times are stored as Databricks
+    does. tombstones: whether removed files are listed.
     """
 
     kind: CheckpointKind = "classic"
@@ -57,7 +59,9 @@ class CheckpointOptions:
     stats_parsed: bool = False
     partition_values_parsed: bool = False
     columns: Sequence[str] | None = None
+    own_columns: bool = False
     row_group_size: int | None = None
+    int96: bool = False
     tombstones: bool = True
 
 
@@ -162,11 +166,9 @@ class _Writer:
 
     def _v2(self, meta: list[Json], file_actions: list[Json]) -> tuple[list[Path], list[Path]]:
         count = self.options.sidecars
+        names = [counted_uuid(f"sidecar {self.version} {self.options.kind} {i} of {count}") for i in range(count)]
         sidecars = [
-            self._parquet(
-                f"_sidecars/{counted_uuid(f'sidecar {self.version} {i}')}.parquet", file_actions[i::count], v2=False
-            )
-            for i in range(count)
+            self._parquet(f"_sidecars/{name}.parquet", file_actions[i::count], v2=False) for i, name in enumerate(names)
         ]
         references = [{"sidecar": self._reference(path)} for path in sidecars]
         own = {"checkpointMetadata": {"version": self.version}}
@@ -189,18 +191,19 @@ class _Writer:
         return {"path": path.name, "sizeInBytes": size, "modificationTime": self.time_ms, "tags": None}
 
     def _parquet(self, name: str, actions: Sequence[Json], *, v2: bool) -> Path:
-        schema = self._arrow_schema(v2=v2)
+        schema = self._arrow_schema({name for action in actions for name in action}, v2=v2)
         rows = [fitted(schema, self._completed(action)) for action in actions]
         path = self.directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         table = pa.Table.from_pylist(rows, schema=schema)
-        pq.write_table(table, path, row_group_size=self.options.row_group_size, store_schema=False)
+        how = {"row_group_size": self.options.row_group_size, "use_deprecated_int96_timestamps": self.options.int96}
+        pq.write_table(table, path, **how, store_schema=False)
         set_time(path, self.time_ms)
         return path
 
-    def _arrow_schema(self, *, v2: bool) -> pa.Schema:
+    def _arrow_schema(self, held: AbstractSet[str], *, v2: bool) -> pa.Schema:
         wanted = self.options.columns or [n for n in ACTION_FIELDS if v2 or n not in _V2_ONLY]
-        fields = {name: ACTION_FIELDS[name] for name in wanted}
+        fields = {name: ACTION_FIELDS[name] for name in wanted if name in held or not self.options.own_columns}
         if "add" in fields:
             fields["add"] = with_parsed_columns(fields["add"], self.parsed, stats=self.options.stats_json)
         return pa.schema(list(fields.items()))

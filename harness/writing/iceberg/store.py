@@ -75,7 +75,9 @@ class TableStore:
             previous = self.recorded(f"metadata/{self.metadata_path.name}")
             entry = {"timestamp-ms": doc["last-updated-ms"], "metadata-file": previous}
             doc.setdefault("metadata-log", []).append(entry)
-        doc["last-updated-ms"] = self.now_ms()
+        # Iceberg in Java refuses a log that goes on after the table was updated last.
+        times = (entry["timestamp-ms"] for entry in doc.get("snapshot-log", ()))
+        doc["last-updated-ms"] = max((self.now_ms(), *times))
         number = f"{self._versions:05d}-{counted_uuid(f'metadata {self._versions}')}"
         self._versions += 1
         stem = number if self._names == "uuid" else f"v{self._versions}"

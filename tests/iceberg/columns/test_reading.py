@@ -366,11 +366,11 @@ def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_step, monk
     manifest = listed(0)
     whole = write(schema_of(2), [with_file(file_path=f"s3://bucket/{i}") for i in range(4)], codec="null", interval=400)
     for place in range(whole.index(b"s3://bucket/0") - 60, len(whole)):
-        for change in (1, 0x80):
-            damaged = whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :]
-            contents = {manifest.path: damaged}
-            expected = columns_or_error(one_by_one, [manifest], contents)
-            assert columns_or_error(read, [manifest], contents) == expected, (place, change)
+        change = 1 if place % 2 else 0x80
+        damaged = whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :]
+        contents = {manifest.path: damaged}
+        expected = columns_or_error(one_by_one, [manifest], contents)
+        assert columns_or_error(read, [manifest], contents) == expected, (place, change)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Unpack
 
 from harness.model.schema import DecimalType, FloatType, IntegerType
@@ -111,7 +112,11 @@ def _round(call: Call) -> Typed | None:
 
 
 def _rounded(double: str, places: int, *, given: bool) -> str:
-    """As DuckDB does: the double times a power of ten, to the nearest whole number, and divided again."""
+    """As DuckDB does: the double times a power of ten, to the nearest whole number, and divided again.
+
+    Up to 2.0.0, DuckDB goes by the double that is nearest to the product, later by the product: 267.5, to which 2.675
+    times 100 is rounded up, becomes 267.
+    """
     if not given:
         return _nearest(double)
     power = spark_text.literal(10.0 ** abs(places), DOUBLE)
@@ -119,8 +124,25 @@ def _rounded(double: str, places: int, *, given: bool) -> str:
         done = f"({_nearest(f'({double} / {power})')} * {power})"
         message = spark_text.text("round() of NaN or infinity to places before the point, which are 0.0 for DuckDB 1.5")
         return f"CASE WHEN ABS({double}) < {_INFINITY} OR {double} IS NULL THEN {done} ELSE RAISE_ERROR({message}) END"
-    done = f"({_nearest(f'({double} * {power})')} / {power})"
-    return f"CASE WHEN ABS({double} * {power}) < {_INFINITY} THEN {done} ELSE {double} END"
+    product = f"({double} * {power})"
+    nearest = _nearest(product)
+    if _asks_exact_products():
+        # Unrounded, the product is 5 ** places times `part`. A remainder is exact: below half, the product was less.
+        part, half = f"ABS({double} * {2.0**places!r}D)", f"ABS({double} * {2.0**places / 2!r}D)"
+        left = f"(ABS({product}) % {part})"
+        lacks = f"ABS({product}) % 1D = 0.5D AND {left} > 0D AND {left} < {half}"
+        nearest = (
+            f"(CASE WHEN {lacks} THEN ABS({product}) - 0.5D ELSE ROUND(ABS({product}), 0) END * SIGNUM({product}))"
+        )
+    return f"CASE WHEN ABS({product}) < {_INFINITY} THEN {nearest} / {power} ELSE {double} END"
+
+
+@cache
+def _asks_exact_products() -> bool:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        return connection.execute("SELECT round(2.675::DOUBLE, 2) = 2.67").fetchall() == [(True,)]
 
 
 # Remainders and bits.
@@ -276,7 +298,7 @@ FUNCTIONS = (
         ("round",),
         _round,
         takes="number[, literal]",
-        written="as DuckDB does: times a power of ten, to the nearest, and divided",
+        written="as the installed DuckDB does: times a power of ten, to the nearest, and divided",
         agree="DOUBLE; decimals and integers to places from 0 on",
         outside="refused: cast FLOAT to DOUBLE",
         draws=("round({decimal}, 1)", "round({double})", "round({double}, 2)", "round({seconds}, -2)"),

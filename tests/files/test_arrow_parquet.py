@@ -1,11 +1,13 @@
-"""Parquet pages with indices that their dictionary does not have.
+"""What pyarrow loses of Parquet files without a word: INT96 outside the years 1677 to 2262, and indices that a
+dictionary does not have.
 
-pyarrow 26 does not look at them where it gives dictionaries: deletes would be lost, and DuckDB would read what lies
-behind the dictionary in memory.
+pyarrow 26 does not look at such indices where it gives dictionaries: deletes would be lost, and DuckDB would read what
+lies behind the dictionary in memory.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ import pytest
 
 import harness
 from harness.errors import CorruptFileError
-from harness.files.row_counts import whole
+from harness.files.arrow_parquet import whole
 from harness.iceberg.delete_lookup import FILE_PATH_ID
 from harness.iceberg.position_deletes import POSITION_ID
 from harness.writing.iceberg.builder import IcebergTable
@@ -23,6 +25,17 @@ RUNS = b"\x01\x10\x00\x10\x01"
 """A page of indices in one bit: eight times the first value, eight times the second."""
 BEYOND = b"\x01\x10\x02\x10\x01"
 """The same, with a value after the last in place of the first."""
+
+
+def test_no_module_opens_parquet_with_the_default_that_wraps() -> None:
+    """pyarrow is asked for values in one place; the oracle and what judges scenarios have their own."""
+    package = Path(harness.__file__).parent
+    found = {
+        file.relative_to(package).as_posix()
+        for file in package.rglob("*.py")
+        if re.search(r"(ParquetFile|read_table|ParquetDataset|read_pandas)\(", file.read_text("utf-8"))
+    }
+    assert {name for name in found if not name.startswith(("oracle/", "testing/"))} == {"files/arrow_parquet.py"}
 
 
 def write_damaged(path: Path, **columns: tuple[int, pa.Array]) -> None:

@@ -1,0 +1,217 @@
+"""Whether two texts are one to DuckDB's own parser: the guard against a query that sqlglot takes for another one.
+
+sqlglot reads `a JOIN b EXACT NEAREST 1 BY DISTANCE …` as `b` under the alias EXACT, and `a ~ 'b'` as a search, which it
+is not on DuckDB 1.5. So what it writes back of a query has to give the tree that DuckDB makes of the user's text. Trees
+are those of `json_serialize_sql`. What differs in them though it means the same is listed here, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from harness.records import dataclass
+
+_PLACE = "query_location"
+
+_UNSAID: Mapping[str, str] = {
+    _PLACE: "where a part stands in its text",
+    "query_location_length": "how long it is there",
+    "is_operator": "whether a call is written between its operands",
+    "is_implicit": "whether a cross join is a comma",
+    "syntax_type": "whether a lambda has the word LAMBDA",
+}
+"""What trees say that is not of the meaning, and what it is."""
+
+_FUNCTIONS: Mapping[str, str] = {
+    "array_agg": "list",
+    "group_concat": "string_agg",
+    "listagg": "string_agg",
+    "argmax": "arg_max",
+    "max_by": "arg_max",
+    "argmin": "arg_min",
+    "min_by": "arg_min",
+    "mean": "avg",
+    "countif": "count_if",
+    "power": "**",
+    "pow": "**",
+    "^": "**",
+    "position": "instr",
+    "strpos": "instr",
+    "starts_with": "^@",
+    "abs": "@",
+    "quantile": "quantile_disc",
+    "stddev": "stddev_samp",
+    "variance": "var_samp",
+}
+"""Functions that DuckDB's catalog has under several names: for a name, the one that `alias_of` says there."""
+
+_TYPES: Mapping[str, str] = {
+    **dict.fromkeys(("int", "int4", "int32", "signed", "integral"), "integer"),
+    **dict.fromkeys(("int8", "int64", "long", "oid"), "bigint"),
+    **dict.fromkeys(("int2", "int16", "short"), "smallint"),
+    "int1": "tinyint",
+    "int128": "hugeint",
+    **dict.fromkeys(("text", "string", "char", "bpchar", "nvarchar"), "varchar"),
+    **dict.fromkeys(("float4", "real"), "float"),
+    "float8": "double",
+    **dict.fromkeys(("dec", "numeric"), "decimal"),
+    **dict.fromkeys(("bool", "logical"), "boolean"),
+    **dict.fromkeys(("bytea", "binary", "varbinary"), "blob"),
+    **dict.fromkeys(("datetime", "timestamp_us"), "timestamp"),
+    "timestamptz": "timestamp with time zone",
+    "timetz": "time with time zone",
+    "guid": "uuid",
+}
+"""Types that DuckDB's catalog has under several names: for a name, the one that `duckdb_types()` says."""
+
+_DATE_PARTS: Mapping[str, str] = {"dayofweek": "dow", "dayofyear": "doy"}
+"""Names of one part of a date: for a name, another one."""
+
+_OPPOSITES: Mapping[str, str] = {
+    "OPERATOR_IS_NULL": "OPERATOR_IS_NOT_NULL",
+    "COMPARE_NOT_DISTINCT_FROM": "COMPARE_DISTINCT_FROM",
+}
+"""What NOT makes of a comparison: `NOT a IS NULL` is `a IS NOT NULL`, and `NOT a IS TRUE` is `a IS NOT TRUE`."""
+
+_UNITS = "year|quarter|month|week|day|hour|minute|second|millisecond|microsecond"
+
+
+@dataclass(frozen=True, slots=True)
+class Misreading:
+    """Where two trees differ first. place: in the text of the first one, in bytes; None if it is not told."""
+
+    place: int | None
+
+    def part(self, text: str) -> str:
+        """The text from there on."""
+        return text.encode()[self.place or 0 :].decode(errors="ignore")
+
+
+def misreading(tree: str, written_back: str) -> Misreading | None:
+    """Where DuckDB's tree of a text differs in meaning from that of another text; None: nowhere.
+
+    Args:
+        tree, written_back: JSON that `json_serialize_sql` gives.
+    """
+    one, other = json.loads(tree), json.loads(written_back)
+    if one["error"] or other["error"]:  # such as for a statement that is no SELECT
+        return Misreading(None)
+    return _difference(_plain(one), _plain(other), None)
+
+
+def _difference(one: Any, other: Any, place: int | None) -> Misreading | None:
+    match one, other:
+        case dict(), dict():
+            place = one.get(_PLACE, place)
+            parts = [(one.get(key), other.get(key)) for key in dict.fromkeys((*one, *other)) if key != _PLACE]
+        case list(), list() if len(one) == len(other):
+            parts = list(zip(one, other, strict=True))
+        case _:
+            return None if one == other and type(one) is type(other) else Misreading(place)
+    return next((found for pair in parts if (found := _difference(*pair, place)) is not None), None)
+
+
+def _plain(value: Any) -> Any:
+    """A tree in which alike is written alike."""
+    match value:
+        case list():
+            return [_plain(item) for item in value]
+        case dict():
+            node = {key: _plain(item) for key, item in value.items() if key == _PLACE or key not in _UNSAID}
+            for rule in _RULES:
+                node = rule(node)
+            return node
+        case _:
+            return value
+
+
+def _function(node: dict[str, Any]) -> dict[str, Any]:
+    if "function_name" not in node:
+        return node
+    name = node["function_name"]
+    node["function_name"] = _FUNCTIONS.get(name, name)
+    if node.get("qualified_name") == {"path": [name]}:  # DuckDB 2.0 says it twice
+        del node["qualified_name"]
+    if node.get("order_bys") == {"type": "ORDER_MODIFIER"}:
+        del node["order_bys"]
+    if node.get("schema") == "main":  # of functions that DuckDB 1.5 puts in place of words
+        del node["schema"]
+    if "arguments" in node:  # what DuckDB 1.5 calls children, each of which may have a name
+        arguments = node.pop("arguments")
+        node["children"] = [a if a.get("name") else a["expression"] for a in arguments]
+    return node
+
+
+def _type(node: dict[str, Any]) -> dict[str, Any]:
+    if node.get("class") == "TYPE":
+        name = node["type_name"].lower()
+        node["type_name"] = name = _TYPES.get(name, name)
+        node.pop("qualified_name", None)
+        parameters = [_constant(child) for child in node.get("children", ())]
+        if name == "varchar" or parameters == ["18", "3"]:  # a length is overlooked; DECIMAL is DECIMAL(18, 3)
+            node.pop("children", None)
+    return node
+
+
+def _order(node: dict[str, Any]) -> dict[str, Any]:
+    """NULLS LAST is the default, whatever the direction."""
+    return {**node, "null_order": "NULLS LAST"} if node.get("null_order") == "ORDER_DEFAULT" else node
+
+
+def _array(node: dict[str, Any]) -> dict[str, Any]:
+    """`ARRAY[1, 2]` is `[1, 2]`, which is a call."""
+    if node.get("type") != "ARRAY_CONSTRUCTOR":
+        return node
+    return {**node, "class": "FUNCTION", "type": "FUNCTION", "function_name": "list_value"}
+
+
+def _negation(node: dict[str, Any]) -> dict[str, Any]:
+    if node.get("type") != "OPERATOR_NOT":
+        return node
+    (operand,) = node["children"]
+    opposite = _OPPOSITES.get(operand.get("type"))
+    return node if opposite is None else {**operand, "type": opposite, "alias": node.get("alias")}
+
+
+def _interval(node: dict[str, Any]) -> dict[str, Any]:
+    """`INTERVAL '1 day'`, a cast of a text, and `INTERVAL 1 DAY`, a call of `to_days`, are one; not so of fractions."""
+    function = re.fullmatch(f"to_({_UNITS})s", node.get("function_name", ""))
+    if function is not None:
+        said, number = f"{_constant(node['children'][0])} {function[1]}", r"-?\d+"
+    elif node.get("class") == "CAST" and _target(node) == "interval":
+        said, number = str(_constant(node["child"])).lower().removesuffix("s"), r"-?[\d.]+"
+    else:
+        return node
+    is_plain = re.fullmatch(rf"{number} ({_UNITS})", said) is not None
+    return {_PLACE: node.get(_PLACE), "interval": said} if is_plain else node
+
+
+def _constant(node: dict[str, Any]) -> str | None:
+    """A text, or a whole number, as text, whatever it is cast to; None: it is neither."""
+    while node.get("class") == "CAST" or node.get("function_name") == "trunc":
+        node = node["child"] if "child" in node else node["children"][0]
+    if "literal" in node:
+        return str(node["literal"].get("text", "")) if node["literal"]["kind"] in ("STRING", "INTEGER") else None
+    if "value" in node:  # of DuckDB 1.5
+        return str(node["value"].get("value")) if node["value"]["type"]["id"] in ("VARCHAR", "INTEGER") else None
+    return None
+
+
+def _date_part(node: dict[str, Any]) -> dict[str, Any]:
+    if node.get("function_name") != "date_part":
+        return node
+    part, *others = node["children"]
+    name = (_constant(part) or "").lower()
+    return {**node, "children": [_DATE_PARTS.get(name, name) or part, *others]}
+
+
+def _target(cast: dict[str, Any]) -> str:
+    return str(cast["type_expr"].get("type_name") if "type_expr" in cast else cast["cast_type"]["id"]).lower()
+
+
+_RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
+    *(_function, _type, _negation, _order, _array, _interval, _date_part),
+)
