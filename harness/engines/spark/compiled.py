@@ -14,15 +14,19 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from py4j.protocol import Py4JJavaError
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
+from pyspark.find_spark_home import _find_spark_home
 
+from harness.engines.shared.java_runtime import find_java
 from harness.errors import EngineError, UnsupportedError
 
 ENGINE = "harness.engines.spark"
@@ -51,10 +55,36 @@ def load_classes(context: SparkContext, package: str = ENGINE) -> None:
         gateway: Any = context._gateway
         jars = _JARS.setdefault(gateway, {})
         if package not in jars:
-            jars[package] = _jar(_compile(gateway, package))
+            jars[package] = _jar(_compile(gateway, package, _loader(gateway.jvm)))
             _extend_driver(gateway.jvm, jars[package])
         context._jsc.sc().addJar(jars[package].as_uri())
         shipped.add(package)
+
+
+@cache
+def jar_beside_a_client() -> Path:
+    """The engine's classes for the installed Spark, compiled by a JVM of their own: a client of Connect has none.
+
+    Raises:
+        RequestError: there is no Java.
+        EngineError: the JVM does not start, or cannot compile them; a PySpark without its jars has no compiler.
+    """
+    jars = Path(_find_spark_home()) / "jars" / "*"
+    java = find_java()
+    try:
+        port, token, process = launch_gateway(
+            classpath=str(jars), java_path=java, enable_auth=True, die_on_exit=True, return_proc=True
+        )
+    except (Py4JError, OSError, ValueError) as error:
+        raise EngineError(f"Cannot start {java} to compile the Java classes of harness: {error}") from error
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    try:
+        loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        return _jar(_compile(gateway, ENGINE, loader))
+    finally:
+        gateway.shutdown()
+        process.stdin.close()
+        process.wait()
 
 
 def add_to_driver(context: SparkContext, entries: Mapping[str, bytes]) -> None:
@@ -79,8 +109,11 @@ def sources(package: str = ENGINE) -> dict[str, str]:
     return {entry.name: entry.read_text(encoding="utf-8") for entry in sorted(found, key=lambda entry: entry.name)}
 
 
-def _compile(gateway: Any, package: str) -> dict[str, bytes]:
-    """Bytecode by the name of its class file. All sources in one go, so that they may use one another."""
+def _compile(gateway: Any, package: str, loader: Any) -> dict[str, bytes]:
+    """Bytecode by the name of its class file. All sources in one go, so that they may use one another.
+
+    loader: knows the classes of Spark.
+    """
     janino, resources = gateway.jvm.org.codehaus.janino, gateway.jvm.org.codehaus.commons.compiler.util.resource
     texts = sources(package)
     listed = gateway.new_array(resources.Resource, len(texts))
@@ -88,7 +121,7 @@ def _compile(gateway: Any, package: str) -> dict[str, bytes]:
         listed[place] = resources.StringResource(name, text)
     written = resources.MapResourceCreator()
     compiler = janino.Compiler()
-    compiler.setIClassLoader(janino.ClassLoaderIClassLoader(_loader(gateway.jvm)))
+    compiler.setIClassLoader(janino.ClassLoaderIClassLoader(loader))
     compiler.setClassFileCreator(written)
     try:
         compiler.compile(listed)

@@ -1,13 +1,12 @@
-"""Reading on sessions whose JVM Python cannot reach, as with Spark Connect: files by their plain paths.
+"""Reading on sessions whose JVM Python cannot reach, as with Spark Connect.
 
-`reader_of(spark)` gives what reads for a session: the gateway to its JVM where there is one, which is quicker, and
-settles its own settings; else `PlainPaths`. That one reads in the user's session, by Spark's own Parquet and ORC
-sources, files that Spark finds by their paths and whose types no setting of the session changes. All others are read on
-the executors through Arrow. Settings that a lowered plan depends on are checked, because nothing else can be done about
-them: they must stay as they are until the rows are read.
+`reader_of(spark)` gives the reader of a session: the gateway to its JVM where there is one; else harness's source on
+the server (`planned_source`), where the server loads it; else `PlainPaths`. That one reads in the user's session, by
+Spark's own Parquet and ORC sources, files that Spark finds by their paths and whose types no setting of the session
+changes. All others are read on the executors through Arrow.
 
-What is known of a file (its partition, its deleted rows) is joined to its rows by the path that Spark says they come
-from. A file of which Spark knows nothing, and a row of a file that was not planned, are errors.
+The partition and the deleted rows of a file are joined to its rows by the path that Spark says the rows come from. A
+file of which Spark knows nothing, and a row of a file that was not planned, are errors.
 """
 
 from __future__ import annotations
@@ -25,7 +24,9 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.spark.gateway import OPTIONS, FileFormat, Gateway, check_readable, has_gateway, location
+from harness.engines.spark.planned_source import PlannedSource
 from harness.engines.spark.positions import with_flags
+from harness.engines.spark.user_settings import are_distinct, check_nested, failure, levels, require
 from harness.errors import EngineError, RequestError
 from harness.model.file_schema import PhysicalField, walk_stored
 from harness.model.schema import (
@@ -33,7 +34,6 @@ from harness.model.schema import (
     BooleanType,
     DateType,
     DecimalType,
-    Field,
     FixedType,
     FloatType,
     IntegerType,
@@ -42,17 +42,11 @@ from harness.model.schema import (
     StringType,
     StructType,
     TimestampType,
-    Type,
     UuidType,
-    children,
 )
+from harness.plan.scan_plan import ScanPlan
+from harness.storage.paths import is_local
 
-_UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00", "UTC+0", "Universal", "Zulu", "Etc/UCT", "UCT")
-_FILTER_SETTINGS = {
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.parser.escapedStringLiterals": "false",
-    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-}
 _HIDDEN = ("_", ".")
 _NO_GLOBS = {"__globPaths__": "false", "recursiveFileLookup": "true", "mergeSchema": "false"}
 """The first has Spark take `[ ] { } * ? \\` in paths for what they are, the second keeps it from reading columns out of
@@ -66,25 +60,6 @@ class PlainPaths:
 
     session: SparkSession
 
-    def check(self, columns: Sequence[Field], condition: str | None) -> None:
-        """Refuses a session under whose settings the rows would come out wrong.
-
-        Args:
-            columns: all that a plan reads.
-            condition: its filter, in Spark's SQL.
-
-        Raises:
-            RequestError: naming the setting, its value, and the value needed.
-        """
-        self._require("spark.sql.ansi.enabled", "true")
-        if _has_times(columns) or "TIMESTAMP" in (condition or "").upper():
-            self._require("spark.sql.session.timeZone", *_UTC)
-        if not _are_distinct(columns):
-            self._require("spark.sql.caseSensitive", "true")
-        if condition is not None:
-            for setting, needed in _FILTER_SETTINGS.items():
-                self._require(setting, needed)
-
     def opens(self, physical: str) -> bool:
         """Whether Spark reads a file of that name: it drops some in silence, and takes a colon for a scheme's end."""
         name = physical.rstrip("/").rpartition("/")[2]
@@ -96,19 +71,13 @@ class PlainPaths:
         Args:
             schema: the file's columns.
             used: those of them that are read.
-        """
-        settled = all(_is_settled(stored) for stored in walk_stored(used))
-        return settled and all(_are_distinct_names([f.name for f in level]) for level in _levels(schema))
-
-    def check_nested(self, schema: Sequence[PhysicalField]) -> None:
-        """Refuses a session that cannot tell apart the parts of a file's structs, where they differ by case alone.
 
         Raises:
-            RequestError: as `check`.
+            RequestError: as `user_settings.check_nested`.
         """
-        nested = [level for top in schema for level in _levels(top.children)]
-        if not all(_are_distinct_names([f.name for f in level]) for level in nested):
-            self._require("spark.sql.caseSensitive", "true")
+        check_nested(self.session, used)
+        settled = all(_is_settled(stored) for stored in walk_stored(used))
+        return settled and all(are_distinct([f.name for f in level]) for level in levels(schema))
 
     def planned_frame(
         self,
@@ -135,7 +104,7 @@ class PlainPaths:
         assert constants.num_rows == len(paths), "one row of constants per file"
         check_readable(read_schema)
         if file_format == "orc":
-            self._require("spark.sql.orc.impl", "native")
+            require(self.session, "spark.sql.orc.impl", "native")
         locations = [location(path) for path in paths]
         by_row = positions or deleted is not None
         frame, found = self._stored(file_format, read_schema, list(dict.fromkeys(locations)), positions=by_row)
@@ -187,17 +156,8 @@ class PlainPaths:
         checked = [_checked(functions.col(name)).alias(name) for name in (_NUMBER, *constants.column_names)]
         return joined.where(_checked(functions.col(_NUMBER)) >= 0).select(*kept, *checked)
 
-    def _require(self, setting: str, *allowed: str) -> None:
-        found = _setting(self.session, setting)
-        if found is not None and found.lower() not in {value.lower() for value in allowed}:
-            raise RequestError(
-                f"Cannot read with this Spark session: {setting} is {found}, needed is {allowed[0]}; "
-                "set it in the session, where no JVM gateway lets harness read beside it",
-                cause="SparkSetting",
-            )
 
-
-Reader: TypeAlias = Gateway | PlainPaths
+Reader: TypeAlias = Gateway | PlannedSource | PlainPaths
 
 
 def reader_of(spark: Any) -> Reader:
@@ -214,7 +174,13 @@ def reader_of(spark: Any) -> Reader:
         )
     if getattr(spark, "is_stopped", False):
         raise RequestError("Cannot read with this Spark session: it was stopped; make a new one")
-    return PlainPaths(spark)
+    return PlannedSource.of(spark) or PlainPaths(spark)
+
+
+def reader_for(plan: ScanPlan, reader: PlannedSource | PlainPaths) -> PlannedSource | PlainPaths:
+    """The reader of a plan: options for the store of its table are not for the server, see `planned_source`."""
+    is_alone = is_local(plan.table) or not (plan.storage.options or plan.storage.renewal)
+    return reader if is_alone else PlainPaths(reader.session)
 
 
 def _found(frame: DataFrame, locations: Sequence[str]) -> Mapping[str, str]:
@@ -226,7 +192,7 @@ def _found(frame: DataFrame, locations: Sequence[str]) -> Mapping[str, str]:
     try:
         spellings = frame.inputFiles()
     except PySparkException as error:
-        raise _failure(error) from error
+        raise failure(error) from error
     found = {_normal(unquote(spelling)): spelling for spelling in spellings}
     wanted = {_normal(place): place for place in locations}
     for normal, place in wanted.items():
@@ -236,20 +202,6 @@ def _found(frame: DataFrame, locations: Sequence[str]) -> Mapping[str, str]:
         if normal not in wanted:
             raise EngineError("Cannot read files by their paths: Spark would read one that is not planned", file=normal)
     return found
-
-
-def _failure(error: Exception) -> EngineError:
-    return EngineError(f"Spark failed: {' '.join(str(error).split(' JVM stacktrace:')[0].split())[:500]}")
-
-
-def _setting(session: SparkSession, name: str) -> str | None:
-    """Its value, set or not; None: this Spark has no such setting."""
-    try:
-        return str(session.conf.get(name))
-    except PySparkException as error:
-        if "SQL_CONF_NOT_FOUND" in str(error):
-            return None
-        raise _failure(error) from error
 
 
 def _checked(constant: Column) -> Column:
@@ -287,29 +239,3 @@ def _is_settled(stored: PhysicalField) -> bool:
             return True
         case _:
             return False
-
-
-def _levels(schema: Sequence[PhysicalField]) -> list[Sequence[PhysicalField]]:
-    """The fields that stand beside each other, at every level."""
-    inner = [f.children for f in walk_stored(schema) if isinstance(f.type, StructType)]
-    return [schema, *inner]
-
-
-def _are_distinct_names(names: Sequence[str]) -> bool:
-    return len({name.casefold() for name in names}) == len(names)
-
-
-def _are_distinct(columns: Sequence[Field]) -> bool:
-    """Whether no struct among the columns has names that differ by case alone."""
-    return all(_is_distinct_type(column.type) for column in columns)
-
-
-def _is_distinct_type(type_: Type) -> bool:
-    parts = children(type_)
-    if isinstance(type_, StructType) and not _are_distinct_names([part.name for part in parts]):
-        return False
-    return all(_is_distinct_type(part.type) for part in parts)
-
-
-def _has_times(columns: Sequence[Field]) -> bool:
-    return any(isinstance(f.type, TimestampType) or _has_times(children(f.type)) for f in columns)

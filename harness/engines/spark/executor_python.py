@@ -12,22 +12,41 @@ import shutil
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakSet
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from harness.engines.shared.head_worker import same
 from harness.engines.spark.worker_errors import engine_error
+
+Batches: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _READY: WeakSet[Any] = WeakSet()
 """Contexts, and sessions of Spark Connect, whose executors can read files in Python."""
 _HARNESS = "No module named 'harness'"
 _PACKAGE = "lakeharness.zip"
+
+
+def run_in_python(session: SparkSession, batches: Batches, count: int, tasks: int) -> pa.Table:
+    """The rows that `batches` gives on executors for the numbers below `count`, a bigint and a binary column.
+
+    Raises:
+        EngineError: the job failed, or the executors' Python lacks a module.
+    """
+    prepare(session)
+    schema = StructType([StructField("n", LongType()), StructField("found", BinaryType())])
+    try:
+        return session.range(0, count, 1, tasks).mapInArrow(batches, schema).toArrow()
+    except (PySparkException, Py4JError) as error:
+        raise engine_error(error) from error
 
 
 def prepare(session: SparkSession) -> None:

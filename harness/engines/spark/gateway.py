@@ -11,29 +11,27 @@ The parts that only a JVM class can do are Java, see `compiled`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, BinaryType, DataType, LongType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from harness.engines.spark.compiled import class_named, load_classes
-from harness.engines.spark.executor_python import prepare
+from harness.engines.spark.executor_python import Batches, run_in_python
 from harness.engines.spark.store_access import check_access, hadoop_location
 from harness.engines.spark.worker_errors import engine_error
 from harness.errors import RequestError, UnsupportedError
 from harness.storage.paths import is_local, local_path
 
 FileFormat: TypeAlias = Literal["parquet", "orc"]
-Batches: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 # What every read needs, whatever the user's session says. Anything with a say in which rows or values come out.
-_SETTINGS = {
+SETTINGS = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -95,7 +93,7 @@ class Gateway:
         self._context: SparkContext = user.sparkContext
         load_classes(self._context)
         self.session: SparkSession = user.newSession()
-        for key, value in _SETTINGS.items():
+        for key, value in SETTINGS.items():
             self.session.conf.set(key, value)
         self._lowering = self._context._jvm.harness.spark.Lowering  # type: ignore[union-attr]
 
@@ -160,9 +158,7 @@ class Gateway:
         Raises:
             UnsupportedError: two columns of one exact name, or positions of an ORC file.
         """
-        check_readable(read_schema)
-        if positions and file_format != "parquet":
-            raise UnsupportedError(f"Cannot number the rows of {file_format.upper()} files with Spark's own reader")
+        check_planned(file_format, read_schema, positions=positions)
         bitmap = -1 if deleted is None else constants.column_names.index(deleted)
         return self._planned(
             file_format,
@@ -184,8 +180,7 @@ class Gateway:
         Args:
             reasons: per file, with what text.
         """
-        told = constants.add_column(0, _REASON, pa.array(reasons, pa.string()))
-        return self._planned("refused", read_schema, files, told, options={})
+        return self._planned("refused", read_schema, files, refused_constants(constants, reasons), options={})
 
     def check_access(self, physical: Sequence[str]) -> None:
         """Refuses files of stores that this session's Spark has no file system for, see `store_access`."""
@@ -216,17 +211,8 @@ class Gateway:
             raise engine_error(error) from error
 
     def run_in_python(self, batches: Batches, count: int, tasks: int) -> pa.Table:
-        """What `batches` gives on executors for the numbers below `count`: a bigint and a binary column, in any order.
-
-        Raises:
-            EngineError: the job failed, or the executors' Python lacks a module.
-        """
-        prepare(self.session)
-        schema = StructType([StructField("n", LongType()), StructField("found", BinaryType())])
-        try:
-            return self.session.range(0, count, 1, tasks).mapInArrow(batches, schema).toArrow()
-        except (PySparkException, Py4JError) as error:
-            raise engine_error(error) from error
+        """As `executor_python.run_in_python`, in the private session."""
+        return run_in_python(self.session, batches, count, tasks)
 
     def _planned(
         self,
@@ -248,11 +234,11 @@ class Gateway:
             self._user._jsparkSession,
             kind,
             read_schema.json(),
-            _stream(files, constants),
+            stream(files, constants),
             {**OPTIONS, **options},
             positions,
             bitmap,
-            None if bounds is None else _ipc(bounds),
+            None if bounds is None else ipc(bounds),
             None if root is None else location(root),
         )
         return DataFrame(frame, self.session)
@@ -306,6 +292,22 @@ def has_gateway(spark: object) -> bool:
     return isinstance(spark, SparkSession) and hasattr(spark, "_jsparkSession")
 
 
+def check_planned(file_format: FileFormat, read_schema: StructType, *, positions: bool) -> None:
+    """Refuses files of which Spark's own reader cannot give the columns, or the positions.
+
+    Raises:
+        UnsupportedError: two columns of one exact name, or positions of an ORC file.
+    """
+    check_readable(read_schema)
+    if positions and file_format != "parquet":
+        raise UnsupportedError(f"Cannot number the rows of {file_format.upper()} files with Spark's own reader")
+
+
+def refused_constants(constants: pa.Table, reasons: Sequence[str]) -> pa.Table:
+    """The constants of files that cannot be read, with the reason of each."""
+    return constants.add_column(0, _REASON, pa.array(reasons, pa.string()))
+
+
 def check_readable(schema: StructType) -> None:
     """Refuses read schemas that Spark would fill with other columns' values.
 
@@ -348,17 +350,18 @@ def location(path: str) -> str:
     return hadoop_location(plain)
 
 
-def _stream(files: Sequence[DiskFile], constants: pa.Table) -> bytearray:
+def stream(files: Sequence[DiskFile], constants: pa.Table) -> bytearray:
     """Locations, sizes, times and constants as an Arrow IPC stream: all files cross in one call."""
     locations = pa.array([location(file.path) for file in files], pa.string())
     sizes = pa.array([file.size for file in files], pa.int64())
     times = pa.array([file.modified for file in files], pa.int64())
     fields = [pa.field("location", pa.string()), pa.field("size", pa.int64()), pa.field("modified", pa.int64())]
     schema = pa.schema([*fields, *constants.schema])
-    return _ipc(pa.Table.from_arrays([locations, sizes, times, *constants.columns], schema=schema))
+    return ipc(pa.Table.from_arrays([locations, sizes, times, *constants.columns], schema=schema))
 
 
-def _ipc(table: pa.Table) -> bytearray:
+def ipc(table: pa.Table) -> bytearray:
+    """A table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

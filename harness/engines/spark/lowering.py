@@ -20,7 +20,7 @@ from harness.engines.shared.key_sets import KeySet, delete_files, deleted_keys, 
 from harness.engines.shared.names import columns_to_read
 from harness.engines.shared.union_arms import DELETED, UnionArm, union_arms
 from harness.engines.spark.client_looks import client_looks
-from harness.engines.spark.connect import PlainPaths, Reader
+from harness.engines.spark.connect import PlainPaths, Reader, reader_for
 from harness.engines.spark.equality import EqualityLowering, key_columns
 from harness.engines.spark.executor_looks import ExecutorLooks
 from harness.engines.spark.file_bounds import FileBounds
@@ -31,6 +31,7 @@ from harness.engines.spark.merged_scopes import with_merged_scopes
 from harness.engines.spark.refused import refused_arm
 from harness.engines.spark.scans import GroupScan
 from harness.engines.spark.types import storage_type
+from harness.engines.spark.user_settings import check_session
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field
 from harness.plan.scan_plan import ScanPlan
@@ -49,8 +50,9 @@ def lower(plan: ScanPlan, reader: Reader) -> DataFrame:
     columns = columns_to_read(plan)
     labels = {f.name: f"c{i}" for i, f in enumerate(columns)}
     condition = None if plan.filter is None else spark_condition(plan.filter, labels)
-    if isinstance(reader, PlainPaths):
-        reader.check((*columns, *key_roots(plan)), condition)
+    if not isinstance(reader, Gateway):
+        check_session(reader.session, (*columns, *key_roots(plan)), condition)
+        reader = reader_for(plan, reader)
     if plan.files.num_rows == 0:
         # Not by createDataFrame, which would make harness's own session the active one.
         nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
@@ -75,7 +77,9 @@ class _Lowering:
     @staticmethod
     def of(plan: ScanPlan, reader: Reader, columns: tuple[Field, ...]) -> _Lowering:
         plan = with_merged_scopes(plan)
-        looks = ExecutorLooks(reader, plan, FooterImages(plan)) if isinstance(reader, Gateway) else client_looks(plan)
+        looks = (
+            client_looks(plan) if isinstance(reader, PlainPaths) else ExecutorLooks(reader, plan, FooterImages(plan))
+        )
         return _Lowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
 
     def arms(self) -> list[DataFrame]:
@@ -85,7 +89,7 @@ class _Lowering:
         frames = []
         for arm in union_arms(self.plan, self.columns, self.inspector, self.deletes):
             if arm.group.faults is not None:
-                assert isinstance(self.reader, Gateway)
+                assert not isinstance(self.reader, PlainPaths)
                 frames.append(refused_arm(self.reader, arm))
                 continue
             scan = GroupScan(

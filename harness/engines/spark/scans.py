@@ -28,9 +28,12 @@ from harness.engines.spark.file_bounds import FileBounds
 from harness.engines.spark.gateway import FileFormat, Gateway, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.native_reads import reads_natively
+from harness.engines.spark.planned_source import PlannedSource
 from harness.engines.spark.positions import encode, is_marked, unmarked
 from harness.engines.spark.types import natural
+from harness.engines.spark.user_settings import tells_apart
 from harness.files.roaring import to_positions
+from harness.plan.projection import PhysicalField
 from harness.plan.scan_plan import ScanPlan
 
 
@@ -97,17 +100,16 @@ class GroupScan:
         match self.reader:
             case Gateway():
                 return all(map(hadoop_opens, names))
+            case PlannedSource() as source:
+                return tells_apart(source.session, self._used()) and all(map(hadoop_opens, names))
             case PlainPaths() as reader:
-                schema = self.group.schema
-                used = [schema[column.source.place] for column in self._stored]
-                reader.check_nested(used)
-                return reader.knows(schema, used) and all(map(reader.opens, names))
+                return reader.knows(self.group.schema, self._used()) and all(map(reader.opens, names))
             case other:
                 assert_never(other)
 
     def _native_frame(self) -> DataFrame:
         match self.reader:
-            case Gateway() as reader:
+            case Gateway() | PlannedSource() as reader:
                 return self._gateway_frame(reader)
             case PlainPaths() as reader:
                 return reader.planned_frame(
@@ -121,7 +123,10 @@ class GroupScan:
             case other:
                 assert_never(other)
 
-    def _gateway_frame(self, reader: Gateway) -> DataFrame:
+    def _used(self) -> list[PhysicalField]:
+        return [self.group.schema[column.source.place] for column in self._stored]
+
+    def _gateway_frame(self, reader: Gateway | PlannedSource) -> DataFrame:
         assert isinstance(self.looks, ExecutorLooks)
         bitmaps = None
         if self.deleted is not None:

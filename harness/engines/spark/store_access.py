@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
@@ -42,13 +42,24 @@ def check_access(context: SparkContext, paths: Iterable[str]) -> None:
     Raises:
         RequestError: it has none; the message says which package brings it.
     """
-    remote = (SCHEME.match(hadoop_location(path)) for path in paths if not is_local(path))
-    for scheme in {match[0].lower() for match in remote if match is not None}:
+
+    def is_served(scheme: str) -> bool:
         file_systems = context._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr]
         try:
             file_systems.getFileSystemClass(scheme, context._jsc.hadoopConfiguration())
-        except Py4JJavaError as error:
-            raise RequestError(_lacking(scheme), cause="MissingPackage") from error
+        except Py4JJavaError:
+            return False
+        return True
+
+    check_schemes(paths, is_served)
+
+
+def check_schemes(paths: Iterable[str], is_served: Callable[[str], bool]) -> None:
+    """Returns if a JVM serves the schemes of the paths; raises as `check_access`."""
+    remote = (SCHEME.match(hadoop_location(path)) for path in paths if not is_local(path))
+    for scheme in {match[0].lower() for match in remote if match is not None}:
+        if not is_served(scheme):
+            raise RequestError(_lacking(scheme), cause="MissingPackage")
 
 
 def _lacking(scheme: str) -> str:

@@ -175,7 +175,7 @@ public final class Footers extends FooterJob {
         }
 
         private void lookInStore() throws Exception {
-            Path path = Lowering.path(location);
+            Path path = PlannedFiles.path(location);
             FileSystem fileSystem = fileSystem(path);
             FileStatus status = fileSystem.getFileStatus(path);
             if (!status.isFile()) {

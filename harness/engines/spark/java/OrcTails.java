@@ -36,7 +36,7 @@ public final class OrcTails extends FooterJob {
             byte[] text = null;
             String fault = null;
             try {
-                Path path = Lowering.path(files[i]);
+                Path path = PlannedFiles.path(files[i]);
                 FileSystem fileSystem = path.getFileSystem(configuration());
                 status = fileSystem.getFileStatus(path);
                 if (status.isFile() && status.getLen() > 0L) {

@@ -1,0 +1,196 @@
+"""Reading on Spark Connect by a source of harness's own, which the server's JVM loads.
+
+The client has no JVM to plan in. It sends the engine's Java classes to the server as an artifact of its session, and
+each read as options of `harness.spark.PlannedSource`: the planned files with their sizes, constants, deleted positions
+and bounds. The server then reads as a classic session does: no directory is listed, executors look at footers, later
+filters skip files. What stands above the scan is analysed in the user's session, so that its settings are checked.
+
+Options of a read are seen by whoever sees the server's log of requests. A table that was opened with options of its
+own for a store is therefore read by `connect.PlainPaths`, and so is everything where the server runs another Spark than
+the client has, takes no artifacts, or the client has no Java to compile the classes.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.types import StructType as SparkStruct
+
+from harness.engines.spark.compiled import jar_beside_a_client
+from harness.engines.spark.executor_python import Batches, run_in_python
+from harness.engines.spark.gateway import (
+    OPTIONS,
+    SETTINGS,
+    DiskFile,
+    FileFormat,
+    check_planned,
+    ipc,
+    location,
+    refused_constants,
+    stream,
+)
+from harness.engines.spark.store_access import check_schemes
+from harness.engines.spark.worker_errors import engine_error
+from harness.errors import HarnessError, RequestError
+
+_SOURCE = "harness.spark.PlannedSource"
+_POSITION = "#position"
+_SERVED: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+"""Whether the server of a session has the source."""
+_LOCK = Lock()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedSource:
+    """What a classic session's `Gateway` does for a read, on the server of a session of Connect."""
+
+    session: SparkSession
+
+    @classmethod
+    def of(cls, session: SparkSession) -> PlannedSource | None:
+        """The source in a session, sent there once; None: the server does not load it."""
+        with _LOCK:
+            source = cls(session)
+            if session not in _SERVED:
+                _SERVED[session] = source._is_loaded()
+            return source if _SERVED[session] else None
+
+    def _is_loaded(self) -> bool:
+        try:
+            if str(self.session.version) != pyspark.__version__:
+                return False  # classes are compiled for the client's Spark
+            self.session.addArtifacts(str(jar_beside_a_client()))
+            self._answer("access", scheme="file")
+        except (PySparkException, HarnessError, OSError):
+            return False
+        return True
+
+    def planned_frame(
+        self,
+        *,
+        file_format: FileFormat,
+        read_schema: SparkStruct,
+        files: Sequence[DiskFile],
+        constants: pa.Table,
+        positions: bool,
+        deleted: str | None = None,
+        options: Mapping[str, str] | None = None,
+        bounds: pa.Table | None = None,
+        root: str | None = None,
+    ) -> DataFrame:
+        """The rows of `files`, as `Gateway.planned_frame` gives them, in the user's session."""
+        check_planned(file_format, read_schema, positions=positions)
+        bitmap = -1 if deleted is None else constants.column_names.index(deleted)
+        return self._planned(
+            file_format,
+            read_schema,
+            files,
+            constants,
+            options=options,
+            positions=positions,
+            bitmap=bitmap,
+            bounds=bounds,
+            root=root,
+        )
+
+    def refused_frame(
+        self, *, read_schema: SparkStruct, files: Sequence[DiskFile], reasons: Sequence[str], constants: pa.Table
+    ) -> DataFrame:
+        """A frame that fails when one of its files is read, as that of `Gateway.refused_frame`."""
+        return self._planned("refused", read_schema, files, refused_constants(constants, reasons))
+
+    def check_access(self, physical: Sequence[str]) -> None:
+        """Refuses files of stores that the server has no file system for, see `store_access`."""
+        check_schemes(physical, lambda scheme: self._answer("access", scheme=scheme) == b"\1")
+
+    def look_at_footers(self, physical: Sequence[str], numbers: Sequence[int], options: Mapping[str, str]) -> bytes:
+        """The ends of Parquet files, as `Gateway.look_at_footers` gives them."""
+        numbered = [f"{number} {location(path)}" for path, number in zip(physical, numbers, strict=True)]
+        return self._found("footers", numbered, options)
+
+    def fetch_orc_tails(self, physical: Sequence[str], options: Mapping[str, str]) -> bytes:
+        """The ends of ORC files, as `Gateway.fetch_orc_tails` gives them."""
+        return self._found("tails", [location(path) for path in physical], options)
+
+    def run_in_python(self, batches: Batches, count: int, tasks: int) -> pa.Table:
+        """As `executor_python.run_in_python`, in the user's session."""
+        return run_in_python(self.session, batches, count, tasks)
+
+    def expose(self, frame: DataFrame) -> DataFrame:
+        """The frame itself: it belongs to the user's session already."""
+        return frame
+
+    def _planned(
+        self,
+        kind: str,
+        read_schema: SparkStruct,
+        files: Sequence[DiskFile],
+        constants: pa.Table,
+        *,
+        options: Mapping[str, str] | None = None,
+        positions: bool = False,
+        bitmap: int = -1,
+        bounds: pa.Table | None = None,
+        root: str | None = None,
+    ) -> DataFrame:
+        assert constants.num_rows == len(files), "one row of constants per file"
+        told = {
+            "kind": kind,
+            "schema": read_schema.json(),
+            "files": _packed(stream(files, constants)),
+            "hadoop": _hadoop(options),
+            "settings": json.dumps(SETTINGS),
+            "positions": str(positions).lower(),
+            "bitmap": str(bitmap),
+        }
+        if bounds is not None:
+            told["bounds"] = _packed(ipc(bounds))
+        if root is not None:
+            told["root"] = location(root)
+        stored = [f"p{i}" for i in range(len(read_schema.names))]
+        position = [_POSITION] if positions else []
+        # By place: the source has the files' own names, which the session may not tell apart.
+        frame = self._source(told).toDF(*stored, *position, *constants.column_names)
+        shown = [functions.col(name) for name in (*stored, *constants.column_names)]
+        if positions:  # a reader that did not fill it would make rows seem deleted, or not
+            unfilled = functions.raise_error(functions.lit("Spark gave a row without its position"))
+            filled = functions.coalesce(functions.col(_POSITION), unfilled.cast("bigint"))
+            shown.append(filled.alias("pos"))
+        return frame.select(*shown)
+
+    def _found(self, kind: str, named: Sequence[str], options: Mapping[str, str]) -> bytes:
+        try:
+            return self._answer(kind, files=_packed("\0".join(named).encode()), hadoop=_hadoop(options))
+        except PySparkException as error:
+            raise engine_error(error) from error
+
+    def _answer(self, kind: str, **told: str) -> bytes:
+        return bytes(self._source({"kind": kind, **told}).collect()[0][0])
+
+    def _source(self, told: Mapping[str, str]) -> DataFrame:
+        return self.session.read.format(_SOURCE).options(**told).load()
+
+
+def _hadoop(options: Mapping[str, str] | None) -> str:
+    if options:
+        raise RequestError(
+            "Cannot hand options of a store to Spark Connect, whose server may log them: give the server access by its "
+            "own fs.* settings, and open the table without options for the store of its data files",
+            options=("storage_options",),
+        )
+    return json.dumps(OPTIONS)
+
+
+def _packed(data: bytes | bytearray) -> str:
+    return base64.b64encode(gzip.compress(data, 1)).decode()
