@@ -2,8 +2,8 @@
 
     python reading_on_connect.py REQUEST.json
 
-The request is a list of `{location, columns, where}`; each answer is a line of JSON, with the number of rows where
-DuckDB gives the same ones, or what went wrong.
+The request is a list of `{location, columns, where, reader}`; each answer is a line of JSON, with the number of rows
+where DuckDB gives the same ones, or the error.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ def main(requests: list[dict[str, Any]]) -> None:
     """Answers all requests. Leaves without stopping the session, which waits for its server for ever."""
     from pyspark.sql import SparkSession
 
+    from harness.engines.spark.connect import reader_of
+
     settings = {
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -30,7 +32,8 @@ def main(requests: list[dict[str, Any]]) -> None:
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    say({"session": f"{type(session).__module__}.{type(session).__name__}"})
+    reader = type(reader_of(session)).__name__
+    say({"session": f"{type(session).__module__}.{type(session).__name__}", "reader": reader})
     for request in requests:
         try:
             say(answer(request, session))
@@ -46,11 +49,13 @@ def answer(request: dict[str, Any], session: Any) -> dict[str, Any]:
     import harness
     from harness.engines.spark import engine
     from harness.engines.spark.conform import conform
+    from harness.engines.spark.connect import PlainPaths, reader_of
 
     how = {"columns": request.get("columns"), "where": request.get("where")}
     for name, value in request.get("settings", {}).items():
         session.conf.set(name, value)
     try:
+        engine.reader_of = PlainPaths if request.get("reader") == "PlainPaths" else reader_of  # type: ignore[assignment]
         snapshot = harness.open_table(request["location"]).snapshot()
         rows, other = engine.to_arrow(snapshot.plan(**how), session), snapshot.to_arrow(**how)
         assert rows.schema == other.schema

@@ -1,7 +1,7 @@
-"""Sessions without a gateway to their JVM: files by plain paths.
+"""Sessions without a gateway to their JVM: files by harness's source on the server, or by plain paths.
 
-What such a session gives is tried on the run's own session, whose gateway is left aside, and on a real one of Spark
-Connect in a process of its own.
+Rows of such a session are read on the run's own session, whose gateway is left aside and whose JVM has the source's
+classes, and on a real one of Spark Connect in a process of its own.
 """
 
 from __future__ import annotations
@@ -15,26 +15,32 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 import pytest
 from on_spark import comparable
 from pyroaring import BitMap64
+from pyspark.errors import PySparkException
 
 import harness
 from harness.engines.spark import engine as spark_engine
-from harness.engines.spark.connect import PlainPaths, _spellings, reader_of
+from harness.engines.spark.connect import PlainPaths, _spellings, reader_for, reader_of
+from harness.engines.spark.gateway import Gateway
+from harness.engines.spark.planned_source import PlannedSource
 from harness.testing.demo import build_demo_tables
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
 
-@pytest.fixture
-def plain(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+@pytest.fixture(params=[PlainPaths, PlannedSource], ids=["plain", "source"])
+def plain(request: pytest.FixtureRequest, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The session, read as if it had no gateway."""
-    monkeypatch.setattr(spark_engine, "reader_of", PlainPaths)
+    Gateway.of(spark)  # which loads the classes that a client sends
+    monkeypatch.setattr(spark_engine, "reader_of", request.param)
     return spark
 
 
@@ -322,6 +328,76 @@ def test_files_that_spark_reads_otherwise_go_through_arrow(tmp_path: Path, plain
     assert sorted(found.column("text").to_pylist()) == ["avro"] * 5 + ["orc"] * 5 + ["parquet"] * 5
 
 
+def test_a_filter_that_comes_later_skips_files_of_the_source(tmp_path: Path, spark: Any, monkeypatch: Any) -> None:
+    """By the bounds of the metadata: of three files, one may hold the id."""
+    Gateway.of(spark)
+    monkeypatch.setattr(spark_engine, "reader_of", PlannedSource)
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    table.append(*[table.write_data([{"id": 10 * i}, {"id": 10 * i + 5}]) for i in range(3)])
+    frame = snapshot_of(table).to_spark(spark)
+    text = frame.where("id = 15")._jdf.queryExecution()
+    assert text.toRdd().getNumPartitions() == 1
+    assert len(frame.inputFiles()) == 3
+    assert [row.id for row in frame.where("id = 15").collect()] == [15]
+
+
+class Server:
+    """A session of Connect as far as `PlannedSource` asks for it."""
+
+    def __init__(self, version: str, takes: bool = True) -> None:
+        self.version, self.takes, self.sent = version, takes, list[str]()
+
+    read = property(lambda self: self)
+
+    def addArtifacts(self, path: str) -> None:
+        if not self.takes:
+            raise PySparkException("artifacts are not taken")
+        self.sent.append(path)
+
+    def format(self, _name: str) -> Server:
+        return self
+
+    def options(self, **_told: str) -> Server:
+        return self
+
+    def load(self) -> Server:
+        return self
+
+    def collect(self) -> list[tuple[bytes]]:
+        return [(b"\1",)]
+
+
+@pytest.mark.parametrize(
+    ("server", "serves"),
+    [
+        (Server(pyspark.__version__), True),
+        (Server("3.5.1"), False),
+        (Server(pyspark.__version__, takes=False), False),
+    ],
+    ids=["the client's Spark", "another Spark", "no artifacts"],
+)
+def test_the_source_is_sent_once_where_the_server_can_load_it(
+    server: Any, serves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.engines.spark.planned_source.jar_beside_a_client", lambda: tmp_path / "classes.jar")
+    assert [PlannedSource.of(server) is not None for _ in range(2)] == [serves] * 2
+    assert server.sent == ([str(tmp_path / "classes.jar")] if serves else [])
+
+
+def test_options_of_a_store_are_not_sent_to_a_server(tmp_path: Path, spark: Any) -> None:
+    """They would stand in its log of requests: such a table is read by plain paths, or not at all."""
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    plan, source = snapshot_of(table).plan(), PlannedSource(spark)
+    secret = replace(plan.storage, options={"access_key_id": "a", "secret_access_key": "b"})
+    remote = replace(plan, table="s3://bucket/t", storage=secret)
+    assert reader_for(replace(plan, storage=secret), source) is source  # local files need none
+    assert reader_for(replace(remote, storage=plan.storage), source) is source
+    assert reader_for(remote, source) == PlainPaths(spark)
+    with pytest.raises(harness.RequestError, match="Cannot hand options of a store to Spark Connect"):
+        source.look_at_footers(["s3://bucket/f.parquet"], [0], {"fs.s3a.access.key": "a"})
+
+
 def iceberg_table(folder: Path) -> IcebergTable:
     """Partitions, a renamed column, a promotion, position and equality deletes; then deletion vectors."""
     schema = {"id": "long", "region": "string", "amount": "int", "at": "timestamptz", "local": "timestamp"}
@@ -374,6 +450,7 @@ def test_a_real_session_of_spark_connect(tmp_path: Path) -> None:
         file.with_name(f".{file.name}.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + bytes(400))
     requests = [
         {"location": ice, "compare": True},
+        {"location": ice, "reader": "PlainPaths"},
         {"location": ice, "columns": ["total", "_file", "_pos", "_deleted"], "where": "region <> 'us' AND total > 1"},
         {"location": ice, "columns": [], "where": "at >= TIMESTAMPTZ '1970-01-01 00:00:00+00'"},
         {"location": str(delta.directory)},
@@ -383,12 +460,12 @@ def test_a_real_session_of_spark_connect(tmp_path: Path) -> None:
     ]
     (tmp_path / "request.json").write_text(json.dumps(requests), encoding="utf-8")
     answers = [json.loads(line) for line in on_connect(tmp_path / "request.json") if line.startswith("{")]
-    assert answers[0] == {"session": "pyspark.sql.connect.session.SparkSession"}
+    assert answers[0] == {"session": "pyspark.sql.connect.session.SparkSession", "reader": "PlannedSource"}
     # 30 rows less one deleted by position, one by key, three by vectors; `_deleted` shows the deleted ones
-    assert answers[1:7] == [{"rows": n} for n in (25, 16, 25, 8, 5, 1)]
-    assert answers[7]["error"] == "RequestError"
-    assert "spark.sql.session.timeZone is Asia/Tokyo, needed is UTC" in answers[7]["message"]
-    assert answers[8] == {"settings": "false"}
+    assert answers[1:8] == [{"rows": n} for n in (25, 25, 16, 25, 8, 5, 1)]
+    assert answers[8]["error"] == "RequestError"
+    assert "spark.sql.session.timeZone is Asia/Tokyo, needed is UTC" in answers[8]["message"]
+    assert answers[9] == {"settings": "false"}
 
 
 def on_connect(request: Path) -> list[str]:

@@ -124,7 +124,9 @@ class GroupScan:
                 assert_never(other)
 
     def _used(self) -> list[PhysicalField]:
-        return [self.group.schema[column.source.place] for column in self._stored]
+        """The file's columns that are read, each once."""
+        places = dict.fromkeys(column.source.place for column in self._stored)
+        return [self.group.schema[place] for place in places]
 
     def _gateway_frame(self, reader: Gateway | PlannedSource) -> DataFrame:
         assert isinstance(self.looks, ExecutorLooks)
