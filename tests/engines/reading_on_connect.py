@@ -28,7 +28,7 @@ def main(requests: list[dict[str, Any]]) -> None:
         "spark.pyspark.python": sys.executable,
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Duser.timezone=UTC",
     }
-    builder = SparkSession.builder.remote("local[2]")
+    builder = SparkSession.builder.remote("local-cluster[2,1,1024]")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import threading
 import venv
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+import harness
+from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
 pytest.importorskip("pyspark")
@@ -86,9 +90,20 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment / "bin/python3"
 
 
+@cache
+def apart() -> tuple[str, ...]:
+    """The beginning of a command in a namespace where harness's folder is empty; nothing where none may be made."""
+    hide = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+    package = str(Path(harness.__file__).parent)
+    if shutil.which("unshare") is None:
+        return ()
+    tried = subprocess.run([*hide, package, "ls", package], capture_output=True, check=False)
+    return (*hide, package) if tried.returncode == 0 and not tried.stdout else ()
+
+
 @pytest.fixture(scope="module")
 def standalone(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> Iterator[str]:
-    """The address of a cluster of one worker, in processes that know nothing of this Python."""
+    """The address of a cluster of two workers, which know nothing of this Python, nor see harness's folder."""
     import pyspark
 
     folder, home = tmp_path_factory.mktemp("standalone"), Path(pyspark.__file__).parent
@@ -104,7 +119,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> I
     def start(kind: str, *arguments: str, until: str) -> str:
         command = [str(home / "bin/spark-class"), f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1"]
         process = subprocess.Popen(
-            [*command, "--webui-port", "0", *arguments],
+            [*apart(), *command, "--webui-port", "0", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -123,8 +138,9 @@ def standalone(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> I
 
     try:
         url = start("master.Master", "--port", "0", until=r"Starting Spark master at (spark://\S+)")
-        work = ("--cores", "2", "--memory", "1g", "--work-dir", str(folder / "work"))
-        start("worker.Worker", *work, url, until="Successfully registered with (master)")
+        for worker in ("first", "second"):
+            work = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / worker))
+            start("worker.Worker", *work, url, until="Successfully registered with (master)")
         yield url
     finally:
         for process in started:
@@ -152,12 +168,12 @@ KEPT = [[0], [1], [3]]
 EXPECTED = {"parquet": KEPT, "orc": ROWS, "orc-deletes": KEPT, "avro": KEPT}
 
 
-def read_on_cluster(url: str, tables: dict[str, str], python: str | None) -> dict[str, dict]:
+def read_on_cluster(url: str, tables: dict[str, str], python: str | None, *fault: str) -> dict[str, dict]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
     if python is not None:
         environment["PYSPARK_PYTHON"] = python
     script = Path(__file__).with_name("reading_on_cluster.py")
-    command = [sys.executable, str(script), url, *tables.values()]
+    command = [sys.executable, str(script), url, *tables.values(), *fault]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
     assert ran.returncode == 0, ran.stderr[-3000:]
     return dict(zip(tables, map(json.loads, ran.stdout.splitlines()), strict=True))
@@ -175,8 +191,55 @@ def test_a_server_of_connect_gets_harness_where_its_python_has_none(bare_python:
 
 def test_executors_without_python_read_what_spark_reads_itself(standalone: str, formats: dict[str, str]) -> None:
     found = read_on_cluster(standalone, formats, "/nowhere/python")
-    assert found["parquet"] == {"rows": KEPT}
-    assert found["orc"] == {"rows": ROWS}
+    assert found["parquet"]["rows"] == KEPT
+    assert found["orc"]["rows"] == ROWS
     for name in ("orc-deletes", "avro"):
         assert found[name]["error"] == "EngineError"
         assert "they have no Python '/nowhere/python'; name one that is there" in found[name]["message"]
+
+
+FILES, IN_EACH = 6, 500
+GONE = range(0, IN_EACH, 7)
+"""Places of deleted rows in each file, where the table has deletes: 72 of 500."""
+
+
+@pytest.fixture(scope="module")
+def shapes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Six tables of equal data: plain, with positions, keys or vectors; and of Delta, plain or with vectors."""
+    folder = tmp_path_factory.mktemp("shapes")
+    rows = [[{"id": IN_EACH * f + i} for i in range(IN_EACH)] for f in range(FILES)]
+    made = {}
+    for name in ("ice-clean", "ice-positions", "ice-keys", "ice-vectors"):
+        table = IcebergTable.create(folder / name, {"id": "long"}, format_version=3 if name == "ice-vectors" else 2)
+        files = [table.write_data(part) for part in rows]
+        table.append(*files)
+        if name == "ice-positions":
+            table.commit(add=[table.write_position_deletes([(file, i) for file in files for i in GONE])])
+        if name == "ice-keys":
+            table.commit(add=[table.write_equality_deletes(["id"], [part[i] for part in rows for i in GONE])])
+        if name == "ice-vectors":
+            table.commit(add=table.write_deletion_vectors({file: list(GONE) for file in files}))
+        made[name] = str(table.store.directory)
+    for name in ("delta-clean", "delta-vectors"):
+        delta = DeltaTable.create(folder / name, {"id": "long"}, features=["deletionVectors"])
+        files = [delta.write_data(part) for part in rows]
+        delta.append(*files)
+        if name == "delta-vectors":
+            delta.delete_rows({file: list(GONE) for file in files})
+        made[name] = str(delta.directory)
+    return made
+
+
+def kept(name: str) -> list[list[int]]:
+    ids = range(FILES * IN_EACH)
+    return [[i] for i in ids if name.endswith("clean") or i % IN_EACH not in GONE]
+
+
+@pytest.mark.parametrize("fault", [None, "before", "in the scan"], ids=str)
+def test_executors_that_are_killed_lose_no_row(
+    standalone: str, shapes: dict[str, str], tmp_path: Path, fault: str | None
+) -> None:
+    """By SIGKILL: before the job that looks at footers, or while rows are read and joined."""
+    found = read_on_cluster(standalone, shapes, None, *(() if fault is None else (f"--kill={fault}", str(tmp_path))))
+    assert {name: read["rows"] for name, read in found.items()} == {name: kept(name) for name in shapes}
+    assert all(read["killed"] for read in found.values()) is (fault is not None)
