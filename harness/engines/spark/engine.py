@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from harness.engines.shared.names import refuse_same_names
 from harness.engines.spark.conform import conform
 from harness.engines.spark.connect import reader_of
-from harness.engines.spark.lowering import lower
+from harness.engines.spark.lowering import lower, without_call_sites
 from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import shown
 from harness.engines.spark.worker_errors import engine_error
@@ -37,7 +37,7 @@ def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
     """
     own = spark_session() if spark is None else spark
     reader = reader_of(own)
-    with _about(plan):
+    with _about(plan), without_call_sites():
         refuse_same_names(plan.columns, plan.table)
         rows = lower(plan, reader)
         fields = [(functions.col(f"c{i}"), shown(f)) for i, f in enumerate(plan.columns)]

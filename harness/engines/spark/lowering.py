@@ -8,10 +8,13 @@ have made-up names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from threading import Lock
 
+import pyspark.errors.utils
 from pyspark.sql import DataFrame, functions
 
 from harness.engines.shared.direct_looks import DirectLooks
@@ -36,6 +39,7 @@ from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field
 from harness.plan.scan_plan import ScanPlan
 
+_DEBUGGING = "_enable_debugging_cache"
 _BY_POSITION = frozenset(METADATA[name].id for name in ("_pos", "_row_id"))
 
 
@@ -47,6 +51,42 @@ def lower(plan: ScanPlan, reader: Reader) -> DataFrame:
             at fault.
         RequestError: the session has a setting under which rows would come out wrong, and no gateway to read beside it.
     """
+    with without_call_sites():
+        return _lowered(plan, reader)
+
+
+class _CallSites:
+    """Keeps PySpark from noting the line of Python that makes each column: five calls of the JVM a column.
+
+    Its own setting, spark.python.sql.dataFrameDebugging.enabled, is read once per process, and is the user's. Lines of
+    harness in Spark's errors help nobody.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+        self._before: bool | None = None
+
+    @contextmanager
+    def off(self) -> Iterator[None]:
+        with self._lock:
+            if self._inside == 0:
+                self._before = getattr(pyspark.errors.utils, _DEBUGGING, None)
+            self._inside += 1
+            setattr(pyspark.errors.utils, _DEBUGGING, False)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    setattr(pyspark.errors.utils, _DEBUGGING, self._before)
+
+
+without_call_sites = _CallSites().off
+
+
+def _lowered(plan: ScanPlan, reader: Reader) -> DataFrame:
     columns = columns_to_read(plan)
     labels = {f.name: f"c{i}" for i, f in enumerate(columns)}
     condition = None if plan.filter is None else spark_condition(plan.filter, labels)
