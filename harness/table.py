@@ -127,10 +127,8 @@ def open_table(
     if located is not None:
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
-        if not untrusted:
-            roots += (located.location, *located.allowed_roots)
-        renewal = located.renewal(own_options)
-        own_options = {**located.storage_options, **own_options}
+        renewal = located.renewal(own_options, roots)
+        own_options = located.lent(own_options, roots)
         if max_version is None and not published_only:
             max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)
     options = ReadOptions(
@@ -156,6 +154,8 @@ def open_table(
         untrusted=untrusted,
         renewal=renewal,
     )
+    if located is not None and located.endpoint is not None:
+        located.check_credentials(storage.store_options(str(location)))
     with contained(table=str(location)):
         return Table(load_table(str(location), storage, options, format_hint=format_hint), name)
 

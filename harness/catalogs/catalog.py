@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, Protocol, runtime_checkable
 
 from harness.catalogs.names import Name, nearest, written
-from harness.errors import StorageError, TableNotFoundError
+from harness.errors import RequestError, StorageError, TableNotFoundError
 from harness.records import dataclass
+from harness.storage.paths import shown
+from harness.storage.places import place
 from harness.storage.renewal import Lent, Renewal
+
+_CREDENTIALS = frozenset(
+    {"access_key_id", "anonymous", "profile", "role_arn", "web_identity_token_file", "account_key", "sas_token"}
+    | {"connection_string", "client_secret", "token", "service_account_path", "service_account_key"}
+)
+"""Options of which one says who asks a store, by the names of `harness.storage.option_names`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +31,11 @@ class Located:
     version: what its current one is taken to be, of a Delta table; None: the latest.
     format: `iceberg` or `delta`; None: `location` tells.
     storage_options: how its store is reached, as for `harness.open_table`; credentials that the catalog vends are here.
+        Those under the name of another store go there only where the user allows to read it.
+    endpoint: the address of its store as the catalog's server names it, where no credentials are told for it: those of
+        this machine are not sent there. None: there is no such address.
     expires_ms: when those end, milliseconds since 1970-01-01 UTC; None: they do not, or nobody says.
     renew: asks the catalog anew for `storage_options` and `expires_ms`; None: they are not the catalog's.
-    allowed_roots: what the table may be read from besides `location`, because the catalog says so.
     options: further arguments of `harness.open_table` that follow from the answer.
     """
 
@@ -36,9 +46,9 @@ class Located:
     version: int | None = None
     format: str | None = None
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    endpoint: str | None = None
     expires_ms: int | None = None
     renew: Callable[[], Located] | None = field(default=None, repr=False, compare=False)
-    allowed_roots: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -46,20 +56,46 @@ class Located:
         """The name with the catalog's before it, as text."""
         return written((self.catalog, *self.name))
 
-    def renewal(self, own: Mapping[str, Any]) -> Renewal | None:
-        """What asks the catalog for storage options when these end; None: they do not.
+    def lent(self, own: Mapping[str, Any], roots: Iterable[str]) -> dict[str, Any]:
+        """The storage options for the table's store, and for those that the user allows to read.
 
-        own: the caller's, which go before the catalog's.
+        Args:
+            own: the caller's, which go before the catalog's.
+            roots: those that the caller allows.
         """
+        stores = {place(root).store for root in roots}
+        given = {key: value for key, value in self.storage_options.items() if "://" not in key or key in stores}
+        return {**given, **own}
+
+    def check_credentials(self, said: Mapping[str, str]) -> None:
+        """Refuses to sign with this machine's credentials what goes to an address that the catalog's server names.
+
+        said: of the table's store, by the names of `harness.storage.option_names`.
+
+        Raises:
+            RequestError: the address is the server's, and nobody says credentials for it.
+        """
+        if self.endpoint is not None and not _CREDENTIALS & said.keys():
+            raise RequestError(
+                f"Cannot read the table: its catalog names {shown(self.endpoint)} as the address of the store, without "
+                "credentials, and those of this machine are not sent there; say some, or anonymous, for the catalog or "
+                "in storage_options",
+                cause="CatalogDenied",
+                table=self.qualified,
+                options=("storage_options",),
+            )
+
+    def renewal(self, own: Mapping[str, Any], roots: Iterable[str]) -> Renewal | None:
+        """Asks the catalog for storage options when these end; None: they do not. `own`, `roots`: as for `lent`."""
         renew = self.renew
         if renew is None or self.expires_ms is None:
             return None
 
         def ask() -> Lent:
             answer = renew()
-            return {**answer.storage_options, **own}, answer.expires_ms
+            return answer.lent(own, roots), answer.expires_ms
 
-        return Renewal({**self.storage_options, **own}, self.expires_ms, ask)
+        return Renewal(self.lent(own, roots), self.expires_ms, ask)
 
 
 @runtime_checkable

@@ -37,8 +37,7 @@ def _of_pyiceberg(table: Any) -> Located:
     from harness.catalogs.pyiceberg.adapter import located as answered
     from harness.catalogs.pyiceberg.answers import of_table
 
-    catalog = PyIcebergCatalog(table.catalog.name, table.catalog)
-    return answered(catalog, tuple(table.name()), of_table(table))
+    return answered(PyIcebergCatalog.of_client(table.catalog), tuple(table.name()), of_table(table))
 
 
 def _of_deltalake(table: Any) -> Located:

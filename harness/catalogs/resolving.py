@@ -115,7 +115,7 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] |
     if is_of(catalog, "pyiceberg", "Catalog"):
         from harness.catalogs.pyiceberg.adapter import PyIcebergCatalog
 
-        return PyIcebergCatalog(catalog.name, catalog)
+        return PyIcebergCatalog.of_client(catalog)
     raise RequestError(
         f"Invalid option catalog, of type {type(catalog).__name__}: expected a catalog's name, a warehouse directory, "
         "harness.open_warehouse(…) or a catalog of PyIceberg",

@@ -81,7 +81,7 @@ def find_metadata(
     """
     try:
         choice = _choose(location, storage, allow_version_guess)
-        storage = storage.around(choice.path)
+        storage = storage.around(location, choice.path)
         metadata = _read_metadata(choice.path, storage)
     except HarnessError as error:
         error.within(table=location)

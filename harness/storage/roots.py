@@ -45,10 +45,12 @@ def folder_of(path: str) -> str:
 def metadata_root(file: str) -> str:
     """The table's directory, by the path of its metadata file: above a directory called `metadata`, else the file's.
 
-    What the metadata itself says is its location does not count: `/` would hold everything.
+    The location in the metadata itself does not count: `/` would hold everything. A whole disk is no table's directory:
+    that of `/metadata/v1.metadata.json` is `/metadata`.
     """
-    folder = folder_of(file)
-    return (folder_of(folder) or "/") if folder.rpartition("/")[2] == "metadata" else folder
+    folder = folder_of(_slashed(file))
+    above, _, name = folder.rpartition("/")
+    return above if name == "metadata" and above.strip("/") and not _is_drive(above) else folder
 
 
 @dataclass(slots=True)
@@ -89,7 +91,7 @@ class Roots:
 
     def including(self, *roots: str) -> Roots:
         """These roots and others, for the same read."""
-        spelled = [local_path(root).rstrip("/") or "/" for root in roots]
+        spelled = [_slashed(local_path(root)).rstrip("/") or ("/" if root else ".") for root in roots]
         named = {root: _forms(root) for root in spelled}
         new = {root: forms for root, forms in named.items() if self._placed(forms) is not Verdict.INSIDE}
         return replace(
@@ -203,6 +205,15 @@ class Roots:
             file=shown(path) if same else f"{shown(recorded or '')} ({shown(path)})",
             options=("allowed_roots", "path_map", "outside"),
         )
+
+
+def _slashed(path: str) -> str:
+    """A local path of Windows with the slashes that all paths are cut at; every other path as it is."""
+    return path.replace("\\", "/") if os.name == "nt" and is_local(path) else path
+
+
+def _is_drive(path: str) -> bool:
+    return os.name == "nt" and path.endswith(":")
 
 
 def _forms(root: str) -> tuple[Place, ...]:

@@ -67,14 +67,21 @@ class Storage:
         """The same storage for one read of a table, see `Roots.for_read`."""
         return self if self.roots is None else replace(self, roots=self.roots.for_read())
 
-    def around(self, metadata_file: str) -> Storage:
-        """The same storage, which may also read the table that a metadata file, physical, is the metadata of."""
+    def around(self, location: str, metadata_file: str) -> Storage:
+        """The same storage, which may also read the table that a metadata file is the metadata of.
+
+        location: as the user named it. Where that is the file itself, a link, the table that the link leads to is read
+            too; a link in the place of a metadata file in a table's directory is one of the table's own words.
+        metadata_file: physical, where the location leads.
+        """
         if self.roots is None:
             return self
         found = {metadata_root(metadata_file)}
         if is_local(local_path(metadata_file)):
             plain = os.path.abspath(local_path(metadata_file))
-            found = {metadata_root(plain), metadata_root(os.path.realpath(plain))}
+            found = {metadata_root(plain)}
+            if metadata_file == location:
+                found.add(metadata_root(os.path.realpath(plain)))
         return replace(self, roots=self.roots.including(*sorted(found)))
 
     def check(self, path: str, recorded: str | None = None) -> None:

@@ -134,7 +134,6 @@ def catalog(records: dict[str, dict[str, Any]], kind: type[GlueCatalog] = GlueCa
 def test_a_table_of_glue_or_hive_is_what_its_parameters_say(parameters, path, expected, kind):
     found = catalog({"t": record(parameters, path=path)}, kind).locate(("db", "t"))
     assert (found.format, found.location, found.metadata_location) == expected
-    assert found.allowed_roots == (found.location,)
     assert found.storage_options == {"client_kwargs": {"region_name": "eu-west-1"}}
     assert found.qualified == "glue.db.t"
 
@@ -167,13 +166,12 @@ METADATA = "s3://lake/t/metadata/1.metadata.json"
 
 
 @pytest.mark.parametrize(
-    ("said", "options", "roots", "ends"),
+    ("said", "options", "ends"),
     [
-        ({}, {}, (), None),
+        ({}, {}, None),
         (
             {"config": {"s3.access-key-id": "a"}, "metadata": {"location": "s3://lake/t"}},
             {"key": "a"},
-            ("s3://lake/t",),
             None,
         ),
         pytest.param(
@@ -189,32 +187,57 @@ METADATA = "s3://lake/t/metadata/1.metadata.json"
                 ],
             },
             {"key": "c", "secret": "s"},
-            ("s3://lake/t", "s3://lake/u"),
             9,
             id="the credentials of the longest prefix",
         ),
         pytest.param(
             {"metadata": {"location": "/", "properties": {"write.data.path": "file:///", "write.metadata.path": "x"}}},
             {},
-            (),
             None,
-            id="no table is the whole disk",
+            id="places that are none",
         ),
         pytest.param(
             {"metadata": {"location": "s3://lake/t", "properties": {"write.data.path": "s3://data/t"}}},
             {"s3://data": {"client_kwargs": {"region_name": "eu-west-1"}}},
-            ("s3://lake/t", "s3://data/t"),
             None,
             id="data in another bucket",
         ),
     ],
 )
-def test_an_answer_of_a_rest_catalog(said, options, roots, ends):
+def test_an_answer_of_a_rest_catalog(said, options, ends):
     own = PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said}))
     found = own.locate(("sales", "t"))
     assert found.storage_options == {"client_kwargs": {"region_name": "eu-west-1"}, **options}
     assert (found.location, found.metadata_location) == ("s3://lake/t", METADATA)
-    assert (found.allowed_roots, found.expires_ms, found.renew is None) == (roots, ends, ends is None)
+    assert (found.expires_ms, found.renew is None) == (ends, ends is None)
+
+
+KEYS = {"s3.access-key-id": "a", "s3.secret-access-key": "b"}
+EVIL = {"s3.endpoint": "http://evil:1"}
+
+
+@pytest.mark.parametrize(
+    ("configured", "server", "config", "refused"),
+    [
+        pytest.param({}, {}, EVIL, True, id="of the answer"),
+        pytest.param({}, EVIL, {}, True, id="of the server's settings"),
+        pytest.param({}, {}, {**EVIL, "s3.profile-name": "prod"}, True, id="a profile of this machine's"),
+        pytest.param({}, {}, {**EVIL, **KEYS}, False, id="with credentials"),
+        pytest.param(KEYS, {}, EVIL, False, id="credentials are configured"),
+        pytest.param({}, {}, {**EVIL, "s3.anonymous": "true"}, False, id="unsigned"),
+        pytest.param(EVIL, {}, {}, False, id="configured"),
+        pytest.param({}, {}, {}, False, id="none"),
+    ],
+)
+def test_credentials_of_the_machine_go_to_no_address_of_a_server(configured, server, config, refused):
+    client = RestCatalog({"metadata-location": METADATA, "config": config})
+    client.properties = {"type": "rest", **configured, **server}
+    found = PyIcebergCatalog("prod", client, configured).locate(("sales", "t"))
+    assert (found.endpoint is not None) is refused
+    found.check_credentials({"access_key_id": "mine"})
+    if refused:
+        with pytest.raises(harness.RequestError, match="names http://evil:1 as the address of the store"):
+            found.check_credentials({"endpoint": "http://evil:1", "region": "eu"})
 
 
 @pytest.mark.parametrize("said", [{}, {"metadata-location": None}, {"metadata-location": 1}])

@@ -42,17 +42,22 @@ def orders(tmp_path) -> Path:
     return tmp_path / "orders"
 
 
-def test_what_the_catalog_says_is_the_tables_is_a_root(orders):
-    catalog = Own({"location": str(orders), "allowed_roots": (str(orders.parent / "archive"),)})
-    table = harness.open_table("sales.orders", catalog=catalog, outside="refuse")
+def test_the_location_of_the_catalog_and_what_the_user_allows_are_read(orders):
+    catalog = Own({"location": str(orders)})
+    roots = [orders.parent / "archive"]
+    table = harness.open_table("sales.orders", catalog=catalog, outside="refuse", allowed_roots=roots)
     assert (table.name, catalog.asked) == ("own.sales.orders", [("sales", "orders")])
     assert table.snapshot().to_arrow().num_rows == 2
 
 
-@pytest.mark.parametrize("more", [{"outside": "refuse"}, {"untrusted": True}], ids=["nothing said", "a stranger's"])
-def test_all_else_is_not(orders, more):
-    roots = () if "outside" in more else (str(orders.parent / "archive"),)
-    catalog = Own({"location": str(orders), "allowed_roots": roots})
+@pytest.mark.parametrize("metadata", [False, True], ids=["the directory", "a metadata file"])
+@pytest.mark.parametrize("more", [{"outside": "refuse"}, {"untrusted": True}], ids=["refused", "a stranger's"])
+def test_all_else_is_not(orders, more, metadata):
+    """Nor is the location that goes with a metadata file: the catalog may name any."""
+    answer = {"location": str(orders)}
+    if metadata:
+        answer = {"location": "/", "metadata_location": str(max((orders / "metadata").glob("v*.metadata.json")))}
+    catalog = Own(answer)
     with pytest.raises(harness.OutsideTableError, match="beyond the table's roots"):
         harness.open_table("sales.orders", catalog=catalog, **more).snapshot().plan()
 
@@ -64,6 +69,15 @@ def test_the_metadata_file_that_the_catalog_names_is_read(orders):
         table = harness.open_table("sales.orders", catalog=catalog, allowed_roots=[orders.parent])
         snapshot = table.snapshot()
         assert (0 if snapshot.id is None else snapshot.to_arrow().num_rows) == rows
+
+
+def test_options_for_another_bucket_go_there_where_the_user_allows_to_read_it():
+    both = {"key": "a", "s3://archive": {"key": "b"}, "s3://evil": {"key": "c"}}
+    found = harness.Located(catalog="own", name=("t",), location="s3://lake/t", storage_options=both)
+    assert found.lent({}, ()) == {"key": "a"}
+    assert found.lent({"secret": "mine"}, ["s3a://archive/t"]) == {
+        "key": "a", "s3://archive": {"key": "b"}, "secret": "mine"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

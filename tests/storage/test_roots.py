@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ntpath
 import os
 import pickle
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +15,9 @@ import pytest
 
 from harness.errors import HarnessWarning, OutsideTableError, RequestError
 from harness.opening import open_storage
+from harness.storage import roots as roots_module
 from harness.storage.paths import PathMap
+from harness.storage.places import place
 from harness.storage.roots import Outside, Roots, Verdict, metadata_root
 from harness.storage.stores import Storage
 
@@ -180,7 +184,7 @@ def test_a_metadata_file_that_is_a_link_is_the_users_own(lake: Path) -> None:
     storage = Storage(roots=Roots.of(location, outside=Outside.REFUSE))
     assert storage.exists(location)
     assert storage.read(location) == b"{}"
-    around = storage.around(location).roots
+    around = storage.around(location, location).roots
     assert around is not None
     assert around.verdict(f"{lake}/t/data") is Verdict.INSIDE
 
@@ -190,13 +194,39 @@ def test_a_metadata_file_that_is_a_link_is_the_users_own(lake: Path) -> None:
     [
         ("/lake/t/metadata/v1.metadata.json", "/lake/t"),
         ("/lake/t/v1.metadata.json", "/lake/t"),
-        ("/metadata/v1.metadata.json", "/"),
+        ("/metadata/v1.metadata.json", "/metadata"),  # no table is the whole disk
         ("s3://b/t/metadata/v1.metadata.json", "s3://b/t"),
         ("s3://b/metadata/v1.metadata.json", "s3://b"),
     ],
 )
 def test_the_table_of_a_metadata_file(file: str, root: str) -> None:
     assert metadata_root(file) == root
+
+
+def test_a_link_in_the_place_of_a_metadata_file_widens_nothing(lake: Path) -> None:
+    """The table's own directory was named, and the link is one of the table's words."""
+    metadata = lake / "t" / "metadata"
+    metadata.mkdir()
+    (lake / "elsewhere" / "metadata").mkdir(parents=True)
+    (lake / "elsewhere" / "metadata" / "v1.metadata.json").write_text("{}")
+    (metadata / "v1.metadata.json").symlink_to(lake / "elsewhere" / "metadata" / "v1.metadata.json")
+    storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
+    around = storage.around(f"{lake}/t", f"{metadata}/v1.metadata.json")
+    with pytest.raises(OutsideTableError, match="outside='refuse'"):
+        around.read(f"{metadata}/v1.metadata.json")
+
+
+@pytest.mark.parametrize("location", [r"C:\lake\t\metadata\v1.metadata.json", r"C:\metadata\v1.metadata.json"])
+def test_the_roots_of_a_table_on_windows_are_no_disk(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "name", "nt")
+    monkeypatch.setattr(os, "path", ntpath)
+    monkeypatch.setattr(roots_module, "place", partial(place, windows=True))
+    roots = Storage(roots=Roots.of(location, outside=Outside.REFUSE)).around(location, location).roots
+    assert roots is not None
+    inside = location.rpartition("\\")[0].replace("\\", "/")
+    assert roots.verdict(inside) is Verdict.INSIDE
+    for elsewhere in ("C:/Users/me", "C:/lake/other", "C:/", "/etc"):
+        assert roots.verdict(elsewhere) is Verdict.OUTSIDE
 
 
 def test_siblings_are_resolved_by_the_directory_above(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ from harness.catalogs.catalog import Located, absent
 from harness.catalogs.names import Name, written
 from harness.catalogs.pyiceberg.answers import Answer, answer, record_format
 from harness.catalogs.pyiceberg.failures import asking
-from harness.catalogs.pyiceberg.store_options import expires_ms, store_options
+from harness.catalogs.pyiceberg.store_options import expires_ms, lone_endpoint, store_options
 from harness.errors import HarnessError, TableNotFoundError, UnsupportedError
 from harness.storage.roots import metadata_root
 
@@ -22,10 +23,19 @@ class PyIcebergCatalog:
     """Finds tables through a `pyiceberg.catalog.Catalog`, see `harness.catalogs.catalog.Catalog`.
 
     Tables of Glue and Hive whose provider is Delta are among them.
+
+    said: the properties that the user configured; others are those that its server has the client take.
     """
 
     name: str
     client: Any = field(repr=False)
+    said: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of_client(cls, client: Any) -> PyIcebergCatalog:
+        """The catalog of a client that the user made. Only a REST client mixes its properties with its server's."""
+        is_rest = "RestCatalog" in {kind.__name__ for kind in type(client).__mro__}
+        return cls(client.name, client, {} if is_rest else client.properties)
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The namespaces directly in `parent`; none where there is no such one."""
@@ -113,8 +123,8 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
         location=location,
         metadata_location=metadata,
         format=found.format,
-        storage_options=store_options(properties, metadata or location, (location, *found.roots)),
+        storage_options=store_options(properties, metadata or location, (location, *found.places)),
+        endpoint=lone_endpoint(properties, catalog.said, metadata or location),
         expires_ms=ends,
         renew=None if ends is None else lambda: catalog.locate(name),
-        allowed_roots=found.roots,
     )

@@ -12,7 +12,6 @@ from typing import Any
 
 from harness.catalogs.names import Name, written
 from harness.errors import IsAViewError, StorageError, UnsupportedError
-from harness.storage.paths import is_local, local_path
 
 _WRITE_PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 _DELTA, _ICEBERG = "delta", "iceberg"
@@ -22,14 +21,15 @@ _DELTA, _ICEBERG = "delta", "iceberg"
 class Answer:
     """Where a table is: its directory or, for Iceberg, its metadata file.
 
-    properties: of this answer, which go before the catalog's. roots: what it may be read from.
+    properties: of this answer, which go before the catalog's. places: elsewhere, where files of the table may be:
+    nothing is read there unless the user allows that.
     """
 
     format: str
     location: str | None = None
     metadata_location: str | None = None
     properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    roots: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
 
 
 def answer(catalog: Any, name: Name) -> Answer:
@@ -69,7 +69,6 @@ def _rest(catalog: Any, name: Name) -> Answer:
         )
     metadata = said.get("metadata") or {}
     recorded = metadata.get("properties") or {}
-    own = _roots(metadata.get("location"), *(recorded.get(key) for key in _WRITE_PATHS))
     credentials = said.get("storage-credentials") or []
     fitting = [each for each in credentials if location.startswith(str(each.get("prefix")))]
     longest = max(fitting, key=lambda each: len(str(each.get("prefix"))), default=None)
@@ -78,7 +77,7 @@ def _rest(catalog: Any, name: Name) -> Answer:
         format=_ICEBERG,
         metadata_location=location,
         properties={**(said.get("config") or {}), **vended},
-        roots=_roots(*own, *(each.get("prefix") for each in credentials)),
+        places=_places(metadata.get("location"), recorded, *(each.get("prefix") for each in credentials)),
     )
 
 
@@ -165,14 +164,10 @@ def _of_record(record: _Record, name: Name) -> Answer:
     # Spark writes the place of a Delta table among the parameters, and sometimes a placeholder for the location.
     location = record.path or record.location
     if kind == _DELTA and location:
-        return Answer(format=_DELTA, location=location, roots=(location,))
+        return Answer(format=_DELTA, location=location)
     metadata = record.parameters.get("metadata_location")
     if kind == _ICEBERG and metadata:
-        return Answer(
-            format=_ICEBERG,
-            metadata_location=metadata,
-            roots=_roots(record.location),
-        )
+        return Answer(format=_ICEBERG, metadata_location=metadata, places=_places(record.location))
     if (record.kind or "").upper() == "VIRTUAL_VIEW":
         raise IsAViewError("Cannot read a view: query what it names", table=written(name))
     if kind in (_DELTA, _ICEBERG):
@@ -197,22 +192,15 @@ def _loaded(catalog: Any, name: Name) -> Answer:
 
 def of_table(table: Any) -> Answer:
     """What a PyIceberg `Table` says of itself, at its own metadata."""
-    recorded = table.metadata.properties
     return Answer(
         format=_ICEBERG,
         metadata_location=table.metadata_location,
         properties=table.io.properties,
-        roots=_roots(table.metadata.location, *(recorded.get(key) for key in _WRITE_PATHS)),
+        places=_places(table.metadata.location, table.metadata.properties),
     )
 
 
-def _roots(*given: object) -> tuple[str, ...]:
-    """Those that may be a table's: absolute, and not the root of the local disk, which is everybody's."""
-    return tuple(dict.fromkeys(path for path in given if isinstance(path, str) and _is_root(path)))
-
-
-def _is_root(path: str) -> bool:
-    plain = local_path(path)
-    if is_local(plain):
-        return plain.startswith("/") and plain.strip("/.") != ""
-    return not plain.endswith("://")
+def _places(location: object, recorded: Mapping[str, Any] | None = None, *prefixes: object) -> tuple[str, ...]:
+    """The table's location, the paths among its properties, and the prefixes of credentials, if they are text."""
+    given = (location, *((recorded or {}).get(key) for key in _WRITE_PATHS), *prefixes)
+    return tuple(dict.fromkeys(path for path in given if isinstance(path, str)))

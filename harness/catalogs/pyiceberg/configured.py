@@ -77,7 +77,7 @@ def open_configured(name: str, properties: Mapping[str, Any]) -> PyIcebergCatalo
     # Asked and never written: a SQL catalog that has no tables yet does not get them, and metadata is not read here.
     own = {**properties, "init_catalog_tables": "false", "py-io-impl": _FINDING}
     with asking(name, uri if isinstance(uri, str) else None, "opening"):
-        return PyIcebergCatalog(name, load_catalog(name, **own))
+        return PyIcebergCatalog(name, load_catalog(name, **own), properties)
 
 
 def _check_file(name: str, uri: str) -> None:

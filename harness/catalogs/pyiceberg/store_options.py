@@ -46,23 +46,48 @@ _SAS = "adls.sas-token"
 _EXPIRY = re.compile(
     r"s3\.session-token-expires-at-ms|gcs\.oauth2\.token-expires-at|adls\.sas-token-expires-at-ms(?:\..+)?"
 )
+_SIGNING = {
+    "s3": ("endpoint", "access-key-id", "anonymous"),
+    "gcs": ("service.host", "oauth2.token"),
+    "adls": ("account-host", "account-key", "sas-token", "connection-string", "client-secret", "token", "anon"),
+}
+"""The name of a store's address, and those of which one makes the credentials of a machine unneeded."""
 _FAMILIES = {"s3": "s3", "gcs": "gcs", "abfs": "adls"}
 
 
-def store_options(properties: Mapping[str, Any], location: str, roots: Iterable[str] = ()) -> dict[str, Any]:
-    """The options for the store of a table and, under their names, for those of its other roots.
+def store_options(properties: Mapping[str, Any], location: str, places: Iterable[str] = ()) -> dict[str, Any]:
+    """The options for the store of a table and, under their names, for those of other places.
 
     Args:
         properties: of the catalog and of its answer, the answer's first; those of every kind of store.
         location: the table's.
-        roots: what else the table is read from.
+        places: elsewhere, where files of the table may be.
     """
     options = options_of(properties, location)
     home = place(location).store
-    others = {place(root).store: root for root in roots if not is_local(local_path(root))}
+    others = {place(path).store: path for path in places if not is_local(local_path(path))}
     return options | {
-        store: own for store, root in others.items() if store != home and (own := options_of(properties, root))
+        store: own for store, path in others.items() if store != home and (own := options_of(properties, path))
     }
+
+
+def lone_endpoint(properties: Mapping[str, Any], said: Mapping[str, Any], location: str) -> str | None:
+    """The address of the table's store that a catalog's server names without credentials for it; None: there is none.
+
+    Args:
+        properties: of the catalog and of its answer, the answer's first.
+        said: those of them that the user said.
+        location: the table's.
+    """
+    family = _FAMILIES.get(place(location).store.partition("://")[0])
+    if family is None:
+        return None
+    name, *credentials = (f"{family}.{each}" for each in _SIGNING[family])
+    address = properties.get(name)
+    told = [
+        key for key, value in properties.items() if value and key.startswith((*credentials, "client.access-key-id"))
+    ]
+    return None if address is None or address == said.get(name) or told else str(address)
 
 
 def options_of(properties: Mapping[str, Any], location: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def plan_iceberg(request: Request, storage: Storage) -> ScanPlan:
         HarnessError: as `harness.oracle.planner.plan_unpruned`.
     """
     path = current_metadata(request.location, storage)
-    storage = storage.around(path)
+    storage = storage.around(request.location, path)
     metadata = read_metadata(storage.read(path), file=path)
     snapshot, schema = select(
         metadata, snapshot_id=request.snapshot_id, timestamp_ms=request.timestamp_ms, ref=request.ref
