@@ -218,15 +218,15 @@ def test_a_link_in_the_place_of_a_metadata_file_widens_nothing(lake: Path) -> No
 
 @pytest.mark.parametrize("location", [r"C:\lake\t\metadata\v1.metadata.json", r"C:\metadata\v1.metadata.json"])
 def test_the_roots_of_a_table_on_windows_are_no_disk(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "name", "nt")
-    monkeypatch.setattr(os, "path", ntpath)
-    monkeypatch.setattr(roots_module, "place", partial(place, windows=True))
-    roots = Storage(roots=Roots.of(location, outside=Outside.REFUSE)).around(location, location).roots
-    assert roots is not None
     inside = location.rpartition("\\")[0].replace("\\", "/")
-    assert roots.verdict(inside) is Verdict.INSIDE
-    for elsewhere in ("C:/Users/me", "C:/lake/other", "C:/", "/etc"):
-        assert roots.verdict(elsewhere) is Verdict.OUTSIDE
+    folders = [inside, "C:/Users/me", "C:/lake/other", "C:/", "/etc"]
+    with monkeypatch.context() as windows:
+        windows.setattr(os, "name", "nt")
+        windows.setattr(os, "path", ntpath)
+        windows.setattr(roots_module, "place", partial(place, windows=True))
+        roots = Storage(roots=Roots.of(location, outside=Outside.REFUSE)).around(location, location).roots
+        found = [] if roots is None else list(map(roots.verdict, folders))
+    assert found == [Verdict.INSIDE] + [Verdict.OUTSIDE] * 4
 
 
 def test_siblings_are_resolved_by_the_directory_above(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
