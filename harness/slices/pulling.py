@@ -161,8 +161,8 @@ def make(
         place.check()
     if request.cuts_rows:
         planned = planned.with_rows(kept_rows(planned.plans(), request))
-    files = planned.files()
-    size = total_bytes(files, planned.storage) + planned.rewritten_bytes()
+    files, storage = planned.files(), planned.storage
+    size = total_bytes(files, storage) + planned.rewritten_bytes()
     if request.max_bytes is not None and size > request.max_bytes:
         raise RequestError(
             f"Cannot pull: the slice needs {size:,} bytes in {len(files):,} files, max_bytes={request.max_bytes} "
@@ -189,7 +189,10 @@ def make(
         "refreshed": refreshed,
     }
     place.begin(origin, refresh=refreshed > 0)
-    fetched = fetch(files, planned.storage, place, max_bytes=request.max_bytes)
+    fetched = fetch(files, storage, place, max_bytes=request.max_bytes)
+    sentence = None if storage.roots is None else storage.roots.told()
+    if sentence is not None and not request.cuts_rows:  # else the read of its rows has said so
+        warn(f"Table {shown(snapshot.source.location)}: {sentence}")
     notes = planned.write(place, fetched.files)
     is_anonymised = request.anonymise is not None
     place.publish(_note(_anonymous(origin) if is_anonymised else origin, told, notes), journal=not is_anonymised)

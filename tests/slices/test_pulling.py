@@ -226,3 +226,18 @@ def test_a_delta_slice_is_appended_to(tmp_path):
     assert names == [f"{3:020d}.checkpoint.parquet", f"{3:020d}.json", "_last_checkpoint"]
     adds = [json.loads(line) for line in (tmp_path / "slice/_delta_log" / names[1]).read_text("utf-8").splitlines()]
     assert {a["add"]["dataChange"] for a in adds if "add" in a} == {False}
+
+
+@pytest.mark.filterwarnings("ignore:Slice")
+@pytest.mark.parametrize("make", [iceberg, delta])
+@pytest.mark.parametrize("how", [{}, {"where": "id < 9"}, {"where": "id < 9", "exact": True}], ids=str)
+def test_a_file_that_a_link_leads_to_is_copied_with_a_warning(make, how, tmp_path):
+    make(tmp_path / "source")
+    (tmp_path / "elsewhere").mkdir()
+    for file in list((tmp_path / "source").rglob("*.parquet")):
+        file.rename(tmp_path / "elsewhere" / file.name)
+        file.symlink_to(tmp_path / "elsewhere" / file.name)
+    with pytest.warns(harness.HarnessWarning, match=f"Files outside of the table are read, in {tmp_path}/elsewhere"):
+        harness.pull(tmp_path / "source", tmp_path / "slice", **how)
+    with pytest.raises(harness.OutsideTableError):
+        harness.pull(harness.open_table(tmp_path / "source", outside="refuse"), tmp_path / "refused", **how)
