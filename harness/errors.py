@@ -34,6 +34,10 @@ from collections.abc import Callable, Sequence
 
 from harness.rule_numbers import in_format
 
+_PASSWORD = re.compile(r"(?<=://)[^\s/@?#'\"]*:[^\s/@?#'\"]*@")
+_SIGNATURE = re.compile(r"(?<=://)([^\s?'\"<>]*)\?[^\s'\"<>]*=[^\s'\"<>]*")
+_PLACES = ("message", "table", "file", "field")
+
 
 class HarnessError(Exception):
     """Base of all errors that harness raises on purpose.
@@ -61,7 +65,7 @@ class HarnessError(Exception):
         rule: str | None = None,
         options: Sequence[str] = (),
     ) -> None:
-        super().__init__(message)
+        super().__init__(without_secrets(message))
         self.message = " ".join(message.split())
         self.cause = cause or type(self).__name__.removesuffix("Error")
         self.table = table
@@ -70,6 +74,9 @@ class HarnessError(Exception):
         self.field = field
         self.rule = rule
         self.options = tuple(options)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, without_secrets(value) if name in _PLACES and isinstance(value, str) else value)
 
     def __str__(self) -> str:
         context = [
@@ -119,13 +126,21 @@ class HarnessWarning(UserWarning):
     """Something about a table that is legal, or harmless to its rows, and that its owner should know."""
 
 
+def without_secrets(text: str) -> str:
+    """A text for people, whose URLs have no user with a password, and no query, where signatures are.
+
+    `abfss://container@account` names a container, and stays.
+    """
+    return _SIGNATURE.sub(r"\1", _PASSWORD.sub("", text)) if "://" in text else text
+
+
 def warn(sentence: str) -> None:
     """Gives a HarnessWarning that points to the line of the user's code which called harness."""
     # `skip_file_prefixes` of warnings.warn would do, from Python 3.12 on.
     depth, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "harness":
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(sentence, HarnessWarning, stacklevel=depth)
+    warnings.warn(without_secrets(sentence), HarnessWarning, stacklevel=depth)
 
 
 class RequestError(HarnessError):

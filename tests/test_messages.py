@@ -16,7 +16,7 @@ import pytest
 
 import harness
 from harness.cli import main, options
-from harness.errors import HarnessError
+from harness.errors import HarnessError, warn
 from harness.rule_numbers import in_format
 from harness.storage import paths
 from harness.writing.delta.builder import DeltaTable
@@ -424,3 +424,37 @@ def test_spark_suggests_among_all_columns(delta, spark) -> None:
         harness.sql("SELECT idd FROM t", engine="spark", spark=spark, t=str(delta.directory))
     with pytest.raises(harness.EngineError, match="`id`"):
         harness.sql("SELECT idd FROM t", engine="spark", dialect="spark", spark=spark, t=str(delta.directory))
+
+
+PASSWORD = "opensesame"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (f"https://me:{PASSWORD}@host/t/x.parquet?sig={PASSWORD}", "https://host/t/x.parquet"),
+        (f"s3://key:{PASSWORD}@bucket/t", "s3://bucket/t"),
+        (f"https://host/t?sv=1&sig={PASSWORD}, and more", "https://host/t and more"),
+        ("abfss://container@account.dfs.core.windows.net/t", "abfss://container@account.dfs.core.windows.net/t"),
+        ("memory://t/st*r?/x", "memory://t/st*r?/x"),
+        ("/local/t?a=b", "/local/t?a=b"),
+    ],
+)
+def test_no_message_has_a_password_or_a_signature(given: str, kept: str) -> None:
+    error = harness.StorageError(f"Cannot read {given}", file=given).within(table=given)
+    assert (error.message, error.file, error.table) == (f"Cannot read {kept}", kept, kept)
+    assert PASSWORD not in f"{error!r} {error}"
+    error.message = f"Again: {given}"
+    assert error.message == f"Again: {kept}"
+    with pytest.warns(harness.HarnessWarning) as told:
+        warn(f"Left out: {given}")
+    assert str(told[0].message) == f"Left out: {kept}"
+
+
+@pytest.mark.parametrize("scheme", ["https", "s3", "webhdfs", "sftp", "memory", "nope", "gs"])
+def test_opening_a_location_tells_none_of_its_secrets(scheme: str) -> None:
+    location = f"{scheme}://me:{PASSWORD}@127.0.0.1:9/t?sig={PASSWORD}"
+    for ask in (harness.open_table, harness.open_warehouse):
+        with pytest.raises(harness.HarnessError) as caught:
+            ask(location)
+        assert PASSWORD not in f"{caught.value!r} {caught.value}"

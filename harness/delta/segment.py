@@ -21,6 +21,7 @@ from harness.errors import (
     MissingFileError,
     RequestError,
     SnapshotNotFoundError,
+    without_secrets,
 )
 from harness.records import dataclass
 from harness.storage.listings import Entry
@@ -229,7 +230,7 @@ def with_listing(
 def _is_missing_log_file(error: HarnessError, listing: LogListing) -> bool:
     match error:
         case MissingFileError():
-            return error.file is not None and error.file.startswith(listing.directory)
+            return error.file is not None and error.file.startswith(without_secrets(listing.directory))
         case _:
             return error.cause in ("LogGap", "LogTruncated")
 
