@@ -28,6 +28,8 @@ _ELSEWHERE = (
 
 _ONE = ("--numprocesses=0",)
 """One process: for a session of Spark that tests share."""
+_STORES = ("moto[server]", "obstore", "deltalake")
+"""Servers and clients of object stores, and a writer."""
 
 
 _ASKS_DUCKDB = (
@@ -168,7 +170,7 @@ def tests_stores(session: nox.Session) -> None:
     """Tables in servers of object stores, and of other writers: moto; azurite and fake-gcs-server where installed."""
     _install(session)
     writer = _beside(session, *(f"duckdb{part}==1.5.5" for part in ("", "-extension-avro", "-extension-iceberg")))
-    path = _beside(session, "moto[server]", "obstore", "deltalake")
+    path = _beside(session, *_STORES)
     _pytest(session, *_ONE, "-m", "stores", "tests/stores", PYTHONPATH=path, HARNESS_DUCKDB_WRITER=writer)
 
 
@@ -328,7 +330,7 @@ def tests_spark40(session: nox.Session) -> None:
 
 @nox.session(name="tests-spark-cluster")
 def tests_spark_cluster(session: nox.Session) -> None:
-    """Reads by Spark executors in processes of their own, all scenarios too, and by a session of Connect. Slow."""
+    """Reads by executors in processes of their own, of all scenarios, of S3 by s3a, and on Spark Connect. Slow."""
     _install(session)
     _pytest(
         session, *_ONE, "-m", "cluster", "tests/engines/test_spark_cluster.py", "tests/engines/test_spark_connect.py"
@@ -336,6 +338,8 @@ def tests_spark_cluster(session: nox.Session) -> None:
     settings = ("-o", "harness_spark_config=spark.executor.memory=512m")
     executors = ("--harness-spark-master=local-cluster[2,1,1024]", *settings)
     _pytest(session, *_ONE, *executors, "-m", "harness_spark", "tests/testing/test_scenarios.py")
+    store = {"PYTHONPATH": _beside(session, *_STORES), "HARNESS_S3A": "1"}
+    _pytest(session, *_ONE, "-m", "stores", "tests/stores/test_spark_stores.py", **store)
 
 
 @nox.session(name="tests-spark-jobs")
