@@ -16,7 +16,7 @@ import typer
 
 from harness.cli import DONE, FAILED, main, options, results, terminal
 from harness.contained.bounds import check_waived, parse_bounds
-from harness.contained.launching import LIBRARIES, Finished
+from harness.contained.launching import LIBRARIES, Finished, refused
 from harness.contained.launching import run as run_worker
 from harness.contained.locations import directories_of
 from harness.contained.worker import is_confined
@@ -54,6 +54,7 @@ def run(
     output: Path | None = None,
     binary: bool = False,
     instead: Mapping[str, Any] | None = None,
+    calls: Sequence[str] = (),
 ) -> None:
     """The command in a worker.
 
@@ -64,6 +65,7 @@ def run(
         output: where its result goes; None: standard output.
         binary: whether that is no text.
         instead: by name of a parameter, the value that it has there.
+        calls: names of system calls that it may make besides those that a read takes.
 
     Raises:
         typer.Exit: it ended with another exit code than 0.
@@ -73,7 +75,7 @@ def run(
     if context.params.get("catalog"):
         raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")
     given = words(context, {**context.params, **(instead or {})})
-    finished = _finished(context, "serve", given, trust, directories_of(locations, roots))
+    finished = _finished(context, "serve", given, trust, directories_of(locations, roots), calls)
     if finished.output or finished.code != FAILED:
         with results.destination(output) as stream:
             if binary:
@@ -110,7 +112,12 @@ def run_input(
 
 
 def _finished(
-    context: typer.Context, work: str, request: Any, trust: options.Trust, directories: Sequence[str]
+    context: typer.Context,
+    work: str,
+    request: Any,
+    trust: options.Trust,
+    directories: Sequence[str],
+    calls: Sequence[str] = (),
 ) -> Finished:
     """What a worker gave back; what it said is on stderr already."""
     if context.params.get("storage_option"):
@@ -125,9 +132,12 @@ def _finished(
             waived=check_waived(trust.waive or ()),
             directories=directories,
             libraries=("harness.cli.app", *LIBRARIES),
+            calls=calls,
         )
     for line in finished.said.splitlines():
         terminal.message(line)
+    if finished.code == FAILED and finished.refused:
+        terminal.message(f"The read failed{refused(finished.refused)}")
     return finished
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import harness.errors
 from harness.contained.bounds import Bounds, check_waived
-from harness.contained.launching import LIBRARIES, run
+from harness.contained.launching import LIBRARIES, Finished, refused, run
 from harness.contained.locations import directories_of
 from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, warn
 from harness.limits import DEFAULT, Limits
@@ -123,7 +123,7 @@ def read_untrusted(
         libraries=LIBRARIES,
     )
     if finished.code != 0:
-        raise _error(finished.output)
+        raise _error(finished)
     rows, said = _rows(finished.output)
     for sentence in said:
         warn(sentence)
@@ -183,16 +183,16 @@ def _document(error: HarnessError) -> dict[str, Any]:
     return {"kind": kind, "message": error.message, "cause": error.cause, "options": error.options, **context}
 
 
-def _error(output: bytes) -> HarnessError:
+def _error(finished: Finished) -> HarnessError:
     """The error that a worker tells of. Only a class of harness's own is made, of texts that are printable."""
     try:
-        said = json.loads(output)
+        said = json.loads(finished.output)
         kind = getattr(harness.errors, said["kind"], None)
         if not (isinstance(kind, type) and issubclass(kind, HarnessError)):
             raise ValueError(said["kind"])
         context = {name: visible(str(said[name])) for name in ("cause", *_CONTEXT) if said.get(name) is not None}
         options = tuple(visible(str(name)) for name in said["options"])
-        return kind(visible(str(said["message"])), options=options, **context)
+        return kind(visible(str(said["message"])) + refused(finished.refused), options=options, **context)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return _nonsense("its error is none of harness's")
 
