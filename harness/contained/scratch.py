@@ -47,8 +47,10 @@ def sweep() -> None:
         with contextlib.suppress(OSError):
             lock = _lock(path, wait=False)
             if lock is not None:
-                with contextlib.closing(os.fdopen(lock, "rb")):
+                try:
                     _remove(path)
+                finally:
+                    os.close(lock)
 
 
 def _locked() -> tuple[str, int | None]:
