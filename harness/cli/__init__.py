@@ -12,6 +12,7 @@ A reader that goes away (`harness sql … | head`) ends the command quietly, wit
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -24,9 +25,23 @@ if TYPE_CHECKING:
 
 DONE, DIFFERENT, FAILED, INTERRUPTED = 0, 1, 2, 130
 
+_LEAST_BYTES, _SPARED_BYTES = 512 << 20, 8 << 30
+"""Of address space: the libraries take 460 MiB where they spare it, and 2.2 GiB where they do not."""
+_SPARING = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "2",
+    "OMP_NUM_THREADS": "2",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+_ARENA_MAX = -8
+"""Of the C library's `mallopt`."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (default: the process's own) and return the exit code."""
+    if (lacking := _lacking_memory()) is not None:
+        print(f"error: {lacking}", file=sys.stderr)
+        return FAILED
     try:
         from harness.cli.interruption import listening
 
@@ -47,6 +62,32 @@ def main(argv: Sequence[str] | None = None) -> int:
             # signal instead of with the code. The next text takes the note away.
             exec("")
     return code
+
+
+def _lacking_memory() -> str | None:
+    """Why the process has too little address space, None: it has enough.
+
+    Libraries end a process that lacks it, while they are loaded and later, and no error comes of it. Where there is
+    little, as under `ulimit -v`, they are told to take none in advance.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    found = min((limit for limit in limits if limit != resource.RLIM_INFINITY), default=_SPARED_BYTES)
+    if found < _LEAST_BYTES:
+        return (
+            f"Cannot run in {found:,} bytes of address space: harness takes {_LEAST_BYTES:,} at least; raise the "
+            "limit of the shell, `ulimit -v`, or of the service"
+        )
+    if found < _SPARED_BYTES and sys.platform == "linux":
+        import ctypes
+
+        for name, value in _SPARING.items():
+            os.environ.setdefault(name, value)
+        getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)(_ARENA_MAX, 2)  # musl has none, and no arenas
+    return None
 
 
 def _run(arguments: list[str] | None, interruption: Interruption) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, assert_never
 import typer
 
 from harness.cli import DIFFERENT, options, results, terminal, untrusted
+from harness.contained.syscalls import TABLES_BUILT
 from harness.errors import RequestError
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ def _run_untrusted(context: typer.Context, trust: options.Trust, written: Sequen
         [str(file) for file in (*files, *scenarios)],
         output=output,
         instead={"engine": engines, "output": None},
+        calls=TABLES_BUILT,
     )
 
 

@@ -7,6 +7,7 @@ What tables and files say reaches stderr only through `harness.printable.visible
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import logging
 import os
@@ -56,9 +57,26 @@ def failure(problem: Exception) -> None:
         text = io.StringIO()
         problem.show(text)  # type: ignore[attr-defined]
         _lines(text.getvalue())
+    elif _is_want_of_memory(problem):
+        said = " ".join(str(problem).split())
+        error(f"The process ran out of memory ({type(problem).__name__}: {said}); give it more, or ask for fewer rows")
     else:
         _lines("".join(traceback.format_exception(problem)))
         error(f"internal error, please report it: {type(problem).__name__}: {problem}")
+
+
+_MEMORY_SIGNS = ("failed to map segment", "cannot allocate", "can't start new thread")
+
+
+def _is_want_of_memory(problem: Exception) -> bool:
+    """Whether it is no fault of harness. Whatever asks for memory, the import of a library too, says it its own way."""
+    said = str(problem).lower()
+    if isinstance(problem, OSError):
+        return problem.errno == errno.ENOMEM
+    if isinstance(problem, ImportError | RuntimeError) and any(sign in said for sign in _MEMORY_SIGNS):
+        return True
+    # DuckDB's is not imported to be known.
+    return isinstance(problem, MemoryError) or type(problem).__name__ == "OutOfMemoryException"
 
 
 def fill_closed_streams() -> None:

@@ -5,10 +5,11 @@ That process gets the command spelled out, and gives back the bytes of its resul
 
 from __future__ import annotations
 
+import codecs
 import enum
 import io
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,7 +17,7 @@ import typer
 
 from harness.cli import DONE, FAILED, main, options, results, terminal
 from harness.contained.bounds import check_waived, parse_bounds
-from harness.contained.launching import LIBRARIES, Finished
+from harness.contained.launching import LIBRARIES, Finished, refused
 from harness.contained.launching import run as run_worker
 from harness.contained.locations import directories_of
 from harness.contained.worker import is_confined
@@ -24,6 +25,8 @@ from harness.errors import RequestError
 
 ENGINES = ("duckdb", "oracle")
 """Those that run in a worker: neither starts a process of its own."""
+
+_PART = 1 << 20
 
 
 def is_for_worker(trust: options.Trust) -> bool:
@@ -54,6 +57,7 @@ def run(
     output: Path | None = None,
     binary: bool = False,
     instead: Mapping[str, Any] | None = None,
+    calls: Sequence[str] = (),
 ) -> None:
     """The command in a worker.
 
@@ -64,6 +68,7 @@ def run(
         output: where its result goes; None: standard output.
         binary: whether that is no text.
         instead: by name of a parameter, the value that it has there.
+        calls: names of system calls that it may make besides those that a read takes.
 
     Raises:
         typer.Exit: it ended with another exit code than 0.
@@ -73,13 +78,13 @@ def run(
     if context.params.get("catalog"):
         raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")
     given = words(context, {**context.params, **(instead or {})})
-    finished = _finished(context, "serve", given, trust, directories_of(locations, roots))
+    finished = _finished(context, "serve", given, trust, directories_of(locations, roots), calls)
     if finished.output or finished.code != FAILED:
         with results.destination(output) as stream:
             if binary:
                 stream.write(finished.output)
             else:
-                results.write_texts([_text_of(finished)], stream)
+                results.write_texts(_texts_of(finished), stream)
     if finished.code != DONE:
         raise typer.Exit(finished.code)
 
@@ -105,12 +110,17 @@ def run_input(
     request = {"words": words(context, {**context.params, **instead}), "input": text}
     finished = _finished(context, "serve_input", request, trust, directories_of(locations, roots))
     with results.result_stream() as stream:
-        results.write_texts([_text_of(finished)], stream)
+        results.write_texts(_texts_of(finished), stream)
     return finished.code == DONE
 
 
 def _finished(
-    context: typer.Context, work: str, request: Any, trust: options.Trust, directories: Sequence[str]
+    context: typer.Context,
+    work: str,
+    request: Any,
+    trust: options.Trust,
+    directories: Sequence[str],
+    calls: Sequence[str] = (),
 ) -> Finished:
     """What a worker gave back; what it said is on stderr already."""
     if context.params.get("storage_option"):
@@ -125,14 +135,21 @@ def _finished(
             waived=check_waived(trust.waive or ()),
             directories=directories,
             libraries=("harness.cli.app", *LIBRARIES),
+            calls=calls,
         )
     for line in finished.said.splitlines():
         terminal.message(line)
+    if finished.code == FAILED and finished.refused:
+        terminal.message(f"The read failed{refused(finished.refused)}")
     return finished
 
 
-def _text_of(finished: Finished) -> str:
-    return finished.output.decode("utf-8", "backslashreplace")
+def _texts_of(finished: Finished) -> Iterator[str]:
+    """The output as text, in parts: text takes up to sixteen times the memory of its bytes."""
+    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+    for at in range(0, len(finished.output), _PART):
+        yield decoder.decode(finished.output[at : at + _PART])
+    yield decoder.decode(b"", final=True)
 
 
 def serve(request: Any, output: BinaryIO) -> int:

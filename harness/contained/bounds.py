@@ -22,7 +22,8 @@ class Bounds:
     wall_seconds: from start to end.
     output_bytes: of what it gives back: rows, a document or a report.
     open_files: at once, those of its libraries among them.
-    scratch_bytes: of one file that it writes, and of what DuckDB sorts on disk, in a directory that goes with it.
+    scratch_bytes: of all that it writes, such as what DuckDB sorts on disk, in a directory that goes with it.
+    threads: at once. DuckDB, Arrow and the allocators start some 30.
     """
 
     memory_bytes: int = 4 << 30
@@ -31,6 +32,7 @@ class Bounds:
     output_bytes: int = 256 << 20
     open_files: int = 1024
     scratch_bytes: int = 4 << 30
+    threads: int = 256
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

@@ -18,28 +18,37 @@ _PARENT_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38
 """Options of Linux's prctl."""
 
 
-def before_imports(parent: int, directories: Sequence[str], scratch: str) -> Unenforced:
+def before_imports(
+    parent: int, directories: Sequence[str], scratch: str, calls: Sequence[str] = ()
+) -> tuple[Unenforced, int | None]:
     """No network, no other process, no files elsewhere. To be called while the process has one thread.
+
+    Gives the descriptor too by which another process hears of refused system calls, as `seccomp.install` has it.
 
     Args:
         parent: the process that waits for this one; this one ends when that does.
         directories: whose files may be read. scratch: the one in which files may be written.
+        calls: names of system calls that are allowed besides.
     """
     no_namespace = namespaces.leave_network()
+    namespaces.drop_privileges(keep_files=no_namespace is not None)
     _end_with(parent)
     _gain_no_privileges()
     landlock.restrict(readable=directories, writable=scratch)
-    no_filter = seccomp.install()
+    no_filter, listener = seccomp.install(calls)
     if no_filter is None:
-        return {}
+        return {}, listener
     unenforced = {"processes": no_filter}
     if no_namespace is not None:
         unenforced["network"] = f"{no_namespace}, and {no_filter}"
-    return unenforced
+    return unenforced, None
 
 
-def after_imports(bounds: Bounds) -> Unenforced:
-    """The limits of what the process may use. Its libraries count neither as memory nor as time."""
+def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
+    """The limits of what the process may use, for good. Its libraries count neither as memory nor as time.
+
+    filtered: whether `before_imports` has filtered its system calls.
+    """
     try:
         import resource
     except ImportError:
@@ -66,6 +75,10 @@ def after_imports(bounds: Bounds) -> Unenforced:
             resource.setrlimit(kind, (soft, hard))
         except (OSError, ValueError) as error:
             unenforced[name] = f"the system refuses the limit ({error})"
+    if namespaces.counts_threads():
+        resource.setrlimit(resource.RLIMIT_NPROC, (bounds.threads, bounds.threads))
+    if filtered:
+        seccomp.seal()
     return unenforced
 
 

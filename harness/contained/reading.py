@@ -12,8 +12,9 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 import harness.errors
+from harness.contained.arrow_messages import MOST_ARRAYS, StreamError, check_stream, decoded_bytes
 from harness.contained.bounds import Bounds, check_waived
-from harness.contained.launching import LIBRARIES, run
+from harness.contained.launching import LIBRARIES, Finished, refused, run
 from harness.contained.locations import directories_of
 from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, warn
 from harness.limits import DEFAULT, Limits
@@ -22,6 +23,10 @@ from harness.printable import visible
 
 _SAID = b"harness.warnings"
 """Of the rows' metadata: sentences as JSON."""
+_TEXT_LENGTH, _CONTEXT_LENGTH = 1 << 16, 1 << 12
+"""Of a message, and of what it names; in characters."""
+_DOCUMENT_BYTES = 1 << 20
+"""Of an error or of warnings, as JSON, which has up to six bytes for a character."""
 _CONTEXT = ("table", "snapshot", "file", "field", "rule")
 
 
@@ -123,8 +128,8 @@ def read_untrusted(
         libraries=LIBRARIES,
     )
     if finished.code != 0:
-        raise _error(finished.output)
-    rows, said = _rows(finished.output)
+        raise _error(finished)
+    rows, said = _rows(finished.output, (bounds or Bounds()).output_bytes)
     for sentence in said:
         warn(sentence)
     return rows
@@ -136,11 +141,13 @@ def serve(request: dict[str, Any], output: BinaryIO) -> int:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", HarnessWarning)
             rows = _read(request)
-        said = [str(each.message) for each in told if issubclass(each.category, HarnessWarning)]
+        said = _shortened([str(each.message) for each in told if issubclass(each.category, HarnessWarning)])
     except HarnessError as error:
         output.write(json.dumps(_document(error)).encode())
         return 2
     rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), _SAID: json.dumps(said)})
+    if sum(column.num_chunks for column in rows.columns) > MOST_ARRAYS >> 4:
+        rows = rows.combine_chunks()
     with pa.ipc.new_stream(output, rows.schema) as writer:
         writer.write_table(rows)
     return 0
@@ -178,32 +185,57 @@ def _received(version: int, name: str | None, content: str | None) -> Ratified:
 
 
 def _document(error: HarnessError) -> dict[str, Any]:
-    context = {name: getattr(error, name) for name in _CONTEXT}
-    kind = type(error).__name__
-    return {"kind": kind, "message": error.message, "cause": error.cause, "options": error.options, **context}
+    context = {name: value and str(value)[:_CONTEXT_LENGTH] for name in _CONTEXT for value in (getattr(error, name),)}
+    kind, message = type(error).__name__, error.message[:_TEXT_LENGTH]
+    return {"kind": kind, "message": message, "cause": error.cause, "options": error.options, **context}
 
 
-def _error(output: bytes) -> HarnessError:
+def _shortened(sentences: Sequence[str]) -> list[str]:
+    """The first of the sentences, so that all are no longer than one text may be."""
+    kept: list[str] = []
+    left = _TEXT_LENGTH
+    for number, sentence in enumerate(sentences):
+        if len(sentence) > left:
+            return [*kept, f"There are {len(sentences) - number} more warnings, which are too long to be told"]
+        left -= len(sentence)
+        kept.append(sentence)
+    return kept
+
+
+def _error(finished: Finished) -> HarnessError:
     """The error that a worker tells of. Only a class of harness's own is made, of texts that are printable."""
     try:
-        said = json.loads(output)
+        if len(finished.output) > _DOCUMENT_BYTES:
+            raise ValueError("too long")
+        said = json.loads(finished.output)
         kind = getattr(harness.errors, said["kind"], None)
         if not (isinstance(kind, type) and issubclass(kind, HarnessError)):
             raise ValueError(said["kind"])
-        context = {name: visible(str(said[name])) for name in ("cause", *_CONTEXT) if said.get(name) is not None}
-        options = tuple(visible(str(name)) for name in said["options"])
-        return kind(visible(str(said["message"])), options=options, **context)
+        context = {name: _text(said[name]) for name in ("cause", *_CONTEXT) if said.get(name) is not None}
+        options = tuple(_text(name) for name in said["options"])
+        return kind(_text(said["message"]) + refused(finished.refused), options=options, **context)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return _nonsense("its error is none of harness's")
 
 
-def _rows(output: bytes) -> tuple[pa.Table, list[str]]:
-    """The rows, and what was warned of."""
+def _text(value: object) -> str:
+    """Any value as text that is printable, and no longer than a text may be."""
+    return visible(str(value)[:_TEXT_LENGTH])[:_TEXT_LENGTH]
+
+
+def _rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
+    """The rows, and what was warned of. most_bytes: that they may take; a row of no bytes counts as one bit."""
     try:
+        check_stream(output, 8 * most_bytes)
         rows = pa.ipc.open_stream(pa.py_buffer(output)).read_all()
         rows.validate(full=True)
+        if decoded_bytes(rows) > most_bytes:
+            raise StreamError(f"its dictionaries stand for more than {most_bytes} bytes")
         metadata = dict(rows.schema.metadata or {})
-        said = [visible(str(sentence)) for sentence in json.loads(metadata.pop(_SAID, b"[]"))]
+        warned = metadata.pop(_SAID, b"[]")
+        if len(warned) > _DOCUMENT_BYTES:
+            raise StreamError("its warnings are too long")
+        said = [_text(sentence) for sentence in json.loads(warned)]
     except (pa.ArrowException, OSError, ValueError, TypeError, RecursionError) as error:
         raise _nonsense(visible(str(error))) from error
     return rows.replace_schema_metadata(metadata or None), said

@@ -1,7 +1,8 @@
-"""A filter of system calls: no socket, no other program or process, no hold on other processes.
+"""A filter of system calls: those that a read takes, with the arguments that it takes them with, and no other.
 
 Linux lets every process give up calls for good (seccomp), in containers and without privileges too. Threads that start
-later have the same filter. `socketpair` stays: both of its ends are in the process.
+later have the same filter. What is not listed fails; the process that waits for the worker notes its name, where the
+system hands it over (`harness.contained.refusals`).
 """
 
 from __future__ import annotations
@@ -12,108 +13,162 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from harness.contained.syscalls import ALLOWED, FIRST_NEW, NUMBERS
 from harness.records import dataclass
 
-_SET_SECCOMP, _MODE_FILTER = 22, 2
-
 # Classic BPF, as in linux/filter.h and linux/seccomp.h.
-_LOAD, _JUMP_EQUAL, _JUMP_FROM, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
-_CLONE_THREAD = 0x00010000
+_LOAD, _AND, _JUMP_EQUAL, _JUMP_FROM, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+_ALLOW, _KILL, _ERROR, _NOTIFY = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
+_SET_SECCOMP, _MODE_FILTER = 22, 2
+_SET_FILTER, _NEW_LISTENER = 1, 8
 
-_SAME_EVERYWHERE = {
-    **{"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427},
-    **{"pidfd_send_signal": 424, "pidfd_open": 434, "pidfd_getfd": 438},
-}
+_AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""The kernel's numbers of the machines."""
+_X32 = 0x40000000  # the first number of x86_64's second set of calls
+
+_OWN = -1
+"""Stands for the id of the process."""
+_THREAD, _THREAD_FLAGS = 0x00010F00, 0x007D0F00
+"""Of clone: memory, files, handlers and the process are shared; what else the C library asks of a thread."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Machine:
-    """audit: the kernel's number of the architecture. calls: those that fail. clone: may make threads.
+class _Rule:
+    """What an argument must be for a call to be allowed.
 
-    tgkill: may signal the process itself, which `abort` does.
+    mask: of its lower half, which bits are looked at. values: what they may be. whole: the upper half must be 0 too.
+    error: of a call that is not allowed, None: as of one that is not listed.
     """
 
-    audit: int
-    calls: Mapping[str, int]
-    clone: int
-    tgkill: int
+    argument: int
+    values: Sequence[int]
+    mask: int = 0xFFFFFFFF
+    whole: bool = False
+    error: int | None = None
 
 
-_MACHINES = {
-    "x86_64": _Machine(
-        0xC000003E,
-        {
-            **{"socket": 41, "fork": 57, "vfork": 58, "execve": 59, "execveat": 322},
-            **{"kill": 62, "tkill": 200, "rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297},
-            **{"ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311},
-            **{"unshare": 272, "setns": 308, "mount": 165, "bpf": 321, "userfaultfd": 323, "keyctl": 250},
-        },
-        clone=56,
-        tgkill=234,
-    ),
-    "aarch64": _Machine(
-        0xC00000B7,
-        {
-            **{"socket": 198, "execve": 221, "execveat": 281},
-            **{"kill": 129, "tkill": 130, "rt_sigqueueinfo": 138, "rt_tgsigqueueinfo": 240},
-            **{"ptrace": 117, "process_vm_readv": 270, "process_vm_writev": 271},
-            **{"unshare": 97, "setns": 268, "mount": 40, "bpf": 280, "userfaultfd": 282, "keyctl": 219},
-        },
-        clone=220,
-        tgkill=131,
-    ),
+_RULES = {
+    "kill": (_Rule(0, (_OWN,)),),
+    "tgkill": (_Rule(0, (_OWN,)),),  # `abort`
+    "prlimit64": (_Rule(0, (0, _OWN)),),
+    "sched_getaffinity": (_Rule(0, (0, _OWN)),),
+    "clone": (_Rule(0, (_THREAD,), mask=_THREAD | ~_THREAD_FLAGS & 0xFFFFFFFF),),
+    # Of the terminal, which none of its files is, how much there is to read, and what `fcntl` does as well.
+    "ioctl": (_Rule(1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451), error=errno.ENOTTY),),
+    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; not whom to signal, locks, leases or seals.
+    "fcntl": (_Rule(1, (0, 1, 2, 3, 4, 1030)),),
+    # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, and once more a filter; not the parent's death, which must end this process.
+    "prctl": (_Rule(0, (15, 16, 0x53564D41, _SET_SECCOMP), error=errno.EINVAL),),
+    # Both ends of a stream are in the process. One of datagrams could be sent anywhere.
+    "socketpair": (_Rule(0, (1,)), _Rule(1, (1,), mask=0xF)),
+    "sendto": (_Rule(4, (0,), whole=True),),
 }
-_CLONE3 = 435
-_X32 = 0x40000000  # the first number of x86_64's second set of calls
+_SEALED = {
+    "prlimit64": (_Rule(2, (0,), whole=True),),
+    "prctl": (_Rule(0, (15, 16, 0x53564D41), error=errno.EINVAL),),
+}
+"""What goes once the limits are set: setting them."""
+
+_Step = tuple[int, int, int, int]
 
 
-def install() -> str | None:
-    """Filter the calls of this process; why that is impossible here, None: it is done.
+def install(more: Iterable[str] = ()) -> tuple[str | None, int | None]:
+    """Filter the calls of this process: why that is impossible here, None: it is done; and where refusals are told.
 
-    The process must have one thread yet, and have given up to gain privileges.
+    The latter is a descriptor, which another process must take or this one close: until then, a call that is refused
+    waits. None: the system tells nobody. The process must have one thread yet, and have given up to gain privileges.
+    more: names of calls that are allowed besides.
     """
-    machine = _MACHINES.get(platform.machine())
-    if sys.platform != "linux" or machine is None or sys.maxsize < 1 << 32:
+    machine = platform.machine()
+    if sys.platform != "linux" or machine not in _AUDIT or sys.maxsize < 1 << 32:
         here = f"{platform.system()} on {platform.machine()}"
-        return f"a filter of system calls is made for Linux on {' and '.join(_MACHINES)}, this is {here}"
-    program = _program(machine, os.getpid())
-    code = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    if prctl(_SET_SECCOMP, ctypes.c_ulong(_MODE_FILTER), header, ctypes.c_ulong(0), ctypes.c_ulong(0)) == 0:
-        return None
-    return f"the system allows no filter of system calls ({errno.errorcode[ctypes.get_errno()]})"
+        return f"a filter of system calls is made for Linux on {' and '.join(_AUDIT)}, this is {here}", None
+    told = _load(machine, program(machine, os.getpid(), more, told=True), _NEW_LISTENER)
+    if told >= 0:
+        return None, told
+    if _load(machine, program(machine, os.getpid(), more, told=False)) == 0:
+        return None, None
+    return f"the system allows no filter of system calls ({errno.errorcode[ctypes.get_errno()]})", None
 
 
-def _program(machine: _Machine, process: int) -> bytes:
-    """Instructions of 8 bytes: code, how far to jump if true and if false, operand. process: id of the own one."""
-    fail = (_RETURN, 0, 0, _ERROR | errno.EPERM)
-    steps = [
+def seal() -> None:
+    """Give up to set limits and filters. To be called once `install` has made one."""
+    machine = platform.machine()
+    if _load(machine, sealed(machine, os.getpid())) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def sealed(machine: str, process: int) -> bytes:
+    """The filter that `seal` adds, as the kernel takes it; machine and process as for `program`."""
+    rest = (_RETURN, 0, 0, _ALLOW)
+    return _packed([*_start(machine), *_checked(machine, process, _SEALED, _ERROR | errno.EPERM), rest])
+
+
+def program(machine: str, process: int, more: Iterable[str] = (), *, told: bool) -> bytes:
+    """The filter as the kernel takes it.
+
+    Args:
+        machine: as `platform.machine` names it.
+        process: id of the one that is filtered.
+        more: names of calls that are allowed besides.
+        told: whether refusals wait for an answer of whoever listens.
+    """
+    numbers = NUMBERS[machine]
+    refuse = _NOTIFY if told else _ERROR | errno.EPERM
+    steps: list[_Step] = [*_start(machine)]
+    for number in sorted(numbers[name] for name in {*ALLOWED, *more} & numbers.keys()):
+        steps += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
+    steps += _checked(machine, process, _RULES, refuse)
+    # The flags of `clone3` are in memory, where no filter sees them; it is one of the new ones.
+    steps += [(_JUMP_FROM, 0, 1, FIRST_NEW), (_RETURN, 0, 0, _ERROR | errno.ENOSYS), (_RETURN, 0, 0, refuse)]
+    return _packed(steps)
+
+
+def _start(machine: str) -> list[_Step]:
+    return [
         (_LOAD, 0, 0, _ARCHITECTURE),
-        (_JUMP_EQUAL, 1, 0, machine.audit),
+        (_JUMP_EQUAL, 1, 0, _AUDIT[machine]),
         (_RETURN, 0, 0, _KILL),  # calls of 32 bits have other numbers
         (_LOAD, 0, 0, _NUMBER),
         (_JUMP_FROM, 0, 1, _X32),
-        fail,
-        (_JUMP_EQUAL, 0, 1, _CLONE3),  # its flags are in memory; the C library then takes `clone`
         (_RETURN, 0, 0, _ERROR | errno.ENOSYS),
     ]
-    for number in sorted({*machine.calls.values(), *_SAME_EVERYWHERE.values()}):
-        steps += [(_JUMP_EQUAL, 0, 1, number), fail]
-    steps += [
-        (_JUMP_EQUAL, 0, 4, machine.tgkill),
-        (_LOAD, 0, 0, _FIRST_ARGUMENT),
-        (_JUMP_EQUAL, 1, 0, process),
-        fail,
-        (_RETURN, 0, 0, _ALLOW),
-        (_JUMP_EQUAL, 0, 3, machine.clone),
-        (_LOAD, 0, 0, _FIRST_ARGUMENT),
-        (_JUMP_ANY_BIT, 1, 0, _CLONE_THREAD),
-        fail,
-        (_RETURN, 0, 0, _ALLOW),
-    ]
+
+
+def _checked(machine: str, process: int, rules: Mapping[str, Sequence[_Rule]], refuse: int) -> Iterable[_Step]:
+    """Each call that has rules, with its number loaded before and after."""
+    for name, conditions in rules.items():
+        number = NUMBERS[machine].get(name)
+        if number is None:
+            continue
+        body: list[_Step] = []
+        for rule in conditions:
+            fails = refuse if rule.error is None else _ERROR | rule.error
+            place = _ARGUMENTS + 8 * rule.argument
+            if rule.whole:
+                body += [(_LOAD, 0, 0, place + 4), (_JUMP_EQUAL, 1, 0, 0), (_RETURN, 0, 0, fails)]
+            body += [(_LOAD, 0, 0, place), (_AND, 0, 0, rule.mask)]
+            values = [process if value == _OWN else value for value in rule.values]
+            body += [(_JUMP_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
+            body.append((_RETURN, 0, 0, fails))
+        yield (_JUMP_EQUAL, 0, len(body) + 1, number)
+        yield from body
+        yield (_RETURN, 0, 0, _ALLOW)
+
+
+def _packed(steps: Iterable[_Step]) -> bytes:
+    """Instructions of 8 bytes: code, how far to jump if true and if false, operand."""
     return b"".join(struct.pack("<HBBI", *step) for step in steps)
+
+
+def _load(machine: str, code: bytes, flags: int | None = None) -> int:
+    """What the system answers: 0, or a descriptor if flags ask for one, or less than 0."""
+    kept = ctypes.create_string_buffer(code, len(code))
+    header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(kept)))
+    name, *numbers = ("prctl", _SET_SECCOMP, _MODE_FILTER) if flags is None else ("seccomp", _SET_FILTER, flags)
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    loaded: int = call(*map(ctypes.c_long, (NUMBERS[machine][name], *numbers)), header, *map(ctypes.c_long, (0, 0)))
+    return loaded

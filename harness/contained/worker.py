@@ -1,7 +1,7 @@
 """The worker: `python -m harness.contained.worker`, which `harness.contained.launching` starts.
 
-It reads one JSON object from its standard input, confines itself, and does what the object names. Its standard output
-is the result, and its exit code says what that is.
+It reads one JSON object from its standard input, confines itself, says so, and does what the object names. Its standard
+output is the result, and its exit code says what that is.
 """
 
 from __future__ import annotations
@@ -40,9 +40,12 @@ def is_confined() -> bool:
 
 def main() -> int:
     """What the request asks, done under its limits; the exit code of the process."""
-    request = json.loads(sys.stdin.buffer.read())
+    request = json.loads(sys.stdin.buffer.readline())
     bounds = Bounds(**request["bounds"])
-    unenforced = confining.before_imports(request["parent"], request["directories"], request["scratch"])
+    unenforced, listener = confining.before_imports(
+        *(request[name] for name in ("parent", "directories", "scratch", "calls"))
+    )
+    _begin(listener)
     module, _, name = request["work"].partition(":")
     work: Work = getattr(importlib.import_module(module), name)
     for library in request["libraries"]:
@@ -55,13 +58,23 @@ def main() -> int:
             scratch_bytes=bounds.scratch_bytes,
         )
     )
-    unenforced |= confining.after_imports(bounds)
+    unenforced |= confining.after_imports(bounds, filtered="processes" not in unenforced)
     lacking = {limit: why for limit, why in unenforced.items() if limit not in request["waived"]}
     if lacking:
         sys.stdout.write(json.dumps(lacking))
         return UNENFORCED
     _state["confined"] = True
     return DONE + work(request["request"], sys.stdout.buffer)
+
+
+def _begin(listener: int | None) -> None:
+    """Hand the listener of the filter on to the process that waits, which takes what it can take, and answers."""
+    sys.stdout.write("-\n" if listener is None else f"{listener}\n")
+    sys.stdout.flush()
+    sys.stdin.buffer.readline()
+    sys.stdin.close()
+    if listener is not None:
+        os.close(listener)
 
 
 def nothing(request: Any, output: BinaryIO) -> int:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import io
 import json
 import os
+import struct
 import sys
 from datetime import UTC, datetime
 
+import duckdb
 import pyarrow as pa
 import pytest
 
 import harness
 from harness.contained import reading
+from harness.contained.arrow_messages import _Table
 from harness.contained.launching import Finished
 from harness.contained.locations import directories_of
 from harness.errors import (
@@ -148,9 +152,9 @@ def test_remote_tables_are_refused():
     assert "x" not in str(told.value).partition("table s3")[2]
 
 
-def ipc(rows):
+def ipc(rows, **options):
     output = io.BytesIO()
-    with pa.ipc.new_stream(output, rows.schema) as writer:
+    with pa.ipc.new_stream(output, rows.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
         writer.write_table(rows)
     return output.getvalue()
 
@@ -185,6 +189,127 @@ def test_what_a_worker_that_was_taken_over_gives_back(table, monkeypatch, answer
     monkeypatch.setattr(reading, "run", lambda *_, **__: Finished(*answer, ""))
     with pytest.raises(EngineError, match="Cannot read what the process for the untrusted table gave back"):
         harness.read_untrusted(table)
+
+
+def patched(stream, before, after):
+    assert stream.count(before) == 1
+    return stream.replace(before, after)
+
+
+def one_field_often(stream):
+    """All fields of a schema at the place of the first one."""
+    data = bytearray(stream)
+    count, at = _Table(stream[8:], struct.unpack_from("<I", stream, 8)[0]).table(2)._vector(1, 4)
+    first = at + struct.unpack_from("<I", data, 8 + at)[0]
+    for place in range(at, at + 4 * count, 4):
+        struct.pack_into("<I", data, 8 + place, first - place)
+    return bytes(data)
+
+
+def growing():
+    values = [pa.array(["a"]), pa.array(["a", "b"])]
+    batches = [pa.record_batch([pa.DictionaryArray.from_arrays([0], each)], ["d"]) for each in values]
+    return ipc(pa.Table.from_batches(batches), emit_dictionary_deltas=True)
+
+
+NUMBERS = pa.table({"a": range(8), "b": range(8)})  # of 64 bytes each
+NULLS = pa.Array.from_buffers(pa.null(), 1 << 29, [None])
+DENSE = pa.UnionArray.from_dense(pa.array([0] * 9, pa.int8()), pa.array([0] * 9, pa.int32()), [pa.array(["x" * 99])])
+DICTIONARY = pa.DictionaryArray.from_arrays(pa.array(bytes(30_000), pa.uint8()), ["x" * 10_000])
+
+
+@pytest.mark.parametrize(
+    ("stream", "said"),
+    [
+        pytest.param(ipc(pa.table({"a": bytes(1 << 20)}), compression="zstd"), "it is compressed", id="zstd"),
+        pytest.param(ipc(pa.table({"a": bytes(1 << 20)}), compression="lz4"), "it is compressed", id="lz4"),
+        pytest.param(ipc(pa.table({"a": NULLS})), "it has 2 arrays of", id="nulls"),
+        pytest.param(
+            ipc(pa.table({"a": pa.LargeListArray.from_arrays([0, 1 << 29], NULLS)})),
+            "it has 3 arrays of",
+            id="list-of-nulls",
+        ),
+        pytest.param(ipc(pa.table({"a": pa.array(["x" * 99]).cast(pa.string_view())})), "of type 24", id="views"),
+        pytest.param(
+            ipc(pa.table({"a": pa.RunEndEncodedArray.from_arrays([1 << 30], [1])})), "a field is of type 22", id="runs"
+        ),
+        pytest.param(
+            ipc(pa.table({"a": DENSE})),
+            "a field is of type 14",
+            id="dense-union",
+        ),
+        pytest.param(growing(), "a dictionary grows", id="deltas"),
+        pytest.param(ipc(pa.table({"a": DICTIONARY})), "its dictionaries stand for more", id="dictionary"),
+        pytest.param(
+            ipc(pa.table({"a": pa.ListArray.from_arrays([0, 30_000], DICTIONARY)})),
+            "its dictionaries stand for more",
+            id="dictionary-in-a-list",
+        ),
+        pytest.param(
+            patched(ipc(NUMBERS), struct.pack("<4q", 64, 0, 64, 64), struct.pack("<4q", 64, 0, 0, 64)),
+            "overlap",
+            id="one-buffer",
+        ),
+        pytest.param(
+            patched(ipc(NUMBERS), struct.pack("<4q", 64, 0, 64, 64), struct.pack("<4q", 64, 0, 64, 1 << 40)),
+            "a buffer ends after its message",
+            id="buffer-beyond",
+        ),
+        pytest.param(one_field_often(ipc(NUMBERS)), "one part twice", id="one-field"),
+        pytest.param(ipc(pa.table({"a": [1]}, metadata={"harness.warnings": "x" * (1 << 21)})), "warnings", id="said"),
+    ],
+)
+def test_an_answer_that_is_more_than_its_bytes(table, monkeypatch, stream, said):
+    monkeypatch.setattr(reading, "run", lambda *_, **__: Finished(0, stream, ""))
+    with pytest.raises(EngineError, match=f"Cannot read what the process for the untrusted table gave back: .*{said}"):
+        harness.read_untrusted(table, bounds=harness.Bounds(output_bytes=32 << 20))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 'a'::ENUM('a', 'b') AS e, [1, NULL] AS l, {'x': 1, 'y': ['z']} AS s, MAP {'k': 2} AS m",
+        "SELECT now() AS t, uuid() AS u, true AS b, 'x'::BLOB AS x, INTERVAL 1 DAY AS i, NULL AS n, 'b'::VARCHAR AS v",
+        "SELECT union_value(k := 1) AS u, '1'::BIT AS z, [['a'::ENUM('a')]] AS e, 1::HUGEINT AS h, '{}'::JSON AS j",
+        "SELECT range AS a, CASE WHEN range % 2 = 0 THEN 'even' END AS b FROM range(300000)",
+        "SELECT * FROM t WHERE false",
+    ],
+)
+def test_an_answer_of_every_type_is_read(table, here, query):
+    expected = duckdb.connect().execute(query.replace("FROM t", "FROM (SELECT 1)"))
+    rows = harness.read_untrusted(table, query=query)
+    assert rows.num_rows == len(expected.fetchall())
+
+
+@pytest.mark.parametrize("stream", [ipc(NUMBERS), growing(), ipc(pa.table({"a": [["x"]], "b": [None]}))])
+def test_damaged_answers_are_errors(stream):
+    """A bit anywhere in the messages: harness's error, or pyarrow's, or rows; no crash and no other error."""
+    for at in range(len(stream)):
+        for bit in (1, 0x80):
+            damaged = stream[:at] + bytes([stream[at] ^ bit]) + stream[at + 1 :]
+            with contextlib.suppress(EngineError):
+                reading._rows(damaged, 1 << 20)
+
+
+def test_an_error_that_is_told_at_length(table, monkeypatch):
+    texts = {"message": "\u202e" * 100_000, "file": "f" * 100_000}
+    said = json.dumps({"kind": "EngineError", "options": [], **texts}).encode()
+    monkeypatch.setattr(reading, "run", lambda *_, **__: Finished(2, said, ""))
+    with pytest.raises(EngineError) as told:
+        harness.read_untrusted(table)
+    assert (len(told.value.message), len(told.value.file)) == (1 << 16, 1 << 16)
+    sent = json.loads(json.dumps(reading._document(told.value)))
+    assert (len(sent["message"]), len(sent["file"])) == (1 << 16, 1 << 12)
+    long = Finished(2, b'{"kind": "EngineError", "options": [], "message": "' + bytes(1 << 20) + b'"}', "")
+    monkeypatch.setattr(reading, "run", lambda *_, **__: long)
+    with pytest.raises(EngineError, match="its error is none of harness's"):
+        harness.read_untrusted(table)
+
+
+def test_warnings_are_told_up_to_the_length_of_a_text():
+    assert reading._shortened(["a", "b"]) == ["a", "b"]
+    *kept, last = reading._shortened(["a" * 60_000] * 3)
+    assert (len(kept), last) == (1, "There are 2 more warnings, which are too long to be told")
 
 
 def test_what_a_worker_says_is_shown_and_not_obeyed(table, monkeypatch):

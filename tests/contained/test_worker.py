@@ -63,6 +63,7 @@ def found(tmp_path_factory):
         }
         finished = run("works:attempts", request, bounds=bounds, directories=[str(own.parent)])
     assert (finished.code, finished.said) == (0, "")
+    assert finished.refused[:2] == ("socket", "vfork")
     return json.loads(finished.output) | {"files left": sorted(path.name for path in root.rglob("*"))}
 
 
@@ -75,6 +76,25 @@ def found(tmp_path_factory):
         ("become a program", "EPERM"),
         ("fork", "EPERM"),
         ("end the parent", "EPERM"),
+        ("end its group", "EPERM"),
+        ("limit the parent", "EPERM"),
+        ("look at the parent's limits", "EPERM"),
+        ("renice the parent", "EPERM"),
+        ("move the parent", "EPERM"),
+        ("have the parent signalled", "EPERM"),
+        ("take memory that has no name", "EPERM"),
+        ("take memory that stays", "EPERM"),
+        ("change who may use a file", "EPERM"),
+        ("change a file's times", "EPERM"),
+        ("change a file's attributes", "EPERM"),
+        ("change a file's flags", "ENOTTY"),
+        ("lock a file", "EPERM"),
+        ("outlive the parent", "EINVAL"),
+        ("make a process by clone", "EPERM"),
+        ("make a process by clone3", "ENOSYS"),
+        ("make a namespace with a thread", "EPERM"),
+        ("send a message to a socket", "EPERM"),
+        ("ring of calls", "ENOSYS"),
         ("end a thread of the parent", "EPERM"),
         ("signal a thread of its own", None),
         ("raise a limit", "ValueError"),
@@ -123,12 +143,19 @@ def test_memory():
         ("endless", "busy", {"cpu_seconds": 1}, "took too many seconds of processor time, 1 are allowed"),
         ("closed", None, {"wall_seconds": 1}, "took too many seconds, 1 are allowed"),
         ("memory", 101, {"output_bytes": 100}, "gave back too many bytes, 100 are allowed"),
+        ("threads", 100, {"threads": 50}, "started too many threads, 50 are allowed"),
+        ("holds", "plain", {"scratch_bytes": 4 << 20}, "wrote too many bytes, or files, to its directory"),
+        ("holds", "open", {"scratch_bytes": 4 << 20}, "holds too many bytes in files"),
+        ("holds", "mapped", {"scratch_bytes": 4 << 20}, "holds too many bytes in files"),
+        ("deep", 60, {"scratch_bytes": 4 << 20}, "wrote too many bytes, or files, to its directory"),
     ],
 )
-def test_a_worker_at_a_limit(work, request_, bounds, said):
+def test_a_worker_at_a_limit(monkeypatch, tmp_path, work, request_, bounds, said):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(LimitError) as told:
         run(f"works:{work}", request_, bounds=Bounds(**bounds))
     (name,) = bounds
+    assert list(tmp_path.iterdir()) == []
     assert said in told.value.message
     assert told.value.message.endswith(f"raise {name} by the option bounds")
 
@@ -140,6 +167,7 @@ def test_a_worker_at_a_limit(work, request_, bounds, said):
         ("killed", signal.SIGSEGV, "Crashed", "crashed with SIGSEGV"),
         ("exits", 0, "Crashed", "ended with exit code 0"),
         ("exits", 1, "Crashed", "ended with exit code 1"),
+        ("unlisted", None, "Crashed", "exit code 4; .* it was refused memfd_create, chmod: .* PermissionError"),
         ("broken", None, "Crashed", r"ended with exit code 4; .* ValueError: no\\x1bgood"),
     ],
 )
@@ -194,11 +222,11 @@ def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):
     ],
 )
 def test_a_network_is_given_up_by_either_of_two(monkeypatch, no_filter, no_namespace, unenforced):
-    monkeypatch.setattr(seccomp, "install", lambda: no_filter)
+    monkeypatch.setattr(seccomp, "install", lambda calls: (no_filter, None))
     monkeypatch.setattr(namespaces, "leave_network", lambda: no_namespace)
-    for name in ("landlock.restrict", "_end_with", "_gain_no_privileges"):
+    for name in ("landlock.restrict", "namespaces.drop_privileges", "_end_with", "_gain_no_privileges"):
         monkeypatch.setattr(f"harness.contained.confining.{name}", lambda *_, **__: False)
-    assert before_imports(1, [], "") == unenforced
+    assert before_imports(1, [], "") == (unenforced, None)
 
 
 CONFINED = """
@@ -207,7 +235,9 @@ number = 126 if os.uname().machine == "x86_64" else 91
 capset = ctypes.CDLL(None).syscall(number, struct.pack("=Ii", 0x20080522, 0), bytes(24))
 from harness.contained import confining, namespaces
 namespaces.leave_network = lambda: "no namespaces"
-print(capset, confining.before_imports(os.getppid(), [], sys.argv[1]))
+unenforced, listener = confining.before_imports(os.getppid(), [], sys.argv[1])
+listener is None or os.close(listener)
+print(capset, unenforced)
 try:
     open(sys.argv[1] + "/../outside")
 except PermissionError as error:
@@ -230,7 +260,7 @@ def test_there_is_no_filter_for_other_systems(monkeypatch, system, machine):
     monkeypatch.setattr(seccomp.platform, "system", lambda: system)
     monkeypatch.setattr(seccomp.platform, "machine", lambda: machine)
     said = f"a filter of system calls is made for Linux on x86_64 and aarch64, this is {system} on {machine}"
-    assert seccomp.install() == said
+    assert seccomp.install() == (said, None)
 
 
 def test_a_limit_that_cannot_be_enforced_refuses_the_read_unless_it_is_waived(monkeypatch, tmp_path):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import json
+import mmap
 import os
 import resource
 import signal
@@ -13,6 +15,8 @@ import subprocess
 import sys
 import threading
 import time
+
+from harness.contained.syscalls import NUMBERS
 
 
 def attempts(request, output):
@@ -27,6 +31,25 @@ def attempts(request, output):
         "become a program": lambda: os.execv(sys.executable, [sys.executable, "-c", ""]),
         "fork": os.fork,
         "end the parent": lambda: os.kill(os.getppid(), signal.SIGTERM),
+        "end its group": lambda: os.kill(0, 0),
+        "limit the parent": lambda: _call("prlimit64", os.getppid(), resource.RLIMIT_CPU, bytes(16), 0),
+        "look at the parent's limits": lambda: _call("prlimit64", os.getppid(), resource.RLIMIT_CPU, 0, bytes(16)),
+        "renice the parent": lambda: os.setpriority(os.PRIO_PROCESS, os.getppid(), 5),
+        "move the parent": lambda: os.sched_setaffinity(os.getppid(), {0}),
+        "have the parent signalled": lambda: fcntl.fcntl(1, 8, os.getppid()),  # F_SETOWN
+        "take memory that has no name": lambda: os.memfd_create("x"),
+        "take memory that stays": lambda: _call("shmget", 0, 4096, 0o1600),
+        "change who may use a file": lambda: os.chmod(outside, 0o777),
+        "change a file's times": lambda: os.utime(own),
+        "change a file's attributes": lambda: os.setxattr(own, "user.x", b""),
+        "change a file's flags": lambda: _with(own, lambda at: fcntl.ioctl(at, 0x40086602, bytes(8))),
+        "lock a file": lambda: _with(own, lambda at: fcntl.flock(at, fcntl.LOCK_SH)),
+        "outlive the parent": lambda: _call("prctl", 1, 0, 0, 0, 0),
+        "make a process by clone": lambda: _call("clone", signal.SIGCHLD, 0, 0, 0, 0),
+        "make a process by clone3": lambda: _call("clone3", bytes(64), 64),
+        "make a namespace with a thread": lambda: _call("clone", 0x3D0F00 | 0x40000000, 0, 0, 0, 0),
+        "send a message to a socket": lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM),
+        "ring of calls": lambda: _call("io_uring_setup", 1, bytes(120)),
         "end a thread of the parent": lambda: _signal_thread(os.getppid()),
         "signal a thread of its own": lambda: _signal_thread(os.getpid()),
         "raise a limit": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 16, 1 << 16)),
@@ -70,6 +93,47 @@ def attempts(request, output):
 def memory(request, output):
     output.write(bytearray(request))
     return 0
+
+
+def threads(request, output):
+    threading.stack_size(1 << 16)
+    for _ in range(request):
+        threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+    time.sleep(1000)
+
+
+def holds(request, output):
+    """More than it may, in files that are each within the bound."""
+    kept = []
+    for number in range(8):
+        path = f"{os.environ['TMPDIR']}/{number}"
+        file = os.open(path, os.O_RDWR | os.O_CREAT)
+        os.write(file, bytes(1 << 20))
+        if request in ("open", "mapped"):
+            os.unlink(path)
+        if request == "mapped":
+            kept.append(mmap.mmap(file, 4096))
+        if request != "open":
+            os.close(file)
+    time.sleep(1000)
+
+
+def deep(request, output):
+    """A path that the system takes no more, level by level; none may look into its directories."""
+    at = os.open(os.environ["TMPDIR"], os.O_RDONLY)
+    for _ in range(request):
+        os.mkdir("d" * 100, 0o300, dir_fd=at)
+        at, above = os.open("d" * 100, os.O_PATH, dir_fd=at), at
+        os.close(above)
+    time.sleep(1000)
+
+
+def unlisted(request, output):
+    """Asks for what no read takes, and fails."""
+    try:
+        os.memfd_create("x")
+    finally:
+        _outcome(lambda: os.chmod("/", 0))
 
 
 def endless(request, output):
@@ -140,9 +204,22 @@ def _open(number):
 
 def _signal_thread(process):
     """Signal 0 goes to the main thread of a process, and does nothing but be allowed."""
-    call = {"x86_64": 234, "aarch64": 131}[os.uname().machine]  # tgkill
-    if ctypes.CDLL(None, use_errno=True).syscall(call, process, process, 0) != 0:
-        raise OSError(ctypes.get_errno(), "tgkill")
+    _call("tgkill", process, process, 0)
+    return None
+
+
+def _call(name, *arguments):
+    number = NUMBERS[os.uname().machine][name]
+    given = [each if isinstance(each, bytes) else ctypes.c_long(each) for each in (number, *arguments)]
+    if ctypes.CDLL(None, use_errno=True).syscall(*given) < 0:
+        raise OSError(ctypes.get_errno(), name)
+    return "done"
+
+
+def _with(path, action):
+    with open(path, "rb") as file:
+        action(file)
+    return "done"
 
 
 def _in_thread():

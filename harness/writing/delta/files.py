@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,6 +157,13 @@ def table_statistics(
 def set_time(path: Path, time_ms: int) -> None:
     """Set access and modification time of a file, in milliseconds since 1970."""
     os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
+
+
+def copy_with_time(path: Path, target: Path) -> None:
+    """A copy of a file, of the same times. Not `shutil.copy2`: a worker may set times, but no permissions."""
+    shutil.copyfile(path, target)
+    found = path.stat()
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def _physical(f: Field, names: Mapping[int, str]) -> Field:

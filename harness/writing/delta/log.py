@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from harness.errors import RequestError
-from harness.writing.delta.files import set_time
+from harness.writing.delta.files import copy_with_time, set_time
 from harness.writing.delta.types import Json
 from harness.writing.delta.values import json_text
 from harness.writing.iceberg.store import counted_uuid
@@ -128,7 +127,7 @@ class DeltaLog:
         name = self.staged[version] = f"{version:020d}.{counted_uuid(f'staged commit {version}')}.json"
         target = self.commit_path(version)
         target.parent.mkdir(exist_ok=True)
-        shutil.copy2(source, target)
+        copy_with_time(source, target)
         if not published:
             source.unlink()
         return name

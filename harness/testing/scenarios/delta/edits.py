@@ -7,7 +7,6 @@ too: `3/add/stats/numRecords`, `1/metaData/schemaString/fields/0/name`. A key th
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from harness.errors import RequestError
 from harness.testing.scenarios.arguments import Arguments
 from harness.writing.confinement import inside
-from harness.writing.delta.files import set_time
+from harness.writing.delta.files import copy_with_time, set_time
 from harness.writing.delta.values import json_text
 from harness.writing.iceberg.files import corrupt, enclose, truncate
 
@@ -126,7 +125,7 @@ def _change(kind: str, given: Arguments, root: Path, within: Path) -> Callable[[
 
 
 def _copy(path: Path, target: Path) -> None:
-    shutil.copy2(path, target)
+    copy_with_time(path, target)
 
 
 def _as_old(path: Path, change: Callable[[], None]) -> None:

@@ -1,0 +1,135 @@
+"""A control group of a worker's own, where this user may make one: Linux's own count of memory and threads.
+
+Version 2 alone. A group can be made beside that of this process, or in it, if whoever runs the machine has handed over
+the directory with its controllers: root has it, and systemd does so for a user's own services
+(`systemd-run --user --scope`). Everywhere else limits of the process and the watcher hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from harness.contained.bounds import Bounds
+from harness.contained.watching import LIBRARY_BYTES
+
+_PREFIX = "harness-untrusted-"
+_CONTROLLERS = {"memory", "pids"}
+_GONE_S = 1.0
+
+
+class Group:
+    """A group that holds one worker, or none."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def take(self, process: int) -> None:
+        """Put a process in it, which is still to do its first step; a system that refuses has no group."""
+        if self._path is not None:
+            try:
+                (self._path / "cgroup.procs").write_text(str(process))
+            except OSError:
+                self.end()
+
+    def ran_out_of_memory(self) -> bool:
+        """Whether the system ended what was in it for want of memory."""
+        if self._path is None:
+            return False
+        with contextlib.suppress(OSError, ValueError):
+            counts = dict(line.split() for line in (self._path / "memory.events").read_text().splitlines())
+            return int(counts.get("oom_kill", 0)) > 0
+        return False
+
+    def end(self) -> None:
+        """Kill what is in it, and take it away."""
+        path, self._path = self._path, None
+        if path is None:
+            return
+        with contextlib.suppress(OSError):
+            if (path / "cgroup.kill").exists():  # since Linux 5.14; the worker is one process
+                (path / "cgroup.kill").write_text("1")
+        until = time.monotonic() + _GONE_S
+        while True:
+            try:
+                path.rmdir()
+                return
+            except OSError:
+                if not path.exists() or time.monotonic() > until:
+                    return
+                time.sleep(0.005)  # processes that were killed leave a moment later
+
+
+@contextlib.contextmanager
+def own_group(bounds: Bounds, scratch: str, *, system: Path = Path("/")) -> Iterator[Group]:
+    """A group under these bounds, while the block runs; it holds nothing where none can be made.
+
+    system: where `/proc` lies.
+    """
+    group = Group(_made(bounds, scratch, system))
+    try:
+        yield group
+    finally:
+        group.end()
+
+
+def _made(bounds: Bounds, scratch: str, system: Path) -> Path | None:
+    try:
+        mounts = [line.split(" - ", 1) for line in (system / "proc/self/mountinfo").read_text().splitlines()]
+        groups = dict(line.split(":", 2)[::2] for line in (system / "proc/self/cgroup").read_text().splitlines())
+        kinds = {left.split()[4]: right.split()[0] for left, right in mounts}
+    except (OSError, ValueError, IndexError):
+        return None
+    roots = [where for where, kind in kinds.items() if kind == "cgroup2"]
+    if "0" not in groups or not roots:
+        return None
+    top = system / roots[0].lstrip("/")
+    own = top / groups["0"].lstrip("/")
+    # Memory of a file system in memory is the group's.
+    in_memory = bounds.scratch_bytes if _kind_of(scratch, kinds) in ("tmpfs", "ramfs") else 0
+    limits = {
+        "memory.max": str(bounds.memory_bytes + LIBRARY_BYTES + in_memory),
+        "memory.swap.max": "0",
+        "memory.oom.group": "1",
+        "pids.max": str(bounds.threads),
+    }
+    for parent in (own.parent, own) if own != top else (own,):
+        made = _made_in(parent, limits)
+        if made is not None:
+            return made
+    return None
+
+
+def _made_in(parent: Path, limits: Mapping[str, str]) -> Path | None:
+    made = parent / f"{_PREFIX}{os.getpid()}-{time.monotonic_ns()}"
+    try:
+        if not set((parent / "cgroup.subtree_control").read_text().split()) >= _CONTROLLERS:
+            return None
+        for left in parent.glob(f"{_PREFIX}*"):  # of processes that were killed
+            if not os.path.exists(f"/proc/{left.name.removeprefix(_PREFIX).partition('-')[0]}"):
+                with contextlib.suppress(OSError):
+                    left.rmdir()
+        made.mkdir()
+    except OSError:
+        return None
+    try:
+        for name, value in limits.items():
+            if name != "memory.swap.max" or (made / name).exists():  # kernels without swap have none
+                (made / name).write_text(value)
+    except OSError:
+        with contextlib.suppress(OSError):
+            made.rmdir()
+        return None
+    return made
+
+
+def _kind_of(path: str, kinds: Mapping[str, str]) -> str:
+    """The file system on which a path lies."""
+    place = Path(path)
+    for above in (place, *place.parents):
+        if str(above) in kinds:
+            return kinds[str(above)]
+    return ""
