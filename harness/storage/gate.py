@@ -25,6 +25,8 @@ _LINKS = (errno.ELOOP, errno.EMLINK)
 _QUERY = re.compile(r"\?[^\s'\"<>]*|(?<=://)[^\s/@]*@")  # of a URL, and the user before its host
 _SHOWN = 300  # characters
 ABSENT = "it does not exist"
+IRREGULAR = "IrregularFile"
+"""Cause of the error for what is there and is no regular file: nothing else may stand for it."""
 _FAULTS = {
     errno.ENOENT: ABSENT,
     errno.EISDIR: "it is a directory",
@@ -34,6 +36,7 @@ _FAULTS = {
     errno.ELOOP: "its path is a circle of links, or became a link while it was opened",
     errno.ENAMETOOLONG: "its name is longer than a file's can be",
 }
+_IN_THE_WAY = (errno.EISDIR, errno.ELOOP)
 _KINDS = {
     FileNotFoundError: errno.ENOENT,
     IsADirectoryError: errno.EISDIR,
@@ -86,6 +89,20 @@ def mode_of(path: str) -> int | None:
         raise refusal(error, path) from error
 
 
+def is_there(path: str) -> bool:
+    """Whether a regular file is at a local path, links followed; False: nothing is.
+
+    Raises:
+        MissingFileError: something else is, or a link that leads nowhere. StorageError: that cannot be told.
+    """
+    mode = mode_of(path)
+    if mode is None and os.path.islink(path):
+        raise _missing("it is a link that leads nowhere", path, IRREGULAR)
+    if mode is not None and not stat.S_ISREG(mode):
+        raise _missing(_irregular(mode), path, IRREGULAR)
+    return mode is not None
+
+
 def refuse_no_name(path: str) -> None:
     """Refuses what no file can be called, before a library takes it for something else.
 
@@ -132,11 +149,13 @@ def _opened(path: str, follow: Follow | None) -> tuple[int, int]:
     try:
         opened = os.open(path, _FLAGS) if follow is None else _descriptor(path, follow)
     except OSError as error:
+        if error.errno == errno.ENXIO:  # of a socket; also of a disk that fails
+            is_there(path)
         raise refusal(error, path) from error
     status = os.fstat(opened)
     if not stat.S_ISREG(status.st_mode):
         os.close(opened)
-        raise _missing(_irregular(status.st_mode), path)
+        raise _missing(_irregular(status.st_mode), path, IRREGULAR)
     return opened, status.st_size
 
 
@@ -156,7 +175,9 @@ def refusal(error: Exception, path: str) -> HarnessError:
     """The error that names the file: that there is no such file, if `error` says so, or that its storage failed."""
     # An error that is not the operating system's has no number, and says by its class what it means.
     number = next((known for kind, known in _KINDS.items() if isinstance(error, kind)), getattr(error, "errno", None))
-    return _missing(_FAULTS[number], path) if number in _FAULTS else failure(error, path)
+    if number not in _FAULTS:
+        return failure(error, path)
+    return _missing(_FAULTS[number], path, IRREGULAR if number in _IN_THE_WAY else None)
 
 
 def failure(error: Exception, path: str) -> StorageError:
@@ -177,5 +198,5 @@ def _irregular(mode: int) -> str:
     return "it is a directory" if stat.S_ISDIR(mode) else "it is no regular file"
 
 
-def _missing(reason: str, path: str) -> MissingFileError:
-    return MissingFileError(f"Cannot read file: {reason}", file=path)
+def _missing(reason: str, path: str, cause: str | None = None) -> MissingFileError:
+    return MissingFileError(f"Cannot read file: {reason}", cause=cause, file=path)
