@@ -34,6 +34,9 @@ from collections.abc import Callable, Sequence
 
 from harness.rule_numbers import in_format
 
+_LONGEST_PLACE, _SHOWN = 4096, 300
+"""Characters of a place in an error: what is longer, and so no path, is cut."""
+
 
 class HarnessError(Exception):
     """Base of all errors that harness raises on purpose.
@@ -73,7 +76,7 @@ class HarnessError(Exception):
 
     def __str__(self) -> str:
         context = [
-            f"{label} {value}"
+            f"{label} {value if len(str(value)) <= _LONGEST_PLACE else f'{str(value)[:_SHOWN]}…'}"
             for label, value in (
                 ("table", self.table),
                 ("snapshot", self.snapshot),

@@ -24,6 +24,8 @@ _LINKS = (errno.ELOOP, errno.EMLINK)
 """What opening a link says where none is followed; EMLINK on FreeBSD."""
 _QUERY = re.compile(r"\?[^\s'\"<>]*|(?<=://)[^\s/@]*@")  # of a URL, and the user before its host
 _SHOWN = 300  # characters
+_LONGEST = 32_767
+"""Characters of a path, on Windows; Linux has 4,095, object stores 1,024. What resolves links takes for ever beyond."""
 ABSENT = "it does not exist"
 IRREGULAR = "IrregularFile"
 """Cause of the error for what is there and is no regular file: nothing else may stand for it."""
@@ -48,14 +50,16 @@ _NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def is_name(path: str) -> bool:
-    """Whether a file can be called so: it has no NUL and no half of a character."""
-    return "\0" not in path and (path.isascii() or _is_encodable(path))
+    """Whether a file can be called so: it is no longer than any system's, has no NUL and no half of a character."""
+    return len(path) <= _LONGEST and "\0" not in path and (path.isascii() or _is_encodable(path))
 
 
 def name_fault(path: str) -> str | None:
     """Why no file can be called so; None: one can."""
     if is_name(path):
         return None
+    if len(path) > _LONGEST:
+        return f"its path has {len(path):,} characters, more than a file's can have"
     return f"no file can have {'a NUL' if chr(0) in path else 'half a character'} in its path"
 
 
@@ -199,4 +203,5 @@ def _irregular(mode: int) -> str:
 
 
 def _missing(reason: str, path: str, cause: str | None = None) -> MissingFileError:
-    return MissingFileError(f"Cannot read file: {reason}", cause=cause, file=path)
+    shown = path if len(path) <= _LONGEST else f"{path[:_SHOWN]}…"
+    return MissingFileError(f"Cannot read file: {reason}", cause=cause, file=shown)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import fsspec
 import pytest
 
 import harness
+from harness.contained.locations import directories_of
 from harness.errors import HarnessError, MissingFileError
 from harness.oracle import engine as oracle
 from harness.oracle.planner import plan_unpruned
@@ -31,6 +33,7 @@ FAULTS = {
     "x" * 300: "longer than",
     "nul\0file": "a NUL in its path",
     "half\ud800": "half a character",
+    "a/" * 1_000_000: "characters, more than a file's can have",
 }
 
 
@@ -51,7 +54,45 @@ def test_what_is_no_regular_file_is_never_opened(place: Path, name: str, words: 
     assert not Storage().exists(path)
     with pytest.raises(MissingFileError, match=words) as caught:
         Storage().read(path)
-    assert caught.value.file == path
+    assert path.startswith(str(caught.value.file).removesuffix("…"))
+
+
+ASKED: dict[str, Callable[[str, str], Any]] = {
+    "location": lambda path, _: harness.open_table(path),
+    "allowed_roots": lambda path, location: harness.open_table(location, allowed_roots=[path]),
+    "path_map": lambda path, location: harness.open_table(location, path_map={"/old": path}),
+    "untrusted": lambda path, _: directories_of([path]),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED)
+@pytest.mark.parametrize("tail", ["nul\0file", "half\ud800", "a/" * 2_000_000], ids=["nul", "half", "long"])
+def test_a_location_that_no_file_can_have(place: Path, ask: str, tail: str) -> None:
+    IcebergTable.create(place / "t", {"id": "long"})
+    path, location = f"{place}/{tail}", str(place / "t")
+    with pytest.raises(HarnessError, match=r"no file can have|more than a file's can have") as caught:
+        ASKED[ask](path, location)
+    assert len(str(caught.value)) < 5_000
+
+
+@pytest.mark.parametrize("tail", ["nul\0file", "a/" * 2_000_000], ids=["nul", "long"])
+@pytest.mark.parametrize("key", ["location", "manifest-list", "write.metadata.path", "write.data.path"])
+def test_paths_of_metadata_that_no_file_can_have(place: Path, key: str, tail: str) -> None:
+    table = IcebergTable.create(place / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+
+    def change(document: dict[str, Any]) -> None:
+        match key:
+            case "manifest-list":
+                document["snapshots"][-1][key] = f"{place}/{tail}"
+            case "location":
+                document[key] = f"{place}/{tail}"
+            case _:
+                document["properties"] = {key: f"{place}/{tail}"}
+
+    table.edit_metadata(change)
+    with contextlib.suppress(HarnessError):
+        assert harness.open_table(str(place / "t")).snapshot().to_arrow().num_rows == 1
 
 
 @pytest.mark.parametrize("name", ["file", "link"])
