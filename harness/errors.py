@@ -34,9 +34,11 @@ from collections.abc import Callable, Sequence
 
 from harness.rule_numbers import in_format
 
-_PASSWORD = re.compile(r"(?<=://)[^\s/@?#'\"]*:[^\s/@?#'\"]*@")
-_SIGNATURE = re.compile(r"(?<=://)([^\s?'\"<>]*)\?[^\s'\"<>]*=[^\s'\"<>]*")
+_WORD = re.compile(r"[^\s'\"<>]+")
+_PASSWORD = re.compile(r"(?<=://)[^\s/@?#'\":]*:[^\s/@?#'\"]*@")
 _PLACES = ("message", "table", "file", "field")
+_LONGEST_PLACE, _SHOWN = 4096, 300
+"""Characters of a place in an error: what is longer, and so no path, is cut."""
 
 
 class HarnessError(Exception):
@@ -80,7 +82,7 @@ class HarnessError(Exception):
 
     def __str__(self) -> str:
         context = [
-            f"{label} {value}"
+            f"{label} {value if len(str(value)) <= _LONGEST_PLACE else f'{str(value)[:_SHOWN]}…'}"
             for label, value in (
                 ("table", self.table),
                 ("snapshot", self.snapshot),
@@ -131,7 +133,13 @@ def without_secrets(text: str) -> str:
 
     `abfss://container@account` names a container, and stays.
     """
-    return _SIGNATURE.sub(r"\1", _PASSWORD.sub("", text)) if "://" in text else text
+    return _PASSWORD.sub("", _WORD.sub(_without_query, text)) if "://" in text else text
+
+
+def _without_query(word: re.Match[str]) -> str:
+    front, scheme, rest = word[0].partition("://")
+    place, mark, query = rest.partition("?")
+    return f"{front}{scheme}{place}" if mark and "=" in query else word[0]
 
 
 def warn(sentence: str) -> None:

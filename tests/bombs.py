@@ -10,12 +10,14 @@ import gzip
 import json
 import os
 import resource
+import signal
 import struct
 import sys
 import time
 import traceback
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,22 @@ from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
 SYNC = bytes(range(16))
+
+
+@contextmanager
+def ending(seconds: int = 20) -> Iterator[None]:
+    """Fails in place of a hang; what ends takes a hundredth of that."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError("it does not end")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def number(value: int) -> bytes:

@@ -7,8 +7,10 @@ those that need the default limits, in processes of their own.
 from __future__ import annotations
 
 import bz2
+import gzip
 import json
 import lzma
+import random
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,13 +24,14 @@ import pytest
 
 import harness
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError, LimitError, RequestError
+from harness.files import orc
 from harness.files.arrow_parquet import row_count
 from harness.files.avro import read_avro
 from harness.files.avro_codecs import decompress
-from harness.files.decompression import TooLongError, unsnappy, unzstd
+from harness.files.decompression import TooLongError, all_streams, gunzip, unsnappy, unzstd
 from harness.files.roaring import decode_native, decode_portable
 from harness.iceberg.avro import open_container
-from harness.iceberg.avro_decoding import LONGS, Wanted
+from harness.iceberg.avro_decoding import LONGS, Struct, Wanted
 from harness.limits import Limits, names, parse_limits
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -105,6 +108,113 @@ def test_a_manifest_may_claim_as_much_as_the_limit_says(data: bytes, wanted: Any
     manifest(data, wanted, **{limit: enough})
     with pytest.raises(LimitError, match=limit):
         manifest(data, wanted, **{limit: enough - 1})
+
+
+def field(name: str, type_: object, id_: int) -> dict[str, object]:
+    return {"name": name, "type": type_, "field-id": id_}
+
+
+def record(*fields: object, name: str) -> dict[str, object]:
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+def entries(data: bytes, *wanted: Wanted) -> list[Any]:
+    return list(open_container(data, file="f").records(wanted))
+
+
+@pytest.mark.parametrize(
+    "name", ["record", "error", "enum", "fixed", "array", "map", "union", "long", "string", "null"]
+)
+@pytest.mark.parametrize("inner", ["the root", "a field", "an enum", "a fixed type"])
+def test_a_type_may_be_named_like_a_kind_of_types(name: str, inner: str) -> None:
+    fields = [field("a", "long", 1), field("b", "string", 2)]
+    added, value = [], b""
+    match inner:
+        case "a field":
+            added, value = [field("c", record(field("d", "long", 4), name=name), 3)], b"\2"
+        case "an enum":
+            added, value = [field("c", {"type": "enum", "name": name, "symbols": ["x", "y"]}, 3)], b"\2"
+        case "a fixed type":
+            added, value = [field("c", {"type": "fixed", "name": name, "size": 1}, 3)], b"\2"
+    schema = record(*added, *fields, name=name if inner == "the root" else "r")
+    data = bombs.avro(schema, 1, value + b"\6" + b"\4zz")
+    with bombs.ending():
+        assert entries(data, Wanted(1), Wanted(2)) == [[3, "zz"]]
+        decoded = {"the root": None, "a field": [1], "an enum": "y", "a fixed type": b"\2"}
+        assert entries(data, Wanted(3), Wanted(1)) == [[decoded[inner], 3]]
+        assert read_avro(data, file="f")[1].column("b").to_pylist() == ["zz"]
+
+
+def test_a_name_of_a_kind_refers_to_the_type() -> None:
+    named = record(field("d", "long", 4), name="record")
+    fields = [field("a", named, 1), field("b", "record", 2)]
+    data = bombs.avro(record(*fields, field("c", {"type": "record"}, 3), name="r"), 1, b"\2\4\6")
+    with bombs.ending():
+        with pytest.raises(CorruptFileError, match="schema"):  # a record without a name is none
+            entries(data, Wanted(3))
+        data = bombs.avro(record(*fields, name="r"), 1, b"\2\4")
+        assert entries(data, Wanted(2), Wanted(1)) == [[[2], [1]]]
+
+
+def uses(type_: dict[str, object], times: int, *, union: bool = False) -> bytes:
+    """A file whose record names one type many times."""
+    types: list[object] = [type_, *[type_["name"]] * times]
+    return bombs.avro(bombs.record(types) if union else bombs.record(*types), 0, b"")
+
+
+FLAT = {"type": "record", "name": "t", "fields": [{"name": f"a{i}", "type": "long"} for i in range(10)]}
+NESTED = {"type": "record", "name": "t", "fields": [{"name": f"a{i}", "type": LIST} for i in range(10)]}
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        pytest.param(uses(FLAT, 10), (), id="records that are skipped"),
+        pytest.param(uses(NESTED, 10), (), id="records that are decoded to be skipped"),
+        pytest.param(uses(FLAT, 10, union=True), (Wanted(9000),), id="branches of a union"),
+        pytest.param(uses(FLAT, 10, union=True), (Wanted(9000, shape=Struct(())),), id="records of wanted fields"),
+    ],
+)
+def test_a_type_is_counted_at_each_use(data: bytes, wanted: Any) -> None:
+    manifest(data, wanted)
+    with pytest.raises(LimitError, match="schema_types") as caught:
+        manifest(data, wanted, schema_types=100)
+    assert caught.value.file == "f"
+
+
+def test_names_and_symbols_are_not_copied_at_each_use() -> None:
+    long = "n" * 10_000_000
+    types = [{"type": "fixed", "name": f"q{i}", "size": 1} for i in range(3000)]
+    symbols = {"type": "enum", "name": "e", "symbols": [f"s{i}" for i in range(30_000)]}
+    inner = bombs.record(*types, symbols, *["e"] * 3000) | {"name": "inner", "namespace": long}
+    schema = {"type": "record", "name": "r", "fields": [{"name": long, "type": inner, "field-id": 1}]}
+    data = bombs.avro(schema, 0, b"")
+    with bombs.ending():
+        assert read_avro(data, file="f")[1].num_rows == 0
+        assert manifest(data, (Wanted(1),)) == 0
+
+
+@pytest.mark.parametrize("codec", ["gzip", "bzip2", "xz"])
+def test_many_streams_are_read_once(codec: str) -> None:
+    pack = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}[codec]
+
+    def unpack(data: bytes) -> bytes:
+        return gunzip(data, most=100_000) if codec == "gzip" else all_streams(data, codec=codec, most=100_000)
+
+    noise = random.Random(3).randbytes(40_000)
+    with bombs.ending():
+        assert unpack(pack(b"a") + pack(b"") * 200_000 + pack(noise) + pack(b"b")) == b"a" + noise + b"b"
+    for damaged in (pack(b"a") + pack(noise)[:-1], pack(b"a") + b"z", b"\0"):
+        with pytest.raises((EOFError, OSError, lzma.LZMAError, zlib.error)):
+            unpack(damaged)
+    if codec == "gzip":
+        assert unpack(pack(b"a") + bytes(2000) + pack(b"b") + bytes(9)) == b"ab"
+        assert unpack(b"") == b""
+
+
+def test_a_number_of_an_orc_footer_ends() -> None:
+    with pytest.raises(ValueError, match="ten bytes"):
+        orc._message(b"\x80" * 11 + b"\1")
 
 
 def test_data_files_have_the_limits_too() -> None:

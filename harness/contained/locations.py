@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from harness.catalogs.names import may_be_name
 from harness.errors import RequestError
+from harness.storage.gate import refuse_no_name
 from harness.storage.paths import is_local, local_path, shown
 from harness.storage.roots import metadata_root
 
@@ -27,10 +28,12 @@ def directories_of(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple
                 "read; give its path",
                 table=location,
             )
+        refuse_no_name(location)
         path = _local(location)
         for spelled in (path, os.path.realpath(path)):
             found[metadata_root(spelled) if os.path.isfile(spelled) else spelled] = None
     for root in roots:
+        refuse_no_name(root)
         found |= dict.fromkeys((_local(root), os.path.realpath(_local(root))))
     return tuple(found)
 

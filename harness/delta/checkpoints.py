@@ -24,6 +24,7 @@ from harness.errors import CorruptFileError, HarnessError, InvalidTableError, Mi
 from harness.model.arrow_values import scalar_of
 from harness.model.repeated import first_repeated
 from harness.records import dataclass
+from harness.storage.gate import IRREGULAR
 from harness.storage.paths import join
 from harness.storage.stores import Storage
 
@@ -86,6 +87,8 @@ def read_checkpoint(
         reader.read_sidecars(checkpoint)
         content = reader.content(checkpoint)
     except (CorruptFileError, MissingFileError) as error:
+        if error.cause == IRREGULAR:
+            raise
         return UnreadableCheckpoint(error)
     return content
 

@@ -33,7 +33,7 @@ _UNIT_US = {
     "millisecond": 1000,
     "microsecond": 1,
 }
-_TERM = rf"\s*([+-]?[0-9]+)\s+({'|'.join(_UNIT_US)})s?\b"
+_TERM = rf"\s*([+-]?[0-9]{{1,18}})\s+({'|'.join(_UNIT_US)})s?\b"
 _INTERVAL = re.compile(rf"\s*(?:interval\b)?(?:{_TERM})+\s*", re.IGNORECASE)
 
 

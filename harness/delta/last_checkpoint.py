@@ -18,6 +18,7 @@ from harness.errors import LimitError, MissingFileError
 from harness.files.documents import check_document
 from harness.limits import DEFAULT, Limits
 from harness.records import dataclass
+from harness.storage.gate import IRREGULAR
 from harness.storage.paths import join
 from harness.storage.stores import Storage
 
@@ -26,12 +27,18 @@ _TRIES = 3  # the file is overwritten in place, so one reading can meet half of 
 
 
 def read_hint(storage: Storage, root: str) -> Hint | None:
-    """The hint of the table at `root`; None if there is none, or nothing sound in it. Never fails (delta L6)."""
+    """The hint of the table at `root`; None if there is none, or nothing sound in it (delta L6).
+
+    Raises:
+        MissingFileError: something that is no regular file is in its place.
+    """
     path = join(root, LOG_DIRECTORY, HINT)
     for _ in range(_TRIES):
         try:
             hint = parse_hint(storage.read(path), limits=storage.limits)
-        except MissingFileError:
+        except MissingFileError as error:
+            if error.cause == IRREGULAR:
+                raise
             return None
         if hint is not None:
             return hint

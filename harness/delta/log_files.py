@@ -15,7 +15,7 @@ from typing import TypeAlias
 from harness.errors import TableNotFoundError
 from harness.files.kinds import HEAD, kind_of
 from harness.records import dataclass
-from harness.storage.listings import Entry
+from harness.storage.listings import UNREADABLE, Entry
 from harness.storage.paths import join
 from harness.storage.stores import Storage
 
@@ -38,7 +38,7 @@ class LogFile:
 
     path: physical.
     version: the (first) version in its name.
-    size: in bytes.
+    size: in bytes; `harness.storage.listings.UNREADABLE` of what is no regular file.
     modified_ms: last modification, milliseconds since 1970-01-01 UTC; None where the storage does not tell.
     content: of a commit that only the table's catalog holds; None: it is to be read.
     """
@@ -220,7 +220,7 @@ def _not_found(storage: Storage, root: str, directory: str, entries: tuple[Entry
         reason = "there is no such directory"
     elif not storage.is_directory(directory):
         reason = f"it has no directory {LOG_DIRECTORY}; give the directory that contains it"
-    elif not entries:
+    elif all(entry.size == UNREADABLE for entry in entries):
         reason = f"its {LOG_DIRECTORY} is empty"
     else:
         reason = f"its {LOG_DIRECTORY} has neither a commit nor a complete checkpoint"

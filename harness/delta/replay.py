@@ -42,6 +42,7 @@ from harness.limits import Limits, contained
 from harness.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.model.repeated import first_repeated
 from harness.records import dataclass
+from harness.storage.gate import IRREGULAR
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
@@ -92,7 +93,7 @@ def load_state(
             state = load(segment)
             break
         except (CorruptFileError, InvalidTableError, MissingFileError) as error:
-            if not segment.compactions:
+            if not segment.compactions or error.cause == IRREGULAR:
                 raise
             named = [compaction for compaction in segment.compactions if compaction.file.path == error.file]
             segment = segment.without(named or segment.compactions, error.message)
@@ -339,6 +340,8 @@ def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, .
         return ()
     try:
         data = storage.read(segment.checksum.path)
-    except MissingFileError:
+    except MissingFileError as error:
+        if error.cause == IRREGULAR:
+            raise
         return ()
     return cross_check(state, data, file=segment.checksum.path, limits=storage.limits)

@@ -30,6 +30,7 @@ from harness.model.times import timestamp_ms
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
 from harness.records import dataclass
+from harness.storage.gate import IRREGULAR
 from harness.storage.listings import Entry
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
@@ -327,7 +328,9 @@ def in_commit_timestamp(source: DeltaSource, log: LogListing, version: int) -> i
     """The timestamp in the commit of a version; None if it has none, or not in a first action (delta L35)."""
     try:
         info = reader_of(source).read_info(log.commits[version])
-    except MissingFileError:
+    except MissingFileError as error:
+        if error.cause == IRREGULAR:
+            raise
         return None
     return None if info is None or not info.is_first else info.in_commit_timestamp_ms
 

@@ -91,7 +91,7 @@ def parse_writer_schema(schema: Any, *, file: str, limits: Limits = DEFAULT) -> 
         LimitError: it has more types, a named one counted at each use, or more levels than `limits` allow.
     """
     try:
-        root = _Parser(file, limits).node(schema, "", "")
+        root = _Parser(file, limits).node(schema, "", ())
     except DAMAGE as error:
         raise _corrupt(f"its schema is not Avro: {error}", file) from error
     if root.shape != "struct" or root.null_branch != "none":
@@ -111,21 +111,30 @@ _PRIMITIVES: dict[str, Type] = {
 }
 
 
+_Path: TypeAlias = tuple[str, ...]
+_FullName: TypeAlias = tuple[str, str]
+"""Namespace and name of a type."""
+
 _MAX_FIXED = (1 << 31) - 1  # bytes; Arrow has no longer type
 
 
 @dataclass(slots=True)
 class _Parser:
-    """Paths are dotted names from the root, for messages."""
+    """Paths are names from the root, for messages.
+
+    They and full names, of namespace and name, stay in parts: put together, a long name would be copied for each of the
+    many types within it.
+    """
 
     file: str
     limits: Limits
     types: int = 0
     depth: int = 0
-    named: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    inside: list[str] = field(default_factory=list)
+    named: dict[_FullName, Mapping[str, Any]] = field(default_factory=dict)
+    enums: dict[int, Node] = field(default_factory=dict)
+    inside: list[_FullName] = field(default_factory=list)
 
-    def node(self, schema: Any, namespace: str, path: str) -> Node:
+    def node(self, schema: Any, namespace: str, path: _Path) -> Node:
         # Counted at each use: a chain of types that each hold the next one twice is short, and means millions.
         self.types += 1
         self.limits.check("schema_types", self.types, "types in its schema", file=self.file)
@@ -135,7 +144,7 @@ class _Parser:
         self.depth -= 1
         return node
 
-    def type_of(self, schema: Any, namespace: str, path: str) -> Node:
+    def type_of(self, schema: Any, namespace: str, path: _Path) -> Node:
         match schema:
             case list():
                 return self.union(schema, namespace, path)
@@ -148,7 +157,7 @@ class _Parser:
             case {"type": "array", "items": items}:
                 return self.array(schema, items, namespace, path)
             case {"type": "map", "values": values}:
-                value = self.node(values, namespace, f"{path}.value")
+                value = self.node(values, namespace, (*path, "value"))
                 key = Node(type=StringType(), plain="string")
                 ids = (_id(schema, "key-id"), _id(schema, "value-id"))
                 return Node(
@@ -159,9 +168,9 @@ class _Parser:
             case {"type": inner}:
                 return self.node(inner, namespace, path)
             case _:
-                raise _corrupt(f"its schema has something that is no Avro type at {path or 'the root'}", self.file)
+                raise _corrupt(f"its schema has something that is no Avro type at {_shown(path)}", self.file)
 
-    def union(self, branches: list[Any], namespace: str, path: str) -> Node:
+    def union(self, branches: list[Any], namespace: str, path: _Path) -> Node:
         if len(branches) == 1:
             return self.node(branches[0], namespace, path)
         nodes = [self.node(branch, namespace, path) for branch in branches]
@@ -170,58 +179,66 @@ class _Parser:
             return replace(nodes[1], null_branch="first")
         if nulls == [False, True]:
             return replace(nodes[0], null_branch="last")
-        raise _unsupported(f"column {path} is a union of {len(branches)} types, expected null and one other", self.file)
+        raise _unsupported(
+            f"column {_shown(path)} is a union of {len(branches)} types, expected null and one other", self.file
+        )
 
-    def named_type(self, name: str, namespace: str, path: str) -> Node:
+    def named_type(self, name: str, namespace: str, path: _Path) -> Node:
         if name in _PRIMITIVES:
             return Node(type=_PRIMITIVES[name], plain=name)
-        for full in (_full_name(name, namespace), name):
+        for full in (_full_name(name, namespace), _full_name(name, "")):
             if full in self.named:
                 schema = self.named[full]
                 return self.declared(schema["type"], schema, full, path)
-        raise _corrupt(f"its schema names an unknown type {name!r} at {path or 'the root'}", self.file)
+        raise _corrupt(f"its schema names an unknown type {name!r} at {_shown(path)}", self.file)
 
-    def declared(self, kind: str, schema: Mapping[str, Any], full: str, path: str) -> Node:
+    def declared(self, kind: str, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
         match kind:
             case "enum":
-                symbols = tuple(str(symbol) for symbol in schema.get("symbols", ()))
-                return Node(type=StringType(), plain="int", shape="enum", symbols=symbols)
+                return self.enum(schema)
             case "fixed":
                 return self.fixed(schema, path)
             case _:
                 return self.record(schema, full, path)
 
-    def fixed(self, schema: Mapping[str, Any], path: str) -> Node:
+    def enum(self, schema: Mapping[str, Any]) -> Node:
+        node = self.enums.get(id(schema))
+        if node is None:
+            symbols = tuple(str(symbol) for symbol in schema.get("symbols", ()))
+            node = self.enums[id(schema)] = Node(type=StringType(), plain="int", shape="enum", symbols=symbols)
+        return node
+
+    def fixed(self, schema: Mapping[str, Any], path: _Path) -> Node:
         size = schema.get("size")
         if not isinstance(size, int) or not 0 <= size <= _MAX_FIXED:
-            raise _corrupt(f"its schema has a fixed type of size {size!r} at {path}", self.file)
+            raise _corrupt(f"its schema has a fixed type of size {size!r} at {_shown(path)}", self.file)
         return _with_logical_type(Node(type=FixedType(size), plain="fixed", size=size), schema)
 
-    def record(self, schema: Mapping[str, Any], full: str, path: str) -> Node:
+    def record(self, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
         if full in self.inside:
-            raise _unsupported(f"the record {full} at {path} contains itself", self.file)
+            name = ".".join(filter(None, full))
+            raise _unsupported(f"the record {name} at {_shown(path)} contains itself", self.file)
         fields = schema.get("fields")
         if not isinstance(fields, list) or not all(
             isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields
         ):
-            raise _corrupt(f"its schema has a record without proper fields at {path or 'the root'}", self.file)
+            raise _corrupt(f"its schema has a record without proper fields at {_shown(path)}", self.file)
         names = tuple(str(f["name"]) for f in fields)
         if len(set(names)) < len(names):
-            raise _corrupt(f"its schema has two fields of one name at {path or 'the root'}", self.file)
+            raise _corrupt(f"its schema has two fields of one name at {_shown(path)}", self.file)
         self.inside.append(full)
-        namespace = full.rpartition(".")[0]
-        nodes = tuple(self.node(f["type"], namespace, f"{path}.{f['name']}".lstrip(".")) for f in fields)
+        nodes = tuple(self.node(f["type"], full[0], (*path, str(f["name"]))) for f in fields)
         self.inside.pop()
         ids = tuple(_id(f, "field-id") for f in fields)
         return Node(type=STORED_STRUCT, plain="record", shape="struct", children=nodes, names=names, ids=ids)
 
-    def array(self, schema: Mapping[str, Any], items: Any, namespace: str, path: str) -> Node:
-        element = self.node(items, namespace, f"{path}.element")
+    def array(self, schema: Mapping[str, Any], items: Any, namespace: str, path: _Path) -> Node:
+        element = self.node(items, namespace, (*path, "element"))
         if schema.get("logicalType") != "map":
             ids = (_id(schema, "element-id"),)
             return Node(type=STORED_LIST, plain="array", shape="list", children=(element,), names=("element",), ids=ids)
         if element.shape != "struct" or element.null_branch != "none" or len(element.children) != 2:
-            raise _corrupt(f"column {path} is a map whose items are not records of key and value", self.file)
+            raise _corrupt(f"column {_shown(path)} is a map whose items are not records of key and value", self.file)
         return replace(element, type=STORED_MAP, plain="array", shape="pairs", names=("key", "value"))
 
 
@@ -262,8 +279,13 @@ def _decimal(node: Node, precision: Any, scale: Any) -> Node:
     return replace(node, type=DecimalType(precision, scale), shape="decimal") if precision > 0 else node
 
 
-def _full_name(name: str, namespace: str) -> str:
-    return name if "." in name or not namespace else f"{namespace}.{name}"
+def _full_name(name: str, namespace: str) -> _FullName:
+    own, dot, short = name.rpartition(".")
+    return (own if dot else namespace, short)
+
+
+def _shown(path: _Path) -> str:
+    return ".".join(path) or "the root"
 
 
 def _id(schema: Mapping[str, Any], key: str) -> int | None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import re
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +19,8 @@ import pyarrow as pa
 from harness.files.avro_numbers import decode_unsigned
 
 _PIECE = 1 << 20  # bytes
+_FIRST_PIECE = 1 << 9  # bytes of the second stream and of those after it, twice as many with each piece
+_ZEROS, _NOTHING = re.compile(rb"\0*"), re.compile(b"")
 _SNAPPY_RATIO = 32  # no element of three bytes gives more than 64
 _XZ_MEMORY = 128 << 20  # bytes; of the dictionary, which takes 64 MiB at level 9
 
@@ -54,14 +58,7 @@ def gunzip(data: bytes, *, most: int) -> bytes:
         TooLongError: as `inflate`.
         EOFError, OSError, zlib.error: a member is damaged, or ends early.
     """
-    parts: list[bytes] = []
-    left = most
-    while data:
-        stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-        parts.append(_some(stream, data, left, most))
-        left -= len(parts[-1])
-        data = stream.unused_data.lstrip(b"\0")
-    return b"".join(parts)
+    return _streams(lambda: zlib.decompressobj(wbits=16 + zlib.MAX_WBITS), data, most, padding=_ZEROS) if data else b""
 
 
 def all_streams(data: bytes, *, codec: str, most: int) -> bytes:
@@ -71,24 +68,32 @@ def all_streams(data: bytes, *, codec: str, most: int) -> bytes:
         TooLongError: as `inflate`.
         EOFError, OSError, lzma.LZMAError: a stream is damaged, or ends early.
     """
+    if codec == "bzip2":
+        return _streams(bz2.BZ2Decompressor, data, most)
+    return _streams(lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY), data, most)
+
+
+def _streams(start: Callable[[], Any], data: bytes, most: int, padding: re.Pattern[bytes] = _NOTHING) -> bytes:
+    """All streams, or as much as shows that they are too long. padding: what may stand between them."""
     parts: list[bytes] = []
-    left = most
-    while data or not parts:
-        stream: Any = bz2.BZ2Decompressor() if codec == "bzip2" else lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
-        parts.append(_some(stream, data, left, most))
-        left -= len(parts[-1])
-        data = stream.unused_data
-    return b"".join(parts)
-
-
-def _some(stream: Any, data: bytes, left: int, most: int) -> bytes:
-    """All of one stream, or as much as shows that it is too long."""
-    plain: bytes = stream.decompress(data, left + 1)
-    if len(plain) > left:
-        raise TooLongError(most - left + len(plain))
-    if not stream.eof:
-        raise EOFError("it ends inside a stream")
-    return plain
+    left, at = most, 0
+    # Of a stream's input, what comes after the stream is copied: of many short ones, that would be all of the rest.
+    while True:
+        stream, piece = start(), _FIRST_PIECE if parts else len(data)
+        while not stream.eof:
+            given = data[at : at + piece]
+            if not given:
+                raise EOFError("it ends inside a stream")
+            plain = stream.decompress(given, left + 1)
+            if len(plain) > left:
+                raise TooLongError(most - left + len(plain))
+            parts.append(plain)
+            left -= len(plain)
+            at, piece = at + len(given) - len(stream.unused_data), piece * 2
+        after = padding.match(data, at)
+        at = at if after is None else after.end()
+        if at == len(data):
+            return b"".join(parts)
 
 
 def unzstd(data: bytes, *, most: int) -> bytes:

@@ -134,6 +134,8 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     while data[position] & 0x80:
         number |= (data[position] & 0x7F) << shift
         position, shift = position + 1, shift + 7
+        if shift > 63:
+            raise ValueError("a number has more than ten bytes")
     return number | data[position] << shift, position + 1
 
 

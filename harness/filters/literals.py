@@ -188,7 +188,9 @@ def _date(days: int) -> Literal | None:
 def _number(text: str) -> Literal | None:
     text = text.replace("_", "")
     if re.fullmatch(r"\d+", text):
-        value = int(text)
+        if len(text.lstrip("0")) > 39:  # Python refuses those of thousands of digits
+            return None
+        value = int(text.lstrip("0") or "0")
         return Literal(Kind.INTEGER, value) if value < 2**127 else None
     if re.fullmatch(r"\d+\.\d*|\.\d+", text):
         # Beyond 38 digits DuckDB takes it for a DOUBLE.
@@ -264,7 +266,7 @@ def _cast_decimal(literal: Literal, to: exp.DataType) -> Literal | None:
     if literal.kind not in (Kind.STRING, Kind.INTEGER, Kind.DECIMAL) or value is None:
         return None
     sizes = [p.this.name for p in to.expressions] or ["18", "3"]
-    if not all(size.isdigit() for size in sizes):
+    if not all(re.fullmatch("[0-9]{1,2}", size) for size in sizes):
         return None
     precision, scale = int(sizes[0]), int(sizes[1]) if len(sizes) > 1 else 0
     unscaled = Fraction(value) * 10**scale

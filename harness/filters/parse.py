@@ -18,6 +18,7 @@ from harness.filters.conditions import predicate_of
 from harness.filters.dialects import language
 from harness.filters.operands import tagged
 from harness.filters.predicate import Filter
+from harness.filters.value_texts import refuse_half_characters
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
 
@@ -39,6 +40,7 @@ def parse_filter(
         RequestError: the text is no expression, or more than a condition on one row (subquery, aggregate, window).
         UnknownColumnError: a name that no column has, or that several have.
     """
+    refuse_half_characters(sql, "filter")
     condition, text = _parse(sql, dialect)
     try:
         return _filter(condition, text, schema, Names(schema=schema, case_sensitive=case_sensitive, table=table))

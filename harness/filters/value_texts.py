@@ -7,12 +7,34 @@ import re
 import uuid
 from decimal import Decimal
 
+from harness.errors import RequestError
+
 DAY_NS = 86_400_000_000_000
+
+
+def refuse_half_characters(sql: str, what: str) -> None:
+    """Refuses text that is not Unicode, such as arguments of a command that are not UTF-8: no engine takes it.
+
+    Raises:
+        RequestError: as said.
+    """
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(
+            f"Cannot parse the {what}: character {error.start + 1} is half of one, {sql[error.start]!a}; "
+            "write it in UTF-8"
+        ) from None
 
 
 def parse_integer(text: str) -> int | None:
     """A whole number in plain digits."""
     return int(text) if re.fullmatch(r"-?[0-9]{1,38}", text) else None
+
+
+def whole_number(text: str) -> int | None:
+    """A whole number in digits alone; None for more of them than a value of any type has, which Python may refuse."""
+    return int(text) if re.fullmatch(r"[0-9]{1,38}", text) else None
 
 
 def parse_decimal(text: str) -> Decimal | None:

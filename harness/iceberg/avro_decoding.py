@@ -148,15 +148,22 @@ def union_branches(schema: Any) -> list[Any]:
 
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_COMPLEX = frozenset({"record", "error", "enum", "fixed", "array", "map"})
 
 
 class _Compiler:
-    """Makes decoders. Named types are collected first, so that a use may come before or inside its definition."""
+    """Makes decoders. Named types are collected first, so that a use may come before or inside its definition.
+
+    Types are counted at each use: a short schema may use a type of many fields many times.
+    """
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
+        self._types = 0
         self._made: dict[str | int, Decoder] = {}
-        self._names: dict[str, Any] = {}
+        # By namespace and name, apart: a namespace may be long, and its types many.
+        self._names: dict[tuple[str, str], Any] = {}
+        self._short_names: dict[str, Any] = {}
 
     def collect(self, schema: Any, namespace: str) -> None:
         for branch in union_branches(schema):
@@ -166,8 +173,8 @@ class _Compiler:
             if "name" in branch and branch["type"] in ("record", "error", "enum", "fixed"):
                 inner = branch.get("namespace", branch["name"].rpartition(".")[0] or namespace) or ""
                 short = branch["name"].rpartition(".")[2]
-                self._names.setdefault(short, branch)
-                self._names[f"{inner}.{short}".lstrip(".")] = branch
+                self._short_names.setdefault(short, branch)
+                self._names[inner, short] = branch
             for field in branch.get("fields", ()):
                 self.collect(field["type"], inner)
             for part in ("items", "values", "type"):
@@ -175,6 +182,7 @@ class _Compiler:
                     self.collect(branch[part], inner)
 
     def decoder(self, schema: Any, shape: Shape) -> Decoder:
+        self._count(1)
         if isinstance(schema, list):
             return self._union_decoder(schema, shape)
         kind, declared = self._declared(schema)
@@ -199,14 +207,23 @@ class _Compiler:
     def _declared(self, schema: Any) -> tuple[str, dict[str, Any]]:
         """Kind and declaration of a type that is not a union."""
         while True:
+            # Before names, since a type may be named like a kind of types: in a declaration the kind is meant.
             if isinstance(schema, str):
                 if schema in _PRIMITIVES:
                     return schema, {}
-                schema = self._names[schema] if schema in self._names else self._names[schema.rpartition(".")[2]]
+                schema = self._named(schema)
             kind = schema["type"]
-            if isinstance(kind, str) and kind not in self._names:
+            if isinstance(kind, str) and (kind in _PRIMITIVES or kind in _COMPLEX):
                 return ("record" if kind == "error" else kind), schema
             schema = kind
+
+    def _named(self, name: str) -> Any:
+        namespace, _, short = name.rpartition(".")
+        return self._names[namespace, short] if (namespace, short) in self._names else self._short_names[short]
+
+    def _count(self, types: int) -> None:
+        self._types += types
+        self._tally.limits.check("schema_types", self._types, "types in its schema", file=self._tally.file)
 
     def _plain_decoder(self, kind: str, declared: dict[str, Any]) -> Decoder:
         match kind:
@@ -225,7 +242,7 @@ class _Compiler:
             case "fixed":
                 return fixed_decoder(int(declared["size"]))
             case "enum":
-                return enum_decoder(tuple(declared["symbols"]))
+                return enum_decoder(declared["symbols"])
             case "array":
                 return array_decoder(self._lazy(declared["items"]), self._tally)
             case "map":
@@ -263,6 +280,7 @@ class _Compiler:
         return decode
 
     def _values_decoder(self, declared: dict[str, Any]) -> Decoder:
+        self._count(len(declared["fields"]))
         fields = [(f["name"], self._lazy(f["type"])) for f in declared["fields"]]
         nothing = self._tally.nothing
 
@@ -282,6 +300,7 @@ class _Compiler:
         return decode
 
     def _record_decoder(self, declared: dict[str, Any], wanted: tuple[Wanted, ...]) -> Decoder:
+        self._count(len(declared["fields"]))
         slots = _slots(declared["fields"], wanted)
         width, nothing = len(wanted), self._tally.nothing
         steps: list[tuple[str, Decoder | None, Skipper, int]] = []
@@ -349,6 +368,7 @@ class _Compiler:
         return ["union" if isinstance(t, list) else self._declared(t)[0] for t in types]
 
     def skipper(self, schema: Any) -> Skipper:
+        self._count(1)
         if isinstance(schema, list):
             skippers = [self.skipper(branch) for branch in schema]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -88,7 +88,7 @@ def fixed_decoder(size: int) -> Decoder:
     return decode
 
 
-def enum_decoder(symbols: tuple[str, ...]) -> Decoder:
+def enum_decoder(symbols: Sequence[str]) -> Decoder:
     """A decoder of an enum into its symbol."""
 
     def decode(data: bytes, position: int) -> tuple[str, int]:

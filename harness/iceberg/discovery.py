@@ -145,7 +145,7 @@ def _is_metadata(file: str, storage: Storage) -> bool:
 def _in_directory(directory: str, storage: Storage, allow_version_guess: bool) -> _Choice | None:
     """The current metadata file in `directory`; None if there is nothing of a table in it."""
     hint = join(directory, HINT)
-    if storage.exists(hint):
+    if storage.has_file(hint):
         text = storage.read(hint).decode("utf-8-sig", errors="replace").strip()
         if text:
             return _by_hint(directory, text, storage)
@@ -179,7 +179,7 @@ def _by_hint(directory: str, text: str, storage: Storage) -> _Choice:
 
 def _version_path(directory: str, version: int, storage: Storage) -> str | None:
     candidates = (join(directory, f"v{version}{suffix}") for suffix in _SUFFIXES)
-    return next((path for path in candidates if storage.exists(path)), None)
+    return next((path for path in candidates if storage.has_file(path)), None)
 
 
 def _stem_path(directory: str, text: str, storage: Storage) -> str | None:
@@ -187,7 +187,7 @@ def _stem_path(directory: str, text: str, storage: Storage) -> str | None:
     if "/" in text or "\\" in text:
         return None
     names = (text,) if _ANY.fullmatch(text) else tuple(text + suffix for suffix in _SUFFIXES)
-    return next((path for name in names if storage.exists(path := join(directory, name))), None)
+    return next((path for name in names if storage.has_file(path := join(directory, name))), None)
 
 
 def _by_names(directory: str, names: Sequence[str], storage: Storage, allow_version_guess: bool) -> _Choice:

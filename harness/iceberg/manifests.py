@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -184,7 +185,7 @@ def _spec(container: Container, manifest: ManifestFile, specs: Mapping[int, Part
 def _header_spec_id(container: Container) -> int:
     """The header's spec id, 0 without one (iceberg 1.27)."""
     text = container.text("partition-spec-id")
-    return int(text) if text is not None and text.isdecimal() else 0
+    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else 0
 
 
 _DATA_FILE = Wanted(2, ("data_file",))

@@ -38,7 +38,7 @@ def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[s
     if manifest_list is not None:
         listed_in, name = _directory(manifest_list), manifest_list.rsplit("/", 1)[-1]
         inside = listed_in == location or listed_in.startswith(location + "/")
-        if (not inside or not _shares_end(opened, listed_in, location)) and storage.exists(join(opened, name)):
+        if (not inside or not _shares_end(opened, listed_in, location)) and storage.has_file(join(opened, name)):
             beside = ((listed_in, opened),)
     for directory in recorded:
         if _shares_end(opened, directory, location):

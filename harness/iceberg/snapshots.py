@@ -179,5 +179,5 @@ def _newest(metadata: TableMetadata) -> str:
 
 
 def _known_refs(metadata: TableMetadata, name: str) -> str:
-    names = difflib.get_close_matches(name, metadata.refs, n=_SHOWN) or sorted(metadata.refs)[:_SHOWN]
+    names = difflib.get_close_matches(f"{name}", metadata.refs, n=_SHOWN) or sorted(metadata.refs)[:_SHOWN]
     return f"the table has {', '.join(names)}" if names else "the table has none"

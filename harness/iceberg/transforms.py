@@ -105,7 +105,7 @@ class UnknownTransform:
 
 Transform: TypeAlias = Identity | Bucket | Truncate | Year | Month | Day | Hour | Void | UnknownTransform
 
-_PARAMETRIC = re.compile(r"(bucket|truncate)\s*\[\s*(\d+)\s*\]", re.IGNORECASE)
+_PARAMETRIC = re.compile(r"(bucket|truncate)\s*\[\s*(\d{1,18})\s*\]", re.IGNORECASE)
 _PLAIN: dict[str, Transform] = {
     "identity": Identity(),
     "year": Year(),

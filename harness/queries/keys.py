@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
+from harness.filters.value_texts import whole_number
+
 
 def is_key(select: exp.Select, expression: exp.Expr, is_column: Callable[[str], bool]) -> bool:
     """Whether all rows of a group have one value of an expression; true where nothing is grouped.
@@ -25,8 +27,9 @@ def _is_plain(group: exp.Group) -> bool:
 
 def _keys(select: exp.Select, group: exp.Group, is_column: Callable[[str], bool]) -> Iterator[exp.Expr]:
     for key in group.expressions:
-        if isinstance(key, exp.Literal) and key.name.isdecimal() and 0 < int(key.name) <= len(select.expressions):
-            yield select.expressions[int(key.name) - 1].unalias()
+        place = whole_number(key.name) if isinstance(key, exp.Literal) else None
+        if place is not None and 0 < place <= len(select.expressions):
+            yield select.expressions[place - 1].unalias()
             continue
         yield key
         if type(key) is exp.Column and len(key.parts) == 1 and not is_column(key.name):

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from harness.filters.column_names import quoted
+from harness.filters.value_texts import refuse_half_characters, whole_number
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Schema
 from harness.queries.rewritten import Rewritten, TableReference
@@ -47,6 +48,7 @@ def rewrite_plain(query: str, tables: Mapping[str, Schema], *, prefix: str) -> R
 
     tables, prefix: as there.
     """
+    refuse_half_characters(query, "query")
     text = query.rstrip().removesuffix(";").rstrip()
     tokens = _tokens(text)
     if tokens is None or len({name.casefold() for name in tables}) < len(tables):
@@ -128,7 +130,7 @@ class _Query:
         end = table.start + len(table.text)
         known = dict.fromkeys((*schema.names(), *METADATA))
         columns = None if self.all_columns else tuple(name for name in known if name.casefold() in used)
-        enough = int(limit) if self.row_by_row and limit.isdecimal() else None
+        enough = whole_number(limit) if self.row_by_row else None
         reference = TableReference(
             view=view, table=table.text, where=None, columns=columns, put=named, original=table.text, enough=enough
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from harness.filters.value_texts import whole_number
+
 _CLAUSES = frozenset({"expressions", "from_", "limit", "offset"})
 _ROW_BY_ROW = (
     exp.Add,
@@ -53,4 +55,4 @@ def _number(clause: exp.Expr | None, none: int | None = None) -> int | None:
     said = clause.args.get("expression")
     if not isinstance(clause, exp.Limit | exp.Offset) or _said(clause) != {"expression"}:
         return None
-    return int(said.this) if isinstance(said, exp.Literal) and said.this.isdecimal() and not said.is_string else None
+    return whole_number(said.this) if isinstance(said, exp.Literal) and not said.is_string else None

@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 from harness.errors import RequestError
 from harness.filters.dialects import language
 from harness.filters.parse import reason
+from harness.filters.value_texts import refuse_half_characters
 from harness.records import dataclass
 
 _EXPLAIN = re.compile(r"\s*EXPLAIN(\s+ANALYZE)?(\s*\(\s*(FORMAT|ANALYZE)\b[^()]*\))?\s+", re.IGNORECASE)
@@ -78,6 +79,7 @@ def _without_explain(query: str) -> tuple[str, str]:
 
 def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
     """The statement, and its text without semicolons and comments at the end."""
+    refuse_half_characters(text, "query")
     try:
         read = language(dialect)
         tokens = read.tokenize(text)

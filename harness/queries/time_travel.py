@@ -20,6 +20,7 @@ from sqlglot.dialects.dialect import Dialect
 from harness.errors import RequestError
 from harness.filters.column_names import quoted
 from harness.filters.literals import Kind, literal_of
+from harness.filters.value_texts import whole_number
 from harness.queries.qualified import shorten
 from harness.queries.statements import Reference, Statement, parse_statement, references
 
@@ -41,7 +42,7 @@ class Moment:
         """The arguments of `Table.snapshot`. A version in digits is a snapshot id, or a version of a Delta table."""
         if self.kind == "timestamp":
             return {"timestamp": self.value}
-        number = int(self.value) if isinstance(self.value, int) or self.value.isdecimal() else None
+        number = self.value if isinstance(self.value, int) else whole_number(self.value)
         if number is not None:
             return {"version" if table_format == "delta" else "snapshot_id": number}
         return {"ref": self.value}

@@ -24,7 +24,11 @@ _LINKS = (errno.ELOOP, errno.EMLINK)
 """What opening a link says where none is followed; EMLINK on FreeBSD."""
 _QUERY = re.compile(r"\?[^\s'\"<>]*|(?<=://)[^\s/@]*@")  # of a URL, and the user before its host
 _SHOWN = 300  # characters
+_LONGEST = 32_767
+"""Characters of a path, on Windows; Linux has 4,095, object stores 1,024. What resolves links takes for ever beyond."""
 ABSENT = "it does not exist"
+IRREGULAR = "IrregularFile"
+"""Cause of the error for what is there and is no regular file: nothing else may stand for it."""
 _FAULTS = {
     errno.ENOENT: ABSENT,
     errno.EISDIR: "it is a directory",
@@ -34,6 +38,7 @@ _FAULTS = {
     errno.ELOOP: "its path is a circle of links, or became a link while it was opened",
     errno.ENAMETOOLONG: "its name is longer than a file's can be",
 }
+_IN_THE_WAY = (errno.EISDIR, errno.ELOOP)
 _KINDS = {
     FileNotFoundError: errno.ENOENT,
     IsADirectoryError: errno.EISDIR,
@@ -45,14 +50,16 @@ _NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def is_name(path: str) -> bool:
-    """Whether a file can be called so: it has no NUL and no half of a character."""
-    return "\0" not in path and (path.isascii() or _is_encodable(path))
+    """Whether a file can be called so: it is no longer than any system's, has no NUL and no half of a character."""
+    return len(path) <= _LONGEST and "\0" not in path and (path.isascii() or _is_encodable(path))
 
 
 def name_fault(path: str) -> str | None:
     """Why no file can be called so; None: one can."""
     if is_name(path):
         return None
+    if len(path) > _LONGEST:
+        return f"its path has {len(path):,} characters, more than a file's can have"
     return f"no file can have {'a NUL' if chr(0) in path else 'half a character'} in its path"
 
 
@@ -84,6 +91,20 @@ def mode_of(path: str) -> int | None:
         if error.errno in _NOWHERE:
             return None
         raise refusal(error, path) from error
+
+
+def is_there(path: str) -> bool:
+    """Whether a regular file is at a local path, links followed; False: nothing is.
+
+    Raises:
+        MissingFileError: something else is, or a link that leads nowhere. StorageError: that cannot be told.
+    """
+    mode = mode_of(path)
+    if mode is None and os.path.islink(path):
+        raise _missing("it is a link that leads nowhere", path, IRREGULAR)
+    if mode is not None and not stat.S_ISREG(mode):
+        raise _missing(_irregular(mode), path, IRREGULAR)
+    return mode is not None
 
 
 def refuse_no_name(path: str) -> None:
@@ -132,11 +153,13 @@ def _opened(path: str, follow: Follow | None) -> tuple[int, int]:
     try:
         opened = os.open(path, _FLAGS) if follow is None else _descriptor(path, follow)
     except OSError as error:
+        if error.errno == errno.ENXIO:  # of a socket; also of a disk that fails
+            is_there(path)
         raise refusal(error, path) from error
     status = os.fstat(opened)
     if not stat.S_ISREG(status.st_mode):
         os.close(opened)
-        raise _missing(_irregular(status.st_mode), path)
+        raise _missing(_irregular(status.st_mode), path, IRREGULAR)
     return opened, status.st_size
 
 
@@ -156,7 +179,9 @@ def refusal(error: Exception, path: str) -> HarnessError:
     """The error that names the file: that there is no such file, if `error` says so, or that its storage failed."""
     # An error that is not the operating system's has no number, and says by its class what it means.
     number = next((known for kind, known in _KINDS.items() if isinstance(error, kind)), getattr(error, "errno", None))
-    return _missing(_FAULTS[number], path) if number in _FAULTS else failure(error, path)
+    if number not in _FAULTS:
+        return failure(error, path)
+    return _missing(_FAULTS[number], path, IRREGULAR if number in _IN_THE_WAY else None)
 
 
 def failure(error: Exception, path: str) -> StorageError:
@@ -177,5 +202,6 @@ def _irregular(mode: int) -> str:
     return "it is a directory" if stat.S_ISDIR(mode) else "it is no regular file"
 
 
-def _missing(reason: str, path: str) -> MissingFileError:
-    return MissingFileError(f"Cannot read file: {reason}", file=path)
+def _missing(reason: str, path: str, cause: str | None = None) -> MissingFileError:
+    shown = path if len(path) <= _LONGEST else f"{path[:_SHOWN]}…"
+    return MissingFileError(f"Cannot read file: {reason}", cause=cause, file=shown)

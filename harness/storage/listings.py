@@ -14,12 +14,16 @@ _MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+UNREADABLE = -1
+"""In place of the size of a directory, a pipe, a socket, a device, or a link that leads nowhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A file in a listing.
 
     name: without its directory.
-    size: in bytes.
+    size: in bytes; `UNREADABLE` of what is there and is no regular file.
     modified_ms: last modification, milliseconds since 1970-01-01 UTC, rounded down; None where the storage has none.
     """
 
@@ -85,7 +89,10 @@ def remote_entry(info: Mapping[str, Any]) -> Entry:
 
 
 def local_entries(directory: str) -> Iterator[Entry]:
-    """The files directly in a local directory; none if there is no such directory."""
+    """What is directly in a local directory; nothing if there is no such directory.
+
+    Things that are no regular files are in it: one in the place of a file must not pass for no file.
+    """
     if not os.path.isdir(directory):
         return
     with os.scandir(directory) as found:
@@ -94,7 +101,10 @@ def local_entries(directory: str) -> Iterator[Entry]:
                 if item.is_file():
                     status = item.stat()
                     yield Entry(item.name, status.st_size, status.st_mtime_ns // 1_000_000)
-            except FileNotFoundError:  # removed since the directory was read, or a dangling link: not a file
+                else:
+                    status = item.stat(follow_symlinks=False)
+                    yield Entry(item.name, UNREADABLE, status.st_mtime_ns // 1_000_000)
+            except FileNotFoundError:  # removed since the directory was read
                 continue
 
 

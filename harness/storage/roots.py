@@ -14,7 +14,7 @@ from dataclasses import field, replace
 
 from harness.errors import OutsideTableError, warn
 from harness.records import dataclass
-from harness.storage.gate import is_name
+from harness.storage.gate import is_name, refuse_no_name
 from harness.storage.paths import absolute, is_local, local_path, shown
 from harness.storage.places import Place, climbs, place, places
 
@@ -85,12 +85,19 @@ class Roots:
 
     @staticmethod
     def of(location: str, more: Iterable[str] = (), *, outside: Outside = Outside.WARN) -> Roots:
-        """The roots of the table at `location`; `more`: others that the caller names. Relative ones start here."""
+        """The roots of the table at `location`; `more`: others that the caller names. Relative ones start here.
+
+        Raises:
+            MissingFileError: no file can be called like one of them.
+        """
+        refuse_no_name(location)
         home = place(os.path.realpath(_absolute(location)) if is_local(location) else location).store
         return Roots(table=shown(location), home=home, outside=outside).including(location, *more)
 
     def including(self, *roots: str) -> Roots:
-        """These roots and others, for the same read."""
+        """These roots and others, for the same read. Raises as `of`."""
+        for root in roots:
+            refuse_no_name(root)
         spelled = [_slashed(local_path(root)).rstrip("/") or ("/" if root else ".") for root in roots]
         named = {root: _forms(root) for root in spelled}
         new = {root: forms for root, forms in named.items() if self._placed(forms) is not Verdict.INSIDE}

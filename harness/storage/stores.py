@@ -202,6 +202,18 @@ class Storage:
         """
         return self._is(path, "file")
 
+    def has_file(self, path: str) -> bool:
+        """Whether there is a file at `path`, which must not be missed where there is; False: nothing is there.
+
+        Raises:
+            MissingFileError: something else is in its place. StorageError: that cannot be told.
+        """
+        local = local_path(path)
+        if not is_name(local) or not is_local(local):
+            return self.exists(path)
+        self.check(local)
+        return gate.is_there(local)
+
     def is_directory(self, path: str) -> bool:
         """Whether `path` is a directory (on an object store: a prefix of some file). Raises as `exists`."""
         return self._is(path, "directory")
@@ -283,7 +295,9 @@ class Storage:
         return gate.fault(local, follow=self.roots.followed) if is_local(local) else gate.name_fault(local)
 
     def names(self, directory: str) -> tuple[str, ...]:
-        """Names (not paths) of the files directly in `directory`, sorted; empty if there is no such directory.
+        """Names (not paths) of what is directly in `directory`, sorted; empty if there is no such directory.
+
+        On an object store, of files; else also of what is in the place of one.
 
         Raises:
             StorageError: the storage fails.
@@ -297,7 +311,7 @@ class Storage:
                 if not os.path.isdir(local):
                     return ()
                 with os.scandir(local) as entries:
-                    return tuple(sorted(entry.name for entry in entries if entry.is_file()))
+                    return tuple(sorted(entry.name for entry in entries))
         return tuple(entry.name for entry in self.entries(local))
 
     def directories(self, directory: str) -> tuple[str, ...]:
@@ -322,6 +336,8 @@ class Storage:
 
     def entries(self, directory: str) -> tuple[Entry, ...]:
         """The files directly in `directory`, listed afresh, sorted by name; empty if there is no such directory.
+
+        On a local disk, also what is in the place of one; its size is `UNREADABLE`.
 
         Raises:
             StorageError: the storage fails.

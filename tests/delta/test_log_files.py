@@ -11,7 +11,7 @@ import pytest
 from harness.delta.log_files import Checkpoint, LogListing, arrange, list_log
 from harness.errors import TableNotFoundError
 from harness.storage.clients import FsspecClient
-from harness.storage.listings import Entry
+from harness.storage.listings import UNREADABLE, Entry
 from harness.storage.stores import Storage
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
@@ -159,7 +159,7 @@ def test_list_log_gives_paths_sizes_and_times(tmp_path: Path) -> None:
     os.utime(path, ns=(0, 1_700_000_000_123_999_999))
     for root in (str(tmp_path), f"{tmp_path}/", f"file://{tmp_path}"):
         listing = list_log(Storage(), root)
-        assert list(listing.commits) == [0]  # a directory with a commit's name is none
+        assert {version: file.size for version, file in listing.commits.items()} == {0: 2, 2: UNREADABLE}
         file = listing.commits[0]
         assert (file.version, file.size, file.modified_ms) == (0, 2, 1_700_000_000_123)
         assert Storage().read(file.path) == b"{}"

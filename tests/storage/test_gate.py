@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+import socket
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,10 @@ import fsspec
 import pytest
 
 import harness
-from harness.errors import MissingFileError
+from harness.contained.locations import directories_of
+from harness.errors import HarnessError, MissingFileError
 from harness.oracle import engine as oracle
+from harness.oracle.planner import plan_unpruned
 from harness.storage import gate
 from harness.storage.stores import Storage
 from harness.writing.delta.builder import DeltaTable
@@ -28,6 +33,7 @@ FAULTS = {
     "x" * 300: "longer than",
     "nul\0file": "a NUL in its path",
     "half\ud800": "half a character",
+    "a/" * 1_000_000: "characters, more than a file's can have",
 }
 
 
@@ -48,7 +54,45 @@ def test_what_is_no_regular_file_is_never_opened(place: Path, name: str, words: 
     assert not Storage().exists(path)
     with pytest.raises(MissingFileError, match=words) as caught:
         Storage().read(path)
-    assert caught.value.file == path
+    assert path.startswith(str(caught.value.file).removesuffix("…"))
+
+
+ASKED: dict[str, Callable[[str, str], Any]] = {
+    "location": lambda path, _: harness.open_table(path),
+    "allowed_roots": lambda path, location: harness.open_table(location, allowed_roots=[path]),
+    "path_map": lambda path, location: harness.open_table(location, path_map={"/old": path}),
+    "untrusted": lambda path, _: directories_of([path]),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED)
+@pytest.mark.parametrize("tail", ["nul\0file", "half\ud800", "a/" * 2_000_000], ids=["nul", "half", "long"])
+def test_a_location_that_no_file_can_have(place: Path, ask: str, tail: str) -> None:
+    IcebergTable.create(place / "t", {"id": "long"})
+    path, location = f"{place}/{tail}", str(place / "t")
+    with pytest.raises(HarnessError, match=r"no file can have|more than a file's can have") as caught:
+        ASKED[ask](path, location)
+    assert len(str(caught.value)) < 5_000
+
+
+@pytest.mark.parametrize("tail", ["nul\0file", "a/" * 2_000_000], ids=["nul", "long"])
+@pytest.mark.parametrize("key", ["location", "manifest-list", "write.metadata.path", "write.data.path"])
+def test_paths_of_metadata_that_no_file_can_have(place: Path, key: str, tail: str) -> None:
+    table = IcebergTable.create(place / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+
+    def change(document: dict[str, Any]) -> None:
+        match key:
+            case "manifest-list":
+                document["snapshots"][-1][key] = f"{place}/{tail}"
+            case "location":
+                document[key] = f"{place}/{tail}"
+            case _:
+                document["properties"] = {key: f"{place}/{tail}"}
+
+    table.edit_metadata(change)
+    with contextlib.suppress(HarnessError):
+        assert harness.open_table(str(place / "t")).snapshot().to_arrow().num_rows == 1
 
 
 @pytest.mark.parametrize("name", ["file", "link"])
@@ -146,6 +190,117 @@ def test_a_nul_in_the_log_is_an_error(tmp_path: Path, tail: str, prefix: str) ->
     for read in (harness.Snapshot.to_arrow, lambda snapshot: oracle.to_arrow(snapshot.plan())):
         with pytest.raises(harness.HarnessError, match="NUL"):
             read(harness.open_table(str(tmp_path / "t")).snapshot())
+
+
+THINGS = ("pipe", "socket", "directory", "device", "link to nowhere")
+LOG = "t/_delta_log/"
+LEFT_OUT = {("checkpoint", "link to nowhere"), ("hint", "link to nowhere"), ("checksum", "link to nowhere")}
+"""What may be absent, and is."""
+DELTA_FILES = {
+    "the newest commit": f"{LOG}00000000000000000003.json",
+    "a commit before it": f"{LOG}00000000000000000002.json",
+    "checkpoint": f"{LOG}00000000000000000001.checkpoint.parquet",
+    "hint": f"{LOG}_last_checkpoint",
+    "checksum": f"{LOG}00000000000000000003.crc",
+    "data": "t/*.parquet",
+}
+ICEBERG_FILES = {
+    "the newest metadata": "t/metadata/v3.metadata.json",
+    "the newest metadata, found by its name": "t/metadata/v3.metadata.json",
+    "the newest metadata, in gzip": "t/metadata/v3.gz.metadata.json",
+    "hint": "t/metadata/version-hint.text",
+    "manifest list": "t/metadata/snap-*.avro",
+    "manifest": "t/metadata/[!s]*.avro",
+    "data": "t/data/*.parquet",
+}
+
+
+def put(thing: str, path: Path) -> None:
+    path.unlink(missing_ok=True)
+    match thing:
+        case "pipe":
+            os.mkfifo(path)
+        case "socket":
+            here = os.open(".", os.O_RDONLY)
+            os.chdir(path.parent)  # the path of a socket may have 108 bytes
+            with socket.socket(socket.AF_UNIX) as made:
+                made.bind(path.name)
+            os.fchdir(here)
+            os.close(here)
+        case "directory":
+            path.mkdir()
+        case "device":
+            path.symlink_to("/dev/zero")
+        case _:
+            path.symlink_to("gone")
+
+
+def read_by_both(location: Path) -> Iterator[Any]:
+    """What harness and the oracle say."""
+    for read in (
+        lambda: harness.open_table(str(location)).snapshot().to_arrow(),
+        lambda: oracle.to_arrow(plan_unpruned(str(location))),
+    ):
+        try:
+            with warnings.catch_warnings(action="ignore", category=harness.HarnessWarning):  # a device is elsewhere
+                yield sorted(read()["id"].to_pylist())
+        except HarnessError as error:
+            yield error
+
+
+@pytest.mark.parametrize("thing", THINGS)
+@pytest.mark.parametrize("what", DELTA_FILES)
+def test_what_is_no_file_of_a_log_is_not_passed_over(what: str, thing: str, tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    for number in range(1, 4):
+        table.append(table.write_data([{"id": number}]))
+        if number == 1 and what in ("checkpoint", "hint"):
+            table.checkpoint()
+    if what == "checksum":
+        table.write_checksum()
+    (path, *_) = sorted(tmp_path.glob(DELTA_FILES[what])) or [tmp_path / DELTA_FILES[what]]
+    put(thing, path)
+    ours, oracles = read_by_both(tmp_path / "t")
+    if (what, thing) in LEFT_OUT:
+        assert ours == oracles == [1, 2, 3]
+    else:
+        assert isinstance(ours, MissingFileError)
+        assert path.name in str(ours.file)
+    assert isinstance(oracles, HarnessError) or oracles == [1, 2, 3]  # it reads no hint and no checksum
+
+
+@pytest.mark.parametrize("thing", THINGS)
+@pytest.mark.parametrize("what", ICEBERG_FILES)
+def test_what_is_no_file_of_iceberg_metadata_is_not_passed_over(what: str, thing: str, tmp_path: Path) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    (path, *_) = sorted(tmp_path.glob(ICEBERG_FILES[what])) or [tmp_path / ICEBERG_FILES[what]]
+    if "name" in what:
+        (tmp_path / "t/metadata/version-hint.text").unlink()
+    put(thing, path)
+    for found in read_by_both(tmp_path / "t"):
+        assert isinstance(found, MissingFileError)
+        assert path.name in str(found.file)
+
+
+def test_a_sidecar_that_is_a_pipe_is_not_passed_over(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"}, features=["v2Checkpoint"])
+    table.append(table.write_data([{"id": 1}]))
+    table.checkpoint("v2-parquet", sidecars=1)
+    (path, *_) = (tmp_path / "t/_delta_log/_sidecars").iterdir()
+    put("pipe", path)
+    ours, _ = read_by_both(tmp_path / "t")
+    assert isinstance(ours, MissingFileError)
+    assert str(ours.file).endswith(path.name)
+
+
+def test_older_versions_need_no_newer_file(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    table.checkpoint()
+    put("pipe", tmp_path / "t/_delta_log/00000000000000000000.json")
+    (tmp_path / "t/_delta_log/_scratch").mkdir()
+    assert list(read_by_both(tmp_path / "t")) == [[1], [1]]
 
 
 @pytest.mark.parametrize("kind", ["data", "avro", "equality deletes"])

@@ -97,7 +97,7 @@ def list_log(root: str, storage: Storage) -> Log:
     """
     entries = storage.entries(join(root, "_delta_log"))
     commits = {int(match[1]): entry for entry in entries if (match := _COMMIT.fullmatch(entry.name))}
-    whole = [e.name for e in entries if e.size > 0]
+    whole = [e.name for e in entries if e.size != 0]
     single = [(int(match[1]), (name,)) for name in whole if (match := _CHECKPOINT.fullmatch(name))]
     checkpoints = [*single, *_parted(whole)]
     ends = [int(match[2]) for name in whole if (match := _COMPACTED.fullmatch(name)) and match[2] > match[1]]

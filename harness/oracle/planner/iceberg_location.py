@@ -25,7 +25,7 @@ def current_metadata(location: str, storage: Storage) -> str:
     if storage.exists(location):
         return location
     for directory in (join(location, "metadata"), location.rstrip("/") or "/"):
-        if storage.exists(join(directory, "version-hint.text")):
+        if storage.has_file(join(directory, "version-hint.text")):
             hint = storage.read(join(directory, "version-hint.text")).decode("utf-8-sig", "replace").strip()
             if hint:
                 return _hinted(directory, hint, storage)
@@ -55,7 +55,7 @@ def path_map(metadata: Metadata, storage: Storage, prefixes: Mapping[str, str]) 
     below = [directory[len(location) :] for directory in recorded if directory.startswith(location + "/")]
     if lists and not (recorded[0].startswith(location + "/") and opened.endswith(below[0])):
         name = lists[0].rsplit("/", 1)[-1]
-        if storage.exists(join(opened, name)):
+        if storage.has_file(join(opened, name)):
             found.append((recorded[0], opened))
     root = next((opened[: -len(end)] for end in below if opened.endswith(end)), None)
     return PathMap((*found, *([] if root is None else [(location, root or "/")])))
@@ -81,7 +81,7 @@ def _hinted(directory: str, hint: str, storage: Storage) -> str:
         stems = [hint, *(hint + suffix for suffix in _SUFFIXES)] if not {"/", "\\"} & set(hint) else []
         named = [join(directory, stem) for stem in stems if re.fullmatch(f".+?{_SUFFIX}", stem)]
         for path in named:
-            if storage.exists(path):
+            if storage.has_file(path):
                 return path
         raise TableNotFoundError(f"There is no metadata of the version hint {hint!r:.80}", cause="MetadataNotFound")
     version = int(number[1])
@@ -92,7 +92,7 @@ def _hinted(directory: str, hint: str, storage: Storage) -> str:
 
 def _version(directory: str, version: int, storage: Storage) -> str | None:
     paths = [join(directory, f"v{version}{suffix}") for suffix in _SUFFIXES]
-    return next((path for path in paths if storage.exists(path)), None)
+    return next((path for path in paths if storage.has_file(path)), None)
 
 
 def _highest(directory: str, names: list[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
@@ -72,6 +74,8 @@ def _named(node: exp.Cast, to: exp.DataType) -> Type:
         return ListType(Field(id=0, name="element", type=_named(node, to.expressions[0])))
     if to.this == exp.DType.DECIMAL:
         sizes = [p.this.name for p in to.expressions] or ["18", "3"]
+        if not all(re.fullmatch("[0-9]{1,2}", size) for size in sizes):
+            raise refused(node, f"a cast to {to.sql('duckdb')}")
         return DecimalType(int(sizes[0]), int(sizes[1]) if len(sizes) > 1 else 0)
     type_ = _TYPES.get(to.this)
     if type_ is None or (to.expressions and not isinstance(type_, StringType)):

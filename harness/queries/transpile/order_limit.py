@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from harness.filters.value_texts import whole_number
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.ordering import ordered
 from harness.queries.transpile.refusal import refused
@@ -13,7 +14,7 @@ from harness.queries.transpile.values import Typed
 
 def place_of(node: exp.Expr) -> int | None:
     """The number that an item of GROUP BY or ORDER BY is."""
-    return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
+    return whole_number(node.name) if isinstance(node, exp.Literal) and not node.is_string else None
 
 
 def items_of(order: exp.Expr | None, columns: tuple[Output, ...]) -> list[exp.Expr]:

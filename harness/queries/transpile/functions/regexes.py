@@ -114,7 +114,7 @@ class _Reader:
 
     def _repeated(self, atom: str, count: str, empty: bool, *, captured: bool) -> tuple[str, bool]:
         self.place += len(count)
-        numbers = [int(n) for n in re.findall(r"\d+", count)]
+        numbers = [int(n) if len(n) <= 9 else _MOST_REPEATS + 1 for n in re.findall(r"\d+", count)]
         if empty:
             raise RegexError("a repetition of what may be empty")
         if any(n > _MOST_REPEATS for n in numbers) or numbers == [0] or (len(numbers) > 1 and numbers[0] > numbers[1]):
