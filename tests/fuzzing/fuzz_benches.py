@@ -10,7 +10,7 @@ from typing import Protocol
 import fuzz_subjects
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fuzz_judging import Kind, Verdict, judged
+from fuzz_judging import Kind, Verdict, judged, judged_untrusted
 from fuzz_limits import MOST_BYTES, Memory
 from fuzz_log_views import other_views
 from fuzz_mutants import Mutant, draw, drawn_read, fitting, order
@@ -58,9 +58,21 @@ class Bench:
         original, _ = self.original(read)
         self.subject.put(changes)
         try:
-            return self._judge(original, changes, read)
+            verdict = self._judge(original, changes, read)
+            if not verdict.kind.is_finding:
+                verdict = self._untrusted(read) or verdict
         finally:
             self.subject.restore(changes)
+        if not verdict.kind.is_finding and (after := by_duckdb(self.subject.address, read)) != original:
+            return Verdict(Kind.NEIGHBOUR, f"before: {original}; after the mutant: {after}", "neighbour")
+        return verdict
+
+    def _untrusted(self, read: Read) -> Verdict | None:
+        """The verdict on the table as a stranger's: filters skip by what is recorded, deletes by nothing of it."""
+        if read.where is None:
+            return None
+        reads = [by_duckdb(self.subject.address, read, prune, untrusted=True) for prune in ("files", "off")]
+        return judged_untrusted(*reads)
 
     def _judge(self, original: Outcome, changes: Changes, read: Read) -> Verdict:
         address, sockets = self.subject.address, self._watch.sockets

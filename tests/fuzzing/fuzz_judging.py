@@ -28,6 +28,9 @@ class Kind(enum.Enum):
     DISPUTED = "DISPUTED ROWS"
     LEAK = "OTHER EXCEPTION"
     SOCKET = "SOCKET"
+    INTERNAL = "INTERNAL"
+    NEIGHBOUR = "NEIGHBOUR HARMED"
+    UNTRUSTED = "UNTRUSTED, SKIPPED"
     CRASH = "CRASH"
     TIME = "TIME"
     MEMORY = "MEMORY"
@@ -38,6 +41,8 @@ class Kind(enum.Enum):
         return self not in _FINE
 
 
+_INTERNAL = re.compile(r"INTERNAL Error|FATAL Error|database has been invalidated", re.IGNORECASE)
+"""Of DuckDB: a fault of its own, after which its instance is no more."""
 _FINE = (Kind.SAME, Kind.REFUSED, Kind.OTHER, Kind.SKIPPED, Kind.TOLERATED, Kind.UNJUDGED)
 
 
@@ -83,10 +88,20 @@ def judged(
             return Verdict(Kind.MEMORY, str(outcome), f"memory {outcome.place}")
         case Leaked():
             return Verdict(Kind.LEAK, str(outcome), f"leak {outcome.kind} {outcome.place}")
+        case Refused(text) if _INTERNAL.search(text):
+            return Verdict(Kind.INTERNAL, text, "internal")
         case Refused():
             return Verdict(Kind.REFUSED)
         case Rows():
             return _judged_rows(outcome, original, oracle(), careful)
+
+
+def judged_untrusted(skipping: Outcome, careful: Outcome) -> Verdict | None:
+    """The verdict on two reads of a stranger's table, with and without skipping; None: they agree, or one refuses."""
+    if isinstance(skipping, Rows) and isinstance(careful, Rows) and skipping != careful:
+        told = f"skipping: {skipping}; without: {careful}; {_differing(skipping, careful)}"
+        return Verdict(Kind.UNTRUSTED, told, "untrusted")
+    return None
 
 
 def _judged_rows(

@@ -57,14 +57,14 @@ class Leaked:
 Outcome: TypeAlias = Rows | Refused | Leaked
 
 
-def by_duckdb(address: str, read: Read, prune: str = "files") -> Outcome:
+def by_duckdb(address: str, read: Read, prune: str = "files", *, untrusted: bool = False) -> Outcome:
     """What a user gets, who looks at the table and its plan besides.
 
     Not by default: a mutant's summary may lie so that nobody can see it, and summaries are trusted (iceberg 3.9).
     """
 
     def look() -> pa.Table:
-        table = open_table(address, prune=prune)
+        table = open_table(address, prune=prune, untrusted=untrusted)
         if read.changes is not None:
             return table.changes(*read.changes, columns=read.columns).to_arrow()
         plan = table.snapshot(**read.at).plan(read.columns, read.where)

@@ -8,6 +8,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 
 import fuzz
+import fuzz_benches
 import fuzz_findings
 import fuzz_subjects
 import mutate_parquet
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fuzz_benches import Bench, plain_parquet
-from fuzz_judging import Kind, judged
+from fuzz_judging import Kind, judged, judged_untrusted
 from fuzz_log_views import other_views
 from fuzz_mutants import GROUP, applied, draw, order
 from fuzz_reading import Leaked, Refused, counted
@@ -246,3 +247,31 @@ def test_hunks_make_the_file(after):
 def test_hunks_of_long_files():
     before, after = b"a" * 9000 + b"b" * 9000, b"a" * 9000 + b"xyz" + b"b" * 9000
     assert hunks(before, after) == [(9000, 9000, b"xyz")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CorruptFileError: Cannot read file: INTERNAL Error: Attempted to access index 9 [CorruptDataFile]",
+        "EngineError: FATAL Error: Failed: database has been invalidated because of a previous fatal error",
+    ],
+)
+def test_a_fault_of_duckdbs_own_is_a_finding(text):
+    assert judged(Refused(text), Refused(""), lambda: (), lambda: ()).kind is Kind.INTERNAL
+
+
+def test_a_table_that_reads_otherwise_after_a_mutant_is_a_finding(bench, monkeypatch):
+    read = bench.subject.reads[0]
+    original, _ = bench.original(read)
+    outcomes = iter([original, Refused("EngineError: broken")])
+    monkeypatch.setattr(fuzz_benches, "by_duckdb", lambda *_, **__: next(outcomes))
+    assert bench.judge({}, read).kind is Kind.NEIGHBOUR
+
+
+def test_a_strangers_table_that_loses_rows_by_skipping_is_a_finding():
+    less, all_rows = counted(pa.table({"a": [1]})), counted(pa.table({"a": [1, 2]}))
+    assert judged_untrusted(all_rows, all_rows) is None
+    assert judged_untrusted(Refused("x"), all_rows) is None
+    found = judged_untrusted(less, all_rows)
+    assert found is not None
+    assert found.kind is Kind.UNTRUSTED
