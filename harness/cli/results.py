@@ -144,18 +144,21 @@ def _replaced(path: Path) -> Iterator[ByteStream]:
     with _named(_FILE, path):
         before = _regular(path)
         descriptor, temporary = tempfile.mkstemp(prefix=".harness-", dir=path.parent)
+    file = os.fdopen(descriptor, "wb")
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            stream = _Checked(file, _FILE, path)
-            yield stream
-            stream.flush()
-            with _named(_FILE, path):
-                _take_over(file.fileno(), before)
-                os.fsync(file.fileno())
+        stream = _Checked(file, _FILE, path)
+        yield stream
+        stream.flush()
+        with _named(_FILE, path):
+            _take_over(file.fileno(), before)
+            os.fsync(file.fileno())
+            file.close()
         interruption.check()
         with _named(_FILE, path):
             os.replace(temporary, path)
     except BaseException:
+        with contextlib.suppress(OSError):  # closing writes once more what a full disk did not take
+            file.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise

@@ -114,7 +114,8 @@ def run(
 ) -> None:
     """Run the suite of scenarios on engines, and report which of them read what rightly.
 
-    Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run.
+    Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run,
+    or if every scenario on an engine is ERROR.
     """
     from harness.conformance.finding import Places
     from harness.conformance.runner import run as run_suite
@@ -147,6 +148,9 @@ def run(
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
         raise typer.Exit(DIFFERENT)
+    for case in found.unread():
+        told = next((f": {check.message}" for check in case.checks if check.message), "")
+        raise RequestError(f"Engine {case.engine.name} read no scenario, each is ERROR; {case.scenario.name}{told}")
 
 
 def _run_untrusted(context: typer.Context, trust: options.Trust, written: Sequence[tuple[Report, Path | None]]) -> None:

@@ -127,6 +127,12 @@ class Run:
         """Whether nothing is FAIL."""
         return not self.counts()[Outcome.FAIL]
 
+    def unread(self) -> tuple[Case, ...]:
+        """Of each engine on which every scenario that was run is ERROR, the first: it has shown nothing."""
+        ran = [case for case in self.cases if case.outcome is not Outcome.SKIP]
+        of_each = ([case for case in ran if case.engine is engine] for engine in self.engines)
+        return tuple(cases[0] for cases in of_each if cases and all(c.outcome is Outcome.ERROR for c in cases))
+
     def passed_strictly(self) -> bool:
         """Whether nothing is FAIL, ERROR or XPASS."""
         counts = self.counts()

@@ -79,11 +79,15 @@ def fetch(files: Sequence[SourceFile], storage: Storage, place: Place, *, max_by
             work.stopped.set()
             for future in running:
                 future.cancel()
-    failed = next((e for f in running if not f.cancelled() and (e := f.exception()) is not None), None)
-    if failed is not None:
-        raise failed
+    failed = [e for f in running if not f.cancelled() and (e := f.exception()) is not None]
+    if failed:  # the cause, rather than one of those that stopped because of it
+        raise next((error for error in failed if not isinstance(error, _StoppedError)), failed[0])
     fetched = [future.result() for future in running]
     return Fetched({**present, **{file.target: file for file in fetched}}, len(present))
+
+
+class _StoppedError(Exception):
+    """A file was left because another one failed."""
 
 
 class _Work:
@@ -107,7 +111,7 @@ class _Work:
             with part.open("wb") as out:
                 for start in range(0, size, _PIECE):
                     if self.stopped.is_set():
-                        raise StorageError("Stopped: another file could not be fetched", file=file.physical)
+                        raise _StoppedError
                     length = min(_PIECE, size - start)
                     piece = self._storage.read(file.physical, offset=start, length=length)
                     if len(piece) != length:
@@ -120,7 +124,8 @@ class _Work:
                     out.write(piece)
             os.replace(part, target)
         fetched = FetchedFile(source=file.physical, target=file.target, size=size, sha256=digest.hexdigest())
-        with self._lock, self._place.journal.open("a", encoding="utf-8") as out:
+        journal = self._place.journal
+        with self._lock, writing(journal), journal.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(fetched)) + "\n")
         return fetched
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import subprocess
@@ -116,6 +117,26 @@ def test_failures_of_the_disk_are_one_line(tmp_path, capfd, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     assert "No space left on device" in refused(capfd, [*QUERY, "--output-file", str(tmp_path / "f")])
+    assert os.listdir(tmp_path) == []
+
+
+class FullFile(io.FileIO):
+    def write(self, data, /):
+        raise OSError(28, "No space left on device")
+
+
+@no_windows
+@pytest.mark.parametrize("form", ["text", "csv", "json", "jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("rows", [1, 20_000], ids=["few", "many"])
+def test_a_full_disk_is_one_line(tmp_path, capfd, monkeypatch, form, rows):
+    opened, full = os.fdopen, tmp_path / "f"
+
+    def open_full(at, mode, **more):
+        return io.BufferedWriter(FullFile(at, "w")) if mode == "wb" else opened(at, mode, **more)
+
+    monkeypatch.setattr(os, "fdopen", open_full)
+    query = f"SELECT range AS x, md5(range::VARCHAR) AS y FROM range({rows})"
+    assert "No space left on device" in refused(capfd, ["sql", query, "--format", form, "--output-file", str(full)])
     assert os.listdir(tmp_path) == []
 
 

@@ -111,7 +111,7 @@ def test_wrong_rows_fail_and_only_they_do(suite, outcomes):
         pytest.param("Fake", [BROKEN], ["FAIL"], 1, id="rows-of-a-broken-table"),
         pytest.param("Declining", [PLAIN], ["UNSUPPORTED"], 0, id="unsupported"),
         pytest.param("Refusing", [PLAIN, BROKEN], ["ERROR", "PASS"], 0, id="a-broken-table-refused"),
-        pytest.param("Crashing", [PLAIN, BROKEN], ["ERROR", "ERROR"], 0, id="a-crash-refuses-nothing"),
+        pytest.param("Crashing", [PLAIN, BROKEN], ["ERROR", "ERROR"], 2, id="a-crash-refuses-nothing"),
         pytest.param("Claiming", [PLAIN, REMOVED], ["PASS", "UNSUPPORTED"], 0, id="not-claimed"),
     ],
 )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +15,7 @@ import pytest
 import harness
 from harness.cli import main
 from harness.slices import copying
+from harness.slices.place import Place
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -162,6 +167,54 @@ def test_an_interrupted_pull_leaves_no_table_and_goes_on(make, tmp_path, monkeyp
     assert harness.pull(tmp_path / "source", tmp_path / "slice").reused == 1
     assert rows(tmp_path / "slice") == rows(tmp_path / "source")
     assert not (tmp_path / "slice/_harness_pull").exists()
+
+
+@pytest.mark.filterwarnings("ignore:Slice")
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_a_full_disk_is_named_whatever_is_written(make, tmp_path, monkeypatch):
+    make(tmp_path / "source")
+    opened, left = Path.open, 0
+
+    def until_it_is_full(self, mode="r", *arguments, **more):
+        nonlocal left
+        left -= mode[0] in "wa" and tmp_path / "slice" in self.parents
+        if left == -1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+        return opened(self, mode, *arguments, **more)
+
+    monkeypatch.setattr(copying, "_AT_ONCE", 1)
+    monkeypatch.setattr(Path, "open", until_it_is_full)
+    for fitting in range(6):  # files that still fit
+        left = fitting
+        with pytest.raises(harness.StorageError, match="Cannot write the slice: No space left on device"):
+            harness.pull(tmp_path / "source", tmp_path / "slice")
+        with pytest.raises(harness.TableNotFoundError):
+            harness.open_table(tmp_path / "slice")
+        shutil.rmtree(tmp_path / "slice", ignore_errors=True)
+
+
+class OneFails:
+    """A storage whose second file cannot be copied, which the first one sees while it is."""
+
+    def __init__(self):
+        self.failed = threading.Event()
+
+    def size(self, path):
+        return 1 << 20
+
+    def read(self, path, *, offset, length):
+        if path == "second":
+            self.failed.set()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        assert self.failed.wait(60)
+        return b"x" * length
+
+
+def test_the_cause_is_named_and_not_that_others_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr(copying, "_PIECE", 1)  # so that the first file is at its pieces for long
+    named = [copying.SourceFile(physical=name, target=name, size=None) for name in ("first", "second")]
+    with pytest.raises(harness.StorageError, match="No space left on device"):
+        copying.fetch(named, OneFails(), Place(tmp_path, "metadata"), max_bytes=None)
 
 
 @pytest.mark.filterwarnings("ignore:Slice")

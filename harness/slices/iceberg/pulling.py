@@ -172,12 +172,14 @@ class IcebergSlice:
             recorded=f"{location}/metadata",
             schema_json=schema_json(kept, schema),
         )
+        with writing(folder):
+            lists = writer.lists()
         document = slice_document(
             kept,
             location=location,
             schema=schema,
             snapshots=self.contents.snapshots,
-            lists=writer.lists(),
+            lists=lists,
             specs=self.contents.used_specs(),
             whole=not self.request.rewrites and self.request.where is None,
         )
