@@ -16,7 +16,6 @@ import zipfile
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,6 +23,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
 from harness.errors import EngineError, UnsupportedError
+from harness.forks import Lock
 
 ENGINE = "harness.engines.spark"
 _EXTENSIBLE = frozenset(
