@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from harness.forks import Lock
 
 if TYPE_CHECKING:
     from harness.cache.entries import Entry
@@ -34,7 +35,7 @@ class Memory(Generic[Held]):
         self._most = most
         self._size = 0
         self._entries: OrderedDict[str, Held] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     @property
     def size(self) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from harness.catalogs.catalog import Catalog, Located, walk
 from harness.catalogs.configuration import Configured, configured
 from harness.catalogs.names import Name, written
 from harness.errors import HarnessError, TableNotFoundError, warn
+from harness.forks import cached_property
 
 
 @dataclass(frozen=True)

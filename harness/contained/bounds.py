@@ -48,6 +48,9 @@ def names() -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(Bounds))
 
 
+SPARE_THREADS = 64
+"""How many more threads the system allows, so that a look at the worker finds and tells that it is beyond."""
+
 WAIVABLE = ("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes", "network", "processes")
 """Limits that the system must hold. The others are held by the process that waits for the worker."""
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from harness.contained.bounds import Bounds
+from harness.contained.bounds import SPARE_THREADS, Bounds
 from harness.contained.watching import LIBRARY_BYTES
 
 _PREFIX = "harness-untrusted-"
@@ -94,7 +94,7 @@ def _made(bounds: Bounds, scratch: str, system: Path) -> Path | None:
         "memory.max": str(bounds.memory_bytes + LIBRARY_BYTES + in_memory),
         "memory.swap.max": "0",
         "memory.oom.group": "1",
-        "pids.max": str(bounds.threads),
+        "pids.max": str(bounds.threads + SPARE_THREADS),
     }
     for parent in (own.parent, own) if own != top else (own,):
         made = _made_in(parent, limits)

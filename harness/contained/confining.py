@@ -5,6 +5,7 @@ Each step says which limits it could not set and why. A system that ignores a li
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from harness.contained import landlock, namespaces, seccomp
-from harness.contained.bounds import Bounds, Unenforced
+from harness.contained.bounds import SPARE_THREADS, Bounds, Unenforced
 
 _PARENT_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38
 """Options of Linux's prctl."""
@@ -76,7 +77,9 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
         except (OSError, ValueError) as error:
             unenforced[name] = f"the system refuses the limit ({error})"
     if namespaces.counts_threads():
-        resource.setrlimit(resource.RLIMIT_NPROC, (bounds.threads, bounds.threads))
+        threads = bounds.threads + SPARE_THREADS
+        with contextlib.suppress(OSError, ValueError):  # fewer are allowed already
+            resource.setrlimit(resource.RLIMIT_NPROC, (threads, threads))
     if filtered:
         seccomp.seal()
     return unenforced

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from harness.delta.source import DeltaSource
 from harness.delta.types import DeltaSchema, table_schema
 from harness.errors import HarnessError, UnknownColumnError
 from harness.filters.column_binding import bind_columns
+from harness.forks import cached_property
 from harness.model.metadata_columns import CHANGES, METADATA
 from harness.model.schema import Field, Schema
 from harness.plan.containment import within_roots

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import field
-from functools import cached_property
 
 from harness.delta.actions import State
 from harness.delta.commits import Locator
@@ -11,6 +10,7 @@ from harness.delta.partition_tuples import PartitionTuples, partition_tuples
 from harness.delta.paths import TableRoot
 from harness.delta.protocol import feature_warnings
 from harness.delta.types import DeltaSchema
+from harness.forks import cached_property
 from harness.plan.read_options import ReadOptions
 from harness.records import dataclass
 from harness.storage.paths import PathMap

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.forks import cached_property
 from harness.iceberg.columns.data_files import DataFiles, statistic
 from harness.iceberg.columns.reading import read_data_files
 from harness.iceberg.columns.recorded import SIZES, live, recorded, recorded_schema

@@ -6,12 +6,12 @@ into an error that names the file. FileNotFoundError and PermissionError mean wh
 
 from __future__ import annotations
 
-import threading
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.errors import StorageError
+from harness.forks import Lock
 from harness.storage.listings import Entry, FileStatus, FileVersion, remote_entry, remote_status, remote_version
 from harness.storage.paths import SCHEME
 from harness.storage.retries import MOST_RETRIES, passing
@@ -206,5 +206,5 @@ def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[obje
     if getattr(file_system, "async_impl", False) or not names.isdisjoint(_FOR_THREADS):
         return nullcontext()
     # Kept on the file system, so that whatever has it has the lock; what pickles a file system leaves it behind.
-    lock: threading.RLock = vars(file_system).setdefault("_harness_lock", threading.RLock())
+    lock: Lock = vars(file_system).setdefault("_harness_lock", Lock(reentrant=True))
     return lock

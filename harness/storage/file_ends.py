@@ -6,12 +6,12 @@ are refused, so no row comes out of two files.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 from harness.errors import StorageError
+from harness.forks import Lock
 from harness.records import dataclass
 from harness.storage.listings import FileStatus
 
@@ -33,7 +33,7 @@ class FileEnds:
 
     _known: OrderedDict[str, _End] = field(default_factory=OrderedDict)
     _bytes: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: Lock = field(default_factory=Lock)
 
     def __reduce__(self) -> tuple[type[FileEnds], tuple[()]]:
         """Another process finds out by itself."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, TypeAlias
 
 from harness.errors import HarnessError
+from harness.forks import Lock
 from harness.records import dataclass
 
 Lent: TypeAlias = tuple[Mapping[str, Any], int | None]
@@ -35,7 +35,7 @@ class Renewal:
     ask: Callable[[], Lent] = field(repr=False)
     generation: int = 0
     _due_ms: int | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def __post_init__(self) -> None:
         self._due_ms = _due(self.expires_ms)

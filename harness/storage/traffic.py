@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import field
 
+from harness.forks import Lock
 from harness.records import dataclass
 
 LOG = logging.getLogger("harness.storage")
@@ -27,7 +27,7 @@ class Traffic:
     size: int = 0
     repeated: int = 0
     _told: float | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def add(self, size: int) -> None:
         """One more answer, with so many bytes of a file."""

@@ -131,7 +131,7 @@ def test_a_group_is_made_where_its_controllers_are_handed_over(tmp_path, own, co
         assert [str(path.parent.relative_to(tmp_path / "cg")) for path in groups] == ([] if made is None else [made])
         for path in groups:
             assert (path / "cgroup.procs").read_text() == "77"
-            assert (path / "pids.max").read_text() == "7"
+            assert (path / "pids.max").read_text() == str(7 + 64)
             assert (path / "memory.max").read_text() == str(1 + (512 << 20) + (1 << 40))
             (path / "memory.events").write_text("oom 2\noom_kill 1\n")
         assert group.ran_out_of_memory() is (made is not None)

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.contained import bounds as bounds_module
-from harness.contained import launching, namespaces, seccomp
+from harness.contained import launching, namespaces, refusals, seccomp
 from harness.contained.bounds import Bounds, check_waived, parse_bounds
 from harness.contained.confining import before_imports
 from harness.contained.launching import run
@@ -177,6 +177,13 @@ def test_a_worker_that_ends_otherwise(work, request_, cause, said):
     assert told.value.cause == cause
     assert "\n" not in str(told.value)
     assert "\x1b" not in str(told.value)
+
+
+def test_where_nobody_hears_of_refused_calls_they_fail(monkeypatch):
+    """As in containers whose own filter keeps the descriptor from the parent: nothing waits, and no name is told."""
+    monkeypatch.setattr(refusals, "_taken", lambda process, descriptor: None)
+    with pytest.raises(EngineError, match=r"exit code 4; .* option bounds: .* Function not implemented"):
+        run("works:unlisted", None, bounds=Bounds())
 
 
 def test_what_a_worker_says_and_gives_back():

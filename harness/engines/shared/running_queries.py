@@ -6,9 +6,10 @@ query is done. And what waits for Spark gives up the wait, not the jobs. Another
 
 from __future__ import annotations
 
-import threading
 from typing import Protocol, TypeVar
 from weakref import WeakSet
+
+from harness.forks import Lock
 
 
 class Interruptible(Protocol):
@@ -20,7 +21,7 @@ class Interruptible(Protocol):
 
 _Connection = TypeVar("_Connection", bound=Interruptible)
 
-_lock = threading.Lock()
+_lock = Lock()
 _connections: WeakSet[Interruptible] = WeakSet()
 _asked: list[None] = []  # an item each time
 

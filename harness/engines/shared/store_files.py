@@ -28,6 +28,7 @@ import fsspec
 from harness.engines.shared import sqltext
 from harness.engines.shared.duckdb_texts import marked, physical
 from harness.errors import StorageError
+from harness.forks import Lock
 from harness.storage.listings import FileStatus
 from harness.storage.stores import Storage
 
@@ -84,7 +85,7 @@ class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self._stores: dict[Hashable, int] = {}
         self._files: dict[str, _Planned] = {}
         self._held: WeakKeyDictionary[duckdb.DuckDBPyConnection, set[str]] = WeakKeyDictionary()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def admit(self, physical: str, storage: Storage, connection: duckdb.DuckDBPyConnection) -> str:
         """Lets a file be opened by SQL of a connection; the name under which. A connection that is gone holds it still:

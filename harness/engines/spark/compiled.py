@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -28,6 +27,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from harness.engines.shared.java_runtime import find_java
 from harness.errors import EngineError, UnsupportedError
+from harness.forks import Lock
 
 ENGINE = "harness.engines.spark"
 _EXTENSIBLE = frozenset(

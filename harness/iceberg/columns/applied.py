@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.forks import cached_property
 from harness.iceberg.columns.data_files import DataFiles
 from harness.iceberg.deletes import DeleteIndex, FileDeletes
 from harness.iceberg.partitions import Partitions

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,6 +12,7 @@ import fastavro
 
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
+from harness.forks import cached_property
 from harness.plan.scan_plan import ScanPlan
 from harness.table import open_table
 from harness.testing.scenarios.model import Built, ResolvedExpectation

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -14,6 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.forks import cached_property
 from harness.testing.scenarios.evidence import Evidence
 
 _COMMIT = re.compile(r"(\d{20})\.json")

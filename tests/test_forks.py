@@ -1,0 +1,119 @@
+"""Reads in a process that was forked while other threads held what they share."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.engines.shared import running_queries
+from harness.forks import Lock, cached_property
+from harness.writing.delta.builder import DeltaTable
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here"),
+    pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
+]
+NOT_SHARED = {
+    "harness/forks.py",
+    "harness/jobs/bridge.py",  # of one JVM, which no child can ask
+    "harness/slices/copying.py",  # of one call
+    "harness/engines/shared/duckdb_instance.py",  # of one process: a child has another
+}
+
+
+def in_a_child(action):
+    """The exit code of a child that does something; a signal ends it where it waits."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        try:
+            action()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def meanwhile(hold, action):
+    """What comes of an action while another thread is inside of a block."""
+    inside, done = threading.Event(), threading.Event()
+
+    def wait():
+        inside.set()
+        done.wait(10)
+
+    thread = threading.Thread(target=hold, args=(wait,))
+    thread.start()
+    try:
+        assert inside.wait(10)
+        return action()
+    finally:
+        done.set()
+        thread.join()
+
+
+def holding(lock):
+    def hold(wait):
+        with lock:
+            wait()
+
+    return hold
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_lock_is_free_in_a_child(reentrant):
+    lock = Lock(reentrant=reentrant)
+
+    def enter():
+        with lock:
+            pass
+
+    assert meanwhile(holding(lock), lambda: in_a_child(enter)) == 0
+    assert in_a_child(enter) == 0
+
+
+class Slow:
+    """An object whose property waits while the first thread asks for it."""
+
+    def __init__(self, wait):
+        self._wait = wait
+
+    @cached_property
+    def value(self):
+        self._wait()
+        return 1
+
+
+def test_a_property_that_another_thread_computes_is_free():
+    def ask():
+        assert Slow(lambda: None).value == 1
+
+    assert meanwhile(lambda wait: Slow(wait).value, lambda: in_a_child(ask)) == 0
+    once = Slow(lambda: None)
+    assert (once.value, vars(once)["value"]) == (1, 1)
+
+
+def test_a_read_in_a_child_while_threads_of_its_parent_read(tmp_path):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+
+    def read():
+        assert harness.open_table(str(tmp_path / "t")).snapshot().to_arrow().num_rows == 1
+
+    read()
+    assert meanwhile(holding(running_queries._lock), lambda: in_a_child(read)) == 0
+
+
+def test_no_lock_of_harness_is_one_that_a_child_would_wait_for():
+    root = Path(harness.__file__).parents[1]
+    plain = re.compile(r"threading\.R?Lock\b|from (?:threading|functools) import .*(?:\bR?Lock\b|cached_property)")
+    found = {
+        str(path.relative_to(root)) for path in root.glob("harness/**/*.py") if plain.search(path.read_text("utf-8"))
+    }
+    assert found == NOT_SHARED
