@@ -15,7 +15,8 @@ from harness.records import dataclass
 TAIL_BYTES = 1 << 16
 """What to read of the end of a file: most footers are shorter."""
 
-_FRAME = 8  # bytes of the footer's length and the magic
+FRAME = 8
+"""Bytes of the footer's length and the magic."""
 _MAGIC = b"PAR1"
 _VERSION, _SCHEMA, _NUM_ROWS = 0x15, 0x19, 0x16  # headers of fields 1 (i32), 2 (list) and 3 (i64), each after the last
 _MOST_DEEP = 16
@@ -44,9 +45,9 @@ class Tail:
 
 def tail_length(data: bytes) -> int:
     """How many bytes of the end of a file hold its footer, as its last bytes say; 0 where they are not of Parquet."""
-    if data[-4:] != _MAGIC or len(data) < _FRAME:
+    if data[-4:] != _MAGIC or len(data) < FRAME:
         return 0
-    return int.from_bytes(data[-_FRAME:-4], "little") + _FRAME
+    return int.from_bytes(data[-FRAME:-4], "little") + FRAME
 
 
 def claims_too_much(data: bytes) -> bool:
@@ -58,7 +59,7 @@ def claims_too_much(data: bytes) -> bool:
     data: the end of a file that holds all of its footer.
     """
     # The pages before the footer are full of such bytes.
-    footer = data[max(0, len(data) - tail_length(data)) : len(data) - _FRAME]
+    footer = data[max(0, len(data) - tail_length(data)) : len(data) - FRAME]
     kinds = footer.translate(_KINDS)
     return any(number in kinds for number in _LONG) and _LONG_LIST.search(footer) is not None
 
@@ -80,18 +81,18 @@ def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
         data: the end of the file, or all of it.
         known: schemas of other tails, which save parsing.
     """
-    if data[-4:] != _MAGIC or len(data) <= _FRAME:
+    if data[-4:] != _MAGIC or len(data) <= FRAME:
         return None
-    length = int.from_bytes(data[-_FRAME:-4], "little")
-    if length > len(data) - _FRAME:
+    length = int.from_bytes(data[-FRAME:-4], "little")
+    if length > len(data) - FRAME:
         return None
-    footer = data[-_FRAME - length : -_FRAME]
+    footer = data[-FRAME - length : -FRAME]
     schema = next((schema for schema in known if footer.startswith(schema)), None)
     try:
         end = _end_of_schema(footer) if schema is None else len(schema)
         if footer[end] != _NUM_ROWS:
             return None
-        rows, _ = _varint(footer, end + 1)
+        rows, _ = varint(footer, end + 1)
     except (IndexError, ValueError):
         return None
     if rows & 1:  # zigzag: a negative count
@@ -114,13 +115,13 @@ def _is_doubtful(mention: bytes) -> bool:
 def _end_of_schema(footer: bytes) -> int:
     if footer[0] != _VERSION:
         raise ValueError
-    _, at = _varint(footer, 1)
+    _, at = varint(footer, 1)
     if footer[at] != _SCHEMA:
         raise ValueError
     return _skip_list(footer, at + 1, 0)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, at: int) -> tuple[int, int]:
     """An unsigned number, and where the next byte is."""
     value = shift = 0
     while True:
@@ -134,7 +135,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise ValueError
 
 
-def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
+def skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
     """Where a value of a Thrift type ends that begins at `at`, in so many structs and lists."""
     if depth > _MOST_DEEP:
         raise ValueError
@@ -144,11 +145,11 @@ def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
         case 3:
             return at + 1
         case 4 | 5 | 6:
-            return _varint(data, at)[1]
+            return varint(data, at)[1]
         case 7:
             return at + 8
         case 8:
-            length, at = _varint(data, at)
+            length, at = varint(data, at)
             return at + length
         case 9 | 10:
             return _skip_list(data, at, depth + 1)
@@ -165,17 +166,17 @@ def _skip_struct(data: bytes, at: int, depth: int) -> int:
         if header == 0:
             return at
         if header < 0x10:  # the field's number follows, rather than its distance from the last
-            _, at = _varint(data, at)
-        at = _skip(data, at, header & 0x0F, depth)
+            _, at = varint(data, at)
+        at = skip_value(data, at, header & 0x0F, depth)
 
 
 def _skip_list(data: bytes, at: int, depth: int) -> int:
     header = data[at]
     count, kind, at = header >> 4, header & 0x0F, at + 1
     if count == 0x0F:
-        count, at = _varint(data, at)
+        count, at = varint(data, at)
     for _ in range(count):
-        at = at + 1 if kind in (1, 2) else _skip(data, at, kind, depth)  # in a list, a Boolean is a byte
+        at = at + 1 if kind in (1, 2) else skip_value(data, at, kind, depth)  # in a list, a Boolean is a byte
         if at > len(data):
             raise ValueError
     return at

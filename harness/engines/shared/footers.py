@@ -20,7 +20,9 @@ from harness.engines.shared.duckdb_instance import GEOMETRY_CONVERSION
 from harness.engines.shared.file_failures import refusal
 from harness.errors import CorruptFileError, HarnessError
 from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
-from harness.files.parquet_tail import TAIL_BYTES, Tail, claims_too_much, parse_tail, tail_length
+from harness.files.parquet_counts import Contradiction, check_counts
+from harness.files.parquet_tail import FRAME, TAIL_BYTES, Tail, claims_too_much, parse_tail, tail_length
+from harness.files.parquet_usual import is_usual
 from harness.model.schema import (
     BinaryType,
     BooleanType,
@@ -57,30 +59,36 @@ class Footer:
     shown: tuple[str, ...] | None = None
 
 
-def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) -> dict[str, Footer]:
-    """Footers by physical path.
+def read_footers(
+    access: DuckDBFiles, files: Sequence[FileName], *, table: str, are_images: bool = False
+) -> dict[str, Footer]:
+    """Footers by physical path, of which the counts are true of each other (`harness.files.parquet_counts`).
 
-    access: opens them.
+    Args:
+        access: opens them.
+        files: to look at.
+        table: it is named in errors.
+        are_images: whether the files are parts of others, whose counts were looked at before.
 
     Raises:
         MissingFileError: a file is not there, or is empty (iceberg 7.6).
         EncryptedTableError: a file has the magic of an encrypted footer (iceberg 2.19).
-        CorruptFileError: a footer cannot be read.
+        CorruptFileError: a footer cannot be read, or contradicts itself.
     """
     if not files:
         return {}
     try:
-        return _read(access, tuple(file.physical for file in files))
+        return _read(access, tuple(file.physical for file in files), are_images)
     except (duckdb.Error, HarnessError, LookupError, ValueError) as error:
         bare = columnless_rows(files, access.storage)
         if bare:
             others = [file for file in files if file.physical not in bare]
-            footers = read_footers(access, others, table=table)
+            footers = read_footers(access, others, table=table, are_images=are_images)
             return footers | {path: Footer((), rows) for path, rows in bare.items()}
         for file in files:  # the slow way round, to name the culprit
             check_file(file, access.storage, table=table)
             try:
-                _read(access, (file.physical,))
+                _read(access, (file.physical,), are_images)
             except (duckdb.Error, HarnessError, LookupError, ValueError) as reason:
                 raise refusal(reason, [file], access.storage, table=table, doing=FOOTER) from reason
         raise refusal(error, files, access.storage, table=table, doing=FOOTER) from error
@@ -125,8 +133,8 @@ def codecs(files: DuckDBFiles, physical: Sequence[str]) -> frozenset[str]:
     return frozenset(name for (name,) in rows)
 
 
-def _read(files: DuckDBFiles, physical: tuple[str, ...]) -> dict[str, Footer]:
-    tails = _tails(files, physical)
+def _read(files: DuckDBFiles, physical: tuple[str, ...], are_images: bool) -> dict[str, Footer]:
+    tails = _tails(files, physical, are_images)
     others = [path for path in physical if path not in tails]
     schemas = dict(_schemas)  # of this call: another thread may clear the others
     new: dict[bytes, str] = {}
@@ -160,7 +168,7 @@ _schemas: dict[bytes, _Schema] = {}
 _MOST_SCHEMAS = 1024
 
 
-def _tails(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, Tail]:
+def _tails(files: DuckDBFiles, physical: Sequence[str], are_images: bool) -> dict[str, Tail]:
     """The ends of those files that are as usual, by physical path; those of stores are asked for together.
 
     Raises:
@@ -168,11 +176,15 @@ def _tails(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, Tail]:
     """
     tails: dict[str, Tail] = {}
     known: dict[bytes, None] = {}
+    if not are_images:
+        _check_others(files, [path for path in physical if not files.storage.reads_ends(path)])
     for path, end in _ends(files, physical):
         if tail_length(end) > len(end):
             end = files.storage.end(path, tail_length(end))
         _check_claims(path, end)
         tail = parse_tail(end, known)
+        if not are_images:
+            _check_counts(files, path, end, tail)
         if tail is not None:
             tails[path] = tail
             if len(known) < _MOST_TRIED:
@@ -200,6 +212,51 @@ def _check_claims(path: str, end: bytes) -> None:
                 file=path,
                 rule="iceberg 7.6",
             ) from error
+
+
+def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) -> None:
+    """Refuses a footer that contradicts itself, which DuckDB and Spark do not see, see `harness.files.parquet_counts`.
+
+    Of a stranger's file it is parsed. Else a look is enough if it is as is usual, and none if it was seen before.
+    """
+    length = tail_length(end)
+    if not 0 < length <= len(end):
+        return  # no footer, which DuckDB says
+    footer = end[-length:-FRAME]
+    trusted = not files.storage.untrusted
+    known = hash(footer)
+    if trusted and known in _usual:
+        return
+    try:
+        if trusted and tail is not None and is_usual(footer, tail.schema):
+            if len(_usual) >= _MOST_USUAL:
+                _usual.clear()
+            _usual.add(known)
+            return
+        check_counts(footer, files.storage.size(path))
+    except Contradiction as error:
+        raise CorruptFileError(
+            f"{error}; restore the file", cause="CorruptDataFile", file=path, rule="iceberg 7.6"
+        ) from error
+
+
+def _check_others(files: DuckDBFiles, physical: Sequence[str]) -> None:
+    """As `_check_counts`, of files in stores that do not tell a file's status with its end: those are not kept."""
+    storage = files.storage
+
+    def end_of(path: str) -> bytes:
+        size = storage.size(path)
+        end = storage.read(path, offset=max(0, size - TAIL_BYTES))
+        missing = tail_length(end) - len(end)
+        return storage.read(path, offset=size - len(end) - missing) if 0 < missing <= size - len(end) else end
+
+    for path, end in zip(physical, look_at(end_of, physical, physical), strict=True):
+        _check_counts(files, path, end, parse_tail(end))
+
+
+_usual: set[int] = set()
+"""Hashes of footers that were looked at, in any file of this process."""
+_MOST_USUAL = 1 << 17
 
 
 def _ends(files: DuckDBFiles, physical: Sequence[str]) -> Iterator[tuple[str, bytes]]:

@@ -19,7 +19,7 @@ from harness.engines.shared.duckdb_files import DuckDBFiles
 from harness.engines.shared.duckdb_instance import cursor
 from harness.engines.shared.file_failures import failing_on
 from harness.engines.shared.file_groups import Opened, ScanFile
-from harness.engines.shared.footers import FOOTER, codecs, read_footers
+from harness.engines.shared.footers import FOOTER, Footer, codecs, read_footers
 from harness.engines.shared.legacy_calendar import is_dated, legacy_files
 from harness.errors import HarnessError
 from harness.model.schema import Field
@@ -32,10 +32,11 @@ _MAGIC = b"PAR1"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The footer of a file, at `path`."""
+    """The footer of a file, at `path`. is_part: whether row groups are left out, and places are not in it."""
 
     file: FileName
     path: str
+    is_part: bool
 
     @property
     def name(self) -> FileName:
@@ -61,10 +62,10 @@ class FooterImages:
     _access: DuckDBFiles = field(default_factory=lambda: DuckDBFiles(cursor(), Storage()))
 
     def of_footer(self, file: FileName, footer: bytes) -> Image:
-        """The image of a file by its footer."""
+        """The image of a file by a part of its footer, whose counts were looked at."""
         path = self._path()
         path.write_bytes(_MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC)
-        return Image(file, str(path))
+        return Image(file, str(path), is_part=True)
 
     def of_ends(self, file: FileName, head: bytes, tail: bytes, size: int) -> Image:
         """The image of a file of `size` bytes by how it begins and ends; between the two it has a hole."""
@@ -73,7 +74,7 @@ class FooterImages:
             stream.write(head)
             stream.seek(max(0, size - len(tail)))
             stream.write(tail)
-        return Image(file, str(path))
+        return Image(file, str(path), is_part=False)
 
     def opened(self, images: Sequence[Image]) -> list[Opened]:
         """What is known of the files, of each for itself."""
@@ -100,7 +101,7 @@ class FooterImages:
             raise self._about(error, image) from error
 
     def _opened(self, images: Sequence[Image]) -> list[Opened]:
-        footers = read_footers(self._access, [image.name for image in images], table=self.plan.table)
+        footers = self._footers(images)
         legacy: dict[str, frozenset[str]] = {}
         if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
             found = {image.path: footers[image.path] for image in images}
@@ -109,6 +110,13 @@ class FooterImages:
                 legacy = legacy_files(self._access, doubtful)
         pairs = [(footers[image.path], legacy.get(image.path, frozenset())) for image in images]
         return [Opened(footer.schema, footer.rows, legacy=kinds) for footer, kinds in pairs]
+
+    def _footers(self, images: Sequence[Image]) -> dict[str, Footer]:
+        found: dict[str, Footer] = {}
+        for is_part in (True, False):
+            names = [image.name for image in images if image.is_part is is_part]
+            found |= read_footers(self._access, names, table=self.plan.table, are_images=is_part)
+        return found
 
     def _about(self, error: HarnessError, image: Image) -> HarnessError:
         """The error as one about the file, of which the image is not known to anybody."""

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from threading import Lock
 
 import pyspark.errors.utils
 from pyspark.sql import DataFrame, functions
@@ -35,6 +34,7 @@ from harness.engines.spark.refused import refused_arm
 from harness.engines.spark.scans import GroupScan
 from harness.engines.spark.types import storage_type
 from harness.engines.spark.user_settings import check_session
+from harness.forks import Lock
 from harness.model.metadata_columns import METADATA
 from harness.model.schema import Field
 from harness.plan.scan_plan import ScanPlan

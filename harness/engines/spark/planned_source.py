@@ -17,7 +17,6 @@ import gzip
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -43,6 +42,7 @@ from harness.engines.spark.gateway import (
 from harness.engines.spark.store_access import check_schemes
 from harness.engines.spark.worker_errors import engine_error
 from harness.errors import HarnessError, RequestError
+from harness.forks import Lock
 
 _SOURCE = "harness.spark.PlannedSource"
 _POSITION = "#position"

@@ -245,12 +245,8 @@ public final class Footers extends FooterJob {
 
         private boolean parse(byte[] footer) {
             try {
-                end = ParquetEnd.of(footer);
+                end = ParquetEnd.of(footer, size);
             } catch (RuntimeException unusual) {
-                return false;
-            }
-            if (!end.hasColumns && !end.addsUp()) {
-                end = null;
                 return false;
             }
             kind = end.hasColumns ? PARSED : COLUMNLESS;

@@ -14,6 +14,9 @@ final class ParquetEnd {
     private static final int MOST_DEEP = 16;
     private static final int BOTH = 12; // struct
     private static final int BROTLI = 4;
+    private static final int REPEATED = 2;
+    private static final int FIRST_PAGE = 4; // behind the magic
+    private static final int FRAME = 8;
     private static final java.util.List KEPT = java.util.Arrays.asList(new String[] {
         "org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96", "org.apache.spark.version"
     });
@@ -21,6 +24,9 @@ final class ParquetEnd {
     private final byte[] data;
     private int at = 0;
     private boolean brotli = false;
+    private final long pagesEnd;
+    private final java.util.ArrayList types = new java.util.ArrayList(); // of the columns that have chunks
+    private final java.util.ArrayList repeats = new java.util.ArrayList();
     private long counted = 0L;
     private int firstGroup = 0;
     private int endOfFirstGroup = 0;
@@ -33,24 +39,23 @@ final class ParquetEnd {
     long rows;
     boolean hasColumns;
 
-    private ParquetEnd(byte[] data) {
+    private ParquetEnd(byte[] data, long size) {
         this.data = data;
+        this.pagesEnd = size - data.length - FRAME;
     }
 
-    /** Throws a RuntimeException if the footer is damaged, or not as is usual. */
-    static ParquetEnd of(byte[] footer) {
-        ParquetEnd end = new ParquetEnd(footer);
+    /**
+     * Throws a RuntimeException if the footer of a file of so many bytes is damaged, contradicts itself, or is not as is
+     * usual. The counts and places that are looked at are those of `harness.files.parquet_counts`.
+     */
+    static ParquetEnd of(byte[] footer, long size) {
+        ParquetEnd end = new ParquetEnd(footer, size);
         end.parse();
         return end;
     }
 
     boolean needsBrotli() {
         return brotli;
-    }
-
-    /** Whether the row groups have as many rows as the footer counts. */
-    boolean addsUp() {
-        return counted == rows;
     }
 
     byte[] image() {
@@ -100,15 +105,53 @@ final class ParquetEnd {
             metadata(pairs);
         }
         kept = pairs.toByteArray();
-        if (rows < 0L || keptCount > 14) {
+        if (rows < 0L || counted != rows || keptCount > 14) {
             throw new IllegalStateException("unusual");
         }
     }
 
+    /** Fields of an element: 1 type, 3 repetition, 5 number of children, and others. */
     private int schemaElements() {
         int elements = count(BOTH);
+        int[] rest = new int[elements + 1]; // of each group around, how many elements are to come
+        boolean[] around = new boolean[elements + 1]; // whether it, or what it is in, repeats
+        int depth = 0;
         for (int i = 0; i < elements; i++) {
-            skipStruct(0);
+            int field = 0;
+            long type = -1L;
+            long repetition = 0L;
+            long children = 0L;
+            for (int header = next(); header != 0; header = next()) {
+                field = field(field, header);
+                if ((header & 15) != 5) {
+                    skip(header & 15, 0);
+                    continue;
+                }
+                long value = number();
+                type = field == 1 ? value : type;
+                repetition = field == 3 ? value : repetition;
+                children = field == 5 ? value : children;
+            }
+            while (depth > 0 && rest[depth - 1] == 0) {
+                depth--;
+            }
+            usual(i == 0 ? depth == 0 : depth > 0);
+            usual(repetition >= 0L && repetition <= REPEATED && children >= 0L && children < elements);
+            boolean repeated = false;
+            if (i > 0) {
+                rest[depth - 1]--;
+                repeated = around[depth - 1] || repetition == REPEATED;
+            }
+            if (children > 0L) {
+                rest[depth] = (int) children;
+                around[depth++] = repeated;
+            } else if (type >= 0L) {
+                types.add(Long.valueOf(type));
+                repeats.add(Boolean.valueOf(repeated));
+            }
+        }
+        while (depth > 0) {
+            usual(rest[--depth] == 0);
         }
         return elements;
     }
@@ -116,39 +159,77 @@ final class ParquetEnd {
     /** Fields: 1 columns, 2 bytes, 3 rows, and others. */
     private void rowGroup(boolean looksAtCodecs) {
         int field = 0;
+        int columns = 0;
+        long[] values = new long[types.size()];
+        long count = -1L;
         for (int header = next(); header != 0; header = next()) {
             field = field(field, header);
-            if (field == 1 && looksAtCodecs) {
-                int columns = count(BOTH);
+            if (field == 1) {
+                usual((header & 15) == 9 && columns == 0);
+                columns = count(BOTH);
+                usual(columns == values.length);
                 for (int i = 0; i < columns; i++) {
-                    column();
+                    values[i] = column(((Long) types.get(i)).longValue(), looksAtCodecs);
                 }
-            } else if (field == 3 && (header & 15) == 6) {
-                counted += number();
+            } else if (field == 3) {
+                usual((header & 15) == 6 && count < 0L);
+                count = number();
             } else {
                 skip(header & 15, 0);
             }
         }
+        usual(columns == values.length && count >= 0L);
+        for (int i = 0; i < columns; i++) {
+            usual(((Boolean) repeats.get(i)).booleanValue() ? values[i] >= count : values[i] == count);
+        }
+        counted = Math.addExact(counted, count);
     }
 
-    /** Field 3 is the column's metadata, whose field 4 is the codec. */
-    private void column() {
+    /** The values of a chunk. Field 3 is its metadata. */
+    private long column(long type, boolean looksAtCodecs) {
         int field = 0;
+        long values = -1L;
         for (int header = next(); header != 0; header = next()) {
             field = field(field, header);
-            if (field != 3 || (header & 15) != BOTH) {
+            if (field == 3) {
+                usual((header & 15) == BOTH && values < 0L);
+                values = columnMetadata(type, looksAtCodecs);
+            } else {
                 skip(header & 15, 0);
-                continue;
             }
-            int inner = 0;
-            for (int part = next(); part != 0; part = next()) {
-                inner = field(inner, part);
-                if (inner == 4 && (part & 15) == 5) {
-                    brotli = number() == BROTLI || brotli;
-                } else {
-                    skip(part & 15, 0);
-                }
+        }
+        usual(values >= 0L);
+        return values;
+    }
+
+    /** Fields: 1 type, 4 codec, 5 values, 6 and 7 sizes, 9 the first data page, 11 the dictionary, and others. */
+    private long columnMetadata(long type, boolean looksAtCodecs) {
+        int field = 0;
+        long[] found = new long[12];
+        java.util.Arrays.fill(found, -1L);
+        for (int header = next(); header != 0; header = next()) {
+            field = field(field, header);
+            int kind = header & 15;
+            if (field > 0 && field < 12 && (kind == 5 || kind == 6)) {
+                usual(found[field] < 0L && kind == (field == 1 || field == 4 ? 5 : 6));
+                found[field] = number();
+                usual(found[field] >= 0L);
+            } else {
+                skip(kind, 0);
             }
+        }
+        brotli = brotli || (looksAtCodecs && found[4] == BROTLI);
+        usual(found[1] == type && found[5] >= 0L && found[6] >= 0L && found[7] >= 0L && found[9] >= 0L);
+        if (found[5] > 0L) {
+            long start = found[11] >= FIRST_PAGE ? Math.min(found[9], found[11]) : found[9];
+            usual(start >= FIRST_PAGE && found[9] <= pagesEnd && found[7] <= pagesEnd - start);
+        }
+        return found[5];
+    }
+
+    private static void usual(boolean is) {
+        if (!is) {
+            throw new IllegalStateException("unusual");
         }
     }
 
