@@ -27,6 +27,7 @@ class Kind(enum.Enum):
     WRONG = "WRONG ROWS"
     DISPUTED = "DISPUTED ROWS"
     LEAK = "OTHER EXCEPTION"
+    INTERNAL = "INTERNAL ERROR OF DUCKDB"
     SOCKET = "SOCKET"
     CRASH = "CRASH"
     TIME = "TIME"
@@ -83,10 +84,16 @@ def judged(
             return Verdict(Kind.MEMORY, str(outcome), f"memory {outcome.place}")
         case Leaked():
             return Verdict(Kind.LEAK, str(outcome), f"leak {outcome.kind} {outcome.place}")
+        case Refused() if _INTERNAL.search(str(outcome)):
+            return Verdict(Kind.INTERNAL, str(outcome), f"internal {_NUMBERS.sub('n', str(outcome))[:80]}")
         case Refused():
             return Verdict(Kind.REFUSED)
         case Rows():
             return _judged_rows(outcome, original, oracle(), careful)
+
+
+_INTERNAL = re.compile(r"INTERNAL Error|ends its instance|gave up the instance")
+"""After which a process may read nothing else."""
 
 
 def _judged_rows(
