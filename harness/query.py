@@ -217,6 +217,24 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
     return None
 
 
+def given_up(error: Exception, tables: Mapping[str, Table | Snapshot]) -> HarnessError | None:
+    """What to say where DuckDB gave up its instance, with the file that did it if it is one of `tables`.
+
+    error: DuckDB's internal or fatal one. None: no table was read.
+    """
+    found: HarnessError | None = None
+    for value in tables.values():
+        snapshot = _snapshot(value)
+        try:
+            with reading(snapshot.source, snapshot.selection.snapshot):
+                found = duckdb_engine().engine_error(error, snapshot.plan())
+        except HarnessError as gone:
+            found = gone
+        if found.file is not None:
+            return found
+    return found
+
+
 def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:
     if engine not in ("duckdb", "spark"):
         raise RequestError(

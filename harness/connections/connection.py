@@ -30,7 +30,7 @@ from harness.engines.shared.duckdb_instance import connect as new_instance
 from harness.engines.shared.running_queries import tracked
 from harness.errors import RequestError
 from harness.plan.scan_plan import ScanPlan
-from harness.query import missing_file
+from harness.query import given_up, missing_file
 from harness.snapshot import Snapshot
 from harness.table import Table
 
@@ -316,6 +316,8 @@ class Connection:
                 return fetch(self._rows)
         except duckdb.IOException as error:
             raise missing_file(error, self._read) or error from error
+        except (duckdb.InternalException, duckdb.FatalException) as error:
+            raise given_up(error, self._read) or error from error
 
     @contextmanager
     def _errors(self, prepared: Prepared) -> Iterator[None]:
@@ -323,6 +325,8 @@ class Connection:
             yield
         except duckdb.IOException as error:
             raise missing_file(error, prepared.tables) or error from error
+        except (duckdb.InternalException, duckdb.FatalException) as error:
+            raise given_up(error, prepared.tables) or error from error
         except (duckdb.CatalogException, duckdb.BinderException) as error:
             raise absent(error, prepared, self._tables) or error from error
 

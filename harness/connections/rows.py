@@ -6,7 +6,8 @@ from typing import Any
 
 import duckdb
 
-from harness.errors import RequestError
+from harness.engines.shared.duckdb_texts import said
+from harness.errors import EngineError, RequestError
 
 
 class Rows:
@@ -46,5 +47,12 @@ class Rows:
 
 
 def discard(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give up rows that nobody fetched: DuckDB 2.0 refuses other work before that, and 1.5 cuts them off silently."""
-    connection.execute("SELECT 1 WHERE false").fetchall()
+    """Give up rows that nobody fetched: DuckDB 2.0 refuses other work before that, and 1.5 cuts them off silently.
+
+    Raises:
+        EngineError: DuckDB has given up the connection's instance.
+    """
+    try:
+        connection.execute("SELECT 1 WHERE false").fetchall()
+    except duckdb.FatalException as error:
+        raise EngineError(f"DuckDB gave up the instance of this connection: open a new one: {said(error)}") from error

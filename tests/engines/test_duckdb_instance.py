@@ -12,9 +12,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from footer_edits import chunk, edit
 
 import harness
+from harness.engines.batches import Batches
+from harness.engines.duckdb.failures import engine_error
+from harness.engines.shared import duckdb_instance, footers
 from harness.engines.shared.duckdb_instance import connect, cursor
+from harness.errors import CorruptFileError, EngineError, HarnessError
 from harness.writing.delta.builder import DeltaTable
 
 SETTINGS = "current_setting('TimeZone'), current_setting('threads'), current_setting('preserve_insertion_order')"
@@ -105,3 +110,114 @@ assert status == 0 and read() == [(10,)]
     command = [sys.executable, "-W", "ignore", "-c", script]
     ran = subprocess.run(command, timeout=60, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+ENDED = "FATAL Error: Failed: database has been invalidated because of a previous fatal error."
+
+
+def read_all(location: str) -> list[int]:
+    return sorted(harness.open_table(location).snapshot().to_arrow()["id"].to_pylist())
+
+
+@pytest.mark.parametrize("lossless", [False, True])
+def test_an_instance_that_was_given_up_is_replaced(location: str, lossless: bool, monkeypatch) -> None:
+    before = cursor(lossless=lossless)
+    before.execute("CREATE TABLE of_the_old_instance (a INT)")
+    alive = [False]
+    monkeypatch.setattr(duckdb_instance, "_is_alive", lambda made: alive.pop() if alive else True)
+    after = cursor(lossless=lossless)
+    assert not alive
+    with pytest.raises(duckdb.CatalogException):
+        after.execute("FROM of_the_old_instance")
+    assert before.execute("SELECT count(*) FROM of_the_old_instance").fetchall() == [(0,)]
+    assert read_all(location) == ids(location) == [0, 1, 2, 3, 4]
+
+
+def test_a_sign_of_life(monkeypatch) -> None:
+    assert duckdb_instance._is_alive(cursor())
+
+    class Ended:
+        def execute(self, text: str) -> None:
+            raise duckdb.FatalException(ENDED)
+
+    assert not duckdb_instance._is_alive(Ended())  # type: ignore[arg-type]
+
+
+def test_a_read_that_another_ended_says_to_open_again(location: str) -> None:
+    plan = harness.open_table(location).snapshot().plan()
+    error = engine_error(duckdb.FatalException(f"{ENDED} Original error: metadata is corrupt"), plan)
+    assert isinstance(error, EngineError)
+    assert "open the table again" in str(error)
+
+
+def test_a_read_that_ends_its_instance_names_the_file(location: str) -> None:
+    plan = harness.open_table(location).snapshot().plan()
+    file = Path(plan.files["physical"][0].as_py())
+    file.write_bytes(b"PAR1" + b"\0" * 40 + file.read_bytes()[44:])
+    error = engine_error(duckdb.InternalException("INTERNAL Error: x Stack Trace: y"), plan)
+    assert isinstance(error, CorruptFileError)
+    assert file.name in str(error)
+    assert "Trace" not in str(error)
+
+
+needs_2_0_0 = pytest.mark.skipif(duckdb.__version__ != "2.0.0", reason="the version that a negative size ends")
+
+
+@pytest.fixture
+def poison(tmp_path: Path, monkeypatch) -> str:
+    """A table that ends the instance, and is not noticed before."""
+    table = DeltaTable.create(tmp_path / "poison", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    edit(next((tmp_path / "poison").glob("*.parquet")), {chunk(0, 0, 7): -1})
+    monkeypatch.setattr(footers, "_check_counts", lambda *parts: None)
+    return str(tmp_path / "poison")
+
+
+def opened_again(stream: Batches) -> object:
+    try:
+        return sum(batch.num_rows for batch in stream)
+    except EngineError as error:
+        return "open the table again" if "open the table again" in str(error) else str(error)
+
+
+@needs_2_0_0
+def test_one_table_ends_no_other(location: str, poison: str) -> None:
+    held = harness.open_table(location).snapshot().to_duckdb()
+    stream = harness.open_table(location).snapshot().to_batches(batch_rows=1)
+    bad = harness.open_table(poison).snapshot()
+    for read in (bad.to_arrow, lambda: list(bad.to_batches())):
+        with pytest.raises(CorruptFileError, match="ends its instance") as caught:
+            read()
+        assert "poison" in str(caught.value.file)
+        assert read_all(location) == ids(location) == [0, 1, 2, 3, 4]
+    assert opened_again(stream) in (5, "open the table again")  # its rows may have been there already
+    assert held.fetchall()  # of the instance of relations, which nobody ended yet
+    with pytest.raises(duckdb.Error):
+        bad.to_duckdb().fetchall()
+    with pytest.raises(duckdb.Error, match="invalidated"):
+        held.filter("id > 0").fetchall()
+    assert ids(location) == [0, 1, 2, 3, 4]
+    with harness.connect({"p": poison, "t": location}) as connection:
+        with pytest.raises(CorruptFileError, match="ends its instance"):
+            connection.execute("SELECT id FROM p").fetchall()
+        with pytest.raises(EngineError, match="open a new one"):
+            connection.execute("SELECT id FROM t").fetchall()
+
+
+@needs_2_0_0
+def test_threads_that_read_beside_it(location: str, poison: str) -> None:
+    def read(number: int) -> object:
+        try:
+            return read_all(poison if number % 4 == 0 else location)
+        except HarnessError as error:
+            return error
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(read, range(40)))
+    for number, got in enumerate(found):
+        if number % 4 == 0:
+            assert isinstance(got, CorruptFileError)
+        elif got != [0, 1, 2, 3, 4]:
+            assert isinstance(got, EngineError), got
+            assert "poison" in str(got)
+    assert read_all(location) == [0, 1, 2, 3, 4]

@@ -27,8 +27,8 @@ class Kind(enum.Enum):
     WRONG = "WRONG ROWS"
     DISPUTED = "DISPUTED ROWS"
     LEAK = "OTHER EXCEPTION"
+    INTERNAL = "INTERNAL ERROR OF DUCKDB"
     SOCKET = "SOCKET"
-    INTERNAL = "INTERNAL"
     NEIGHBOUR = "NEIGHBOUR HARMED"
     UNTRUSTED = "UNTRUSTED, SKIPPED"
     CRASH = "CRASH"
@@ -41,7 +41,7 @@ class Kind(enum.Enum):
         return self not in _FINE
 
 
-_INTERNAL = re.compile(r"INTERNAL Error|FATAL Error|database has been invalidated", re.IGNORECASE)
+_INTERNAL = re.compile(r"INTERNAL Error|FATAL Error|invalidated|ends its instance|gave up the instance", re.IGNORECASE)
 """Of DuckDB: a fault of its own, after which its instance is no more."""
 _FINE = (Kind.SAME, Kind.REFUSED, Kind.OTHER, Kind.SKIPPED, Kind.TOLERATED, Kind.UNJUDGED)
 
@@ -88,8 +88,8 @@ def judged(
             return Verdict(Kind.MEMORY, str(outcome), f"memory {outcome.place}")
         case Leaked():
             return Verdict(Kind.LEAK, str(outcome), f"leak {outcome.kind} {outcome.place}")
-        case Refused(text) if _INTERNAL.search(text):
-            return Verdict(Kind.INTERNAL, text, "internal")
+        case Refused() if _INTERNAL.search(str(outcome)):
+            return Verdict(Kind.INTERNAL, str(outcome), f"internal {_NUMBERS.sub('n', str(outcome))[:80]}")
         case Refused():
             return Verdict(Kind.REFUSED)
         case Rows():

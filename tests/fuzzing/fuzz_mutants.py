@@ -29,7 +29,9 @@ _AVRO: tuple[ByBytes, ...] = (
     mutate_avro.values, mutate_avro.values, mutate_avro.values, mutate_avro.frame, mutate_avro.header,
     mutate_avro.recoded,
 )  # fmt: skip
-_PARQUET: tuple[ByBytes, ...] = (mutate_parquet.footer, mutate_parquet.footer, mutate_parquet.body)
+_PARQUET: tuple[ByBytes, ...] = (
+    mutate_parquet.footer, mutate_parquet.footer, mutate_parquet.page, mutate_parquet.body,
+)  # fmt: skip
 
 TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
     "json": {"document": (mutate_json.document,), "lines": (mutate_json.lines,)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
@@ -38,6 +39,34 @@ def body(data: bytes, rng: Random) -> bytes:
     start, _ = _taken_apart(data)
     changed = drawn_values.blob(rng, start[4:])
     return data[:4] + changed[: len(start) - 4].ljust(len(start) - 4, b"\0") + data[len(start) :]
+
+
+def page(data: bytes, rng: Random) -> bytes:
+    """One or two parts of the header of a page say something else; what is behind it moves within the pages."""
+    body, _ = _taken_apart(data)
+    at, size, tokens = rng.choice(list(_pages(body)))
+    for _ in range(rng.choice((1, 1, 2))):
+        _change(tokens, rng)
+    changed = body[:at] + encoded(tokens) + body[at + size :]
+    return changed[: len(body)].ljust(len(body), b"\0") + data[len(body) :]
+
+
+def _pages(body: bytes) -> Iterator[tuple[int, int, list[Token]]]:
+    """Where headers of pages begin, how long they are, and what they hold. Behind the pages, other structs may be."""
+    at = _FIRST
+    while at < len(body):
+        try:
+            tokens, size = tokenised(body[at:])
+        except ValueError:
+            return
+        numbers = [token.value for token in tokens if token.kind == "integer"]
+        if len(numbers) < _OF_A_PAGE:
+            return
+        yield at, size, tokens
+        at += size + max(0, numbers[_COMPRESSED])
+
+
+_FIRST, _OF_A_PAGE, _COMPRESSED = 4, 4, 2
 
 
 def tokenised(data: bytes) -> tuple[list[Token], int]:

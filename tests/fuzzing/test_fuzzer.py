@@ -157,6 +157,7 @@ M = Decimal(1_000_000)
         (rows(2), rows(1), Leaked("KeyError", "oracle", ""), rows(2), Kind.DISPUTED),
         (Refused("x"), rows(1), None, None, Kind.REFUSED),
         (Leaked("KeyError", "a", ""), rows(1), None, None, Kind.LEAK),
+        (Refused("DuckDB failed: INTERNAL Error: x"), rows(1), None, None, Kind.INTERNAL),
         (Leaked("MemoryError", "a", ""), rows(1), None, None, Kind.MEMORY),
     ],
 )

@@ -153,3 +153,11 @@ def read(blob):
         return decode_deletion_vector(blob)
     except Exception:
         return ()
+
+
+def test_a_header_of_a_page_is_changed_in_place(subject):
+    for data in files_of(subject, "parquet"):
+        changed = mutate_parquet.page(data, Random(3))
+        length = int.from_bytes(data[-8:-4], "little") + 8
+        assert len(changed) == len(data)
+        assert changed[-length:] == data[-length:]

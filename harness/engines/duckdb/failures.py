@@ -12,9 +12,10 @@ from harness.engines.duckdb.scans import read_parquet
 from harness.engines.shared.columnless import columnless_rows
 from harness.engines.shared.data_files import FileName
 from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.duckdb_instance import cursor
+from harness.engines.shared.duckdb_instance import connect, is_given_up
 from harness.engines.shared.duckdb_texts import is_of_storage, said
 from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError, StorageError
+from harness.forks import Lock
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.paths import is_local, local_path
 
@@ -32,9 +33,11 @@ def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
     """A failure as one line.
 
     A MissingFileError about a file that is gone since it was planned, a CorruptFileError about the data file that
-    DuckDB cannot decode, a StorageError, or an EngineError.
+    DuckDB cannot decode, or over which it gave up its instance; a StorageError, or an EngineError.
     """
     reason = said(error)
+    if is_given_up(error):
+        return _over_instance(reason, plan)
     gone = _gone(plan, reason)
     if gone is not None:
         return MissingFileError(
@@ -60,8 +63,39 @@ def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
     )
 
 
+def _over_instance(reason: str, plan: ScanPlan) -> HarnessError:
+    """The failure of a read that ended its instance, or that ran on one that another read ended."""
+    reason = reason.partition(" Stack Trace")[0][:_MOST_SAID]
+    with _searching:  # who fails over another's file waits until that is found
+        name = _damaged(plan)
+        if name is not None:
+            _found[:] = [str(name)]
+        over = "".join(f" over {found}" for found in _found)
+    if name is None:
+        return EngineError(
+            f"DuckDB gave up the instance that this read shared{over}: open the table again, on a new connection if it "
+            f"is your own: {reason}",
+            table=plan.table,
+        )
+    return CorruptFileError(
+        f"Cannot read file: DuckDB ends its instance over it: {reason}; restore it",
+        cause="CorruptDataFile",
+        table=plan.table,
+        file=str(name),
+        rule="iceberg 7.6",
+    )
+
+
+_searching = Lock()
+_found: list[str] = []
+"""The file over which an instance was last given up, if one was."""
+_MOST_SAID = 300  # characters
+
+
 def file_failure(error: Exception, plans: Iterable[ScanPlan]) -> HarnessError | None:
     """The failure of a query over plans, where it is that of a file; None: it may be the query's own."""
+    if is_given_up(error):
+        return next((engine_error(error, plan) for plan in plans), None)
     told = (engine_error(error, plan).within(snapshot=plan.snapshot, format=plan.format) for plan in plans)
     return next((failure for failure in told if not isinstance(failure, EngineError)), None)
 
@@ -104,7 +138,7 @@ def _damaged(plan: ScanPlan) -> FileName | None:
     if sum(Path(local_path(name.physical)).stat().st_size for name in files) > _MOST_BYTES:
         return None
     empty = columnless_rows(files, plan.storage)
-    with cursor() as connection:
+    with connect(locked=True) as connection:  # which a file may end, and no read with it
         access = DuckDBFiles(connection, plan.storage)
         return next((name for name in files if name.physical not in empty and not _is_read(name, access)), None)
 

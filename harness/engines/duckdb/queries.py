@@ -16,7 +16,7 @@ from harness.engines.duckdb.registrations import Registrations, registrar
 from harness.engines.duckdb.result_types import given_out
 from harness.engines.duckdb.unbound import better_told
 from harness.engines.shared import sqltext
-from harness.engines.shared.duckdb_instance import cursor
+from harness.engines.shared.duckdb_instance import cursor, is_given_up
 from harness.engines.shared.names import refuse_same_names
 from harness.plan.scan_plan import ScanPlan
 from harness.queries.present import Now
@@ -157,7 +157,7 @@ def _told(
     scans = _scans(plans)
     if isinstance(error, duckdb.BinderException):
         return better_told(error, text, scans, connection)
-    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
+    if is_given_up(error) or isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
         return file_failure(error, scans.values()) or error
     return error
 

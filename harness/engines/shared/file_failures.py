@@ -9,7 +9,7 @@ import duckdb
 
 from harness.engines.shared.data_files import FileName, check_file, look_at
 from harness.engines.shared.duckdb_texts import is_of_storage, said
-from harness.errors import CorruptFileError, HarnessError, StorageError
+from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
 from harness.storage.stores import Storage
 
 _SHOWN = 300  # characters
@@ -44,6 +44,8 @@ def refusal(error: Exception, files: Sequence[FileName], storage: Storage, *, ta
         return gone
     reason = error.message if isinstance(error, HarnessError) else said(error)[:_SHOWN]
     name = str(files[0]) if len(files) == 1 else None
+    if isinstance(error, duckdb.FatalException):  # of an instance that was given up before
+        return EngineError(f"{doing}: open the table again: {reason}", table=table)
     if is_of_storage(reason):
         return StorageError(f"{doing}: {reason}", table=table, file=name)
     return CorruptFileError(f"{doing}: {reason}", cause="CorruptDataFile", table=table, file=name, rule="iceberg 7.6")

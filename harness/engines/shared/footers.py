@@ -16,7 +16,7 @@ import pyarrow as pa
 from harness.engines.shared.columnless import columnless_rows
 from harness.engines.shared.data_files import FileName, check_file, look_at
 from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.duckdb_instance import GEOMETRY_CONVERSION
+from harness.engines.shared.duckdb_instance import GEOMETRY_CONVERSION, connect, is_given_up
 from harness.engines.shared.file_failures import refusal
 from harness.errors import CorruptFileError, HarnessError
 from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
@@ -87,8 +87,9 @@ def read_footers(
             return footers | {path: Footer((), rows) for path, rows in bare.items()}
         for file in files:  # the slow way round, to name the culprit
             check_file(file, access.storage, table=table)
+            alone = DuckDBFiles(connect(locked=True), access.storage) if is_given_up(error) else access
             try:
-                _read(access, (file.physical,), are_images)
+                _read(alone, (file.physical,), are_images)
             except (duckdb.Error, HarnessError, LookupError, ValueError) as reason:
                 raise refusal(reason, [file], access.storage, table=table, doing=FOOTER) from reason
         raise refusal(error, files, access.storage, table=table, doing=FOOTER) from error
