@@ -138,7 +138,7 @@ def _damaged(plan: ScanPlan) -> FileName | None:
     if sum(Path(local_path(name.physical)).stat().st_size for name in files) > _MOST_BYTES:
         return None
     empty = columnless_rows(files, plan.storage)
-    with connect(locked=True) as connection:  # which a file may end, and no read with it
+    with connect() as connection:  # an instance that a file may end, and no read with it
         access = DuckDBFiles(connection, plan.storage)
         return next((name for name in files if name.physical not in empty and not _is_read(name, access)), None)
 

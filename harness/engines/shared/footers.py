@@ -87,7 +87,7 @@ def read_footers(
             return footers | {path: Footer((), rows) for path, rows in bare.items()}
         for file in files:  # the slow way round, to name the culprit
             check_file(file, access.storage, table=table)
-            alone = DuckDBFiles(connect(locked=True), access.storage) if is_given_up(error) else access
+            alone = DuckDBFiles(connect(), access.storage) if is_given_up(error) else access
             try:
                 _read(alone, (file.physical,), are_images)
             except (duckdb.Error, HarnessError, LookupError, ValueError) as reason:
