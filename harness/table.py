@@ -25,7 +25,7 @@ from harness.model.notebook import described
 from harness.model.schema import Schema
 from harness.opening import OpenedTable, load_table, open_storage, plan_changes
 from harness.plan.catalog_answer import Ratified, catalog_answer
-from harness.plan.pruning import parse_prune
+from harness.plan.pruning import Prune, parse_prune
 from harness.plan.read_options import ReadOptions
 from harness.reading import reading
 from harness.records import dataclass
@@ -131,9 +131,10 @@ def open_table(
         own_options = located.lent(own_options, roots)
         if max_version is None and not published_only:
             max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)
+    skipped = parse_prune(prune)
     options = ReadOptions(
         path_map=PathMap(tuple((path_map or {}).items())),
-        prune=parse_prune(prune),
+        prune=Prune.OFF if untrusted else skipped,  # what a stranger records skips nothing
         allow_version_guess=allow_version_guess,
         lenient_delete_partition=lenient_delete_partition,
         allow_duplicate_files=allow_duplicate_files,
