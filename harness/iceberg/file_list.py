@@ -83,6 +83,7 @@ def list_files(
         format_version=metadata.format_version,
         live_paths=_live_among(single_targets(deletes), paths),
         mismatched_partitions="apply" if options.lenient_delete_partition else "refuse",
+        trusted=not source.storage.untrusted,
     )
     positions = with_positions(files, index, partitions)
     numbers = _partition_numbers(files, partitions)
@@ -224,8 +225,11 @@ class _Scopes:
         return tuple(sorted(self._used.setdefault(place, len(self._used)) for place in hits))
 
     def _narrowed(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """The first files with the deletes that may hit some row of them, by their key bounds (iceberg 4.9)."""
-        if self.source.options.prune is Prune.OFF:
+        """The first files with the deletes that may hit some row of them, by their key bounds (iceberg 4.9).
+
+        Of a stranger's table none: what is said there of a file may be false, and deleted rows would come back.
+        """
+        if self.source.options.prune is Prune.OFF or self.source.storage.untrusted:
             return
         checks = np.cumsum([len(deletes) for deletes in hits])
         places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]
