@@ -105,8 +105,8 @@ def open_table(
         limits: how much memory and how many items the table's metadata may ask for; None: `harness.Limits()`.
         untrusted: somebody else wrote the table: `outside` is `refuse`, and what is only odd of your own tables is an
             error: recorded counts that are wrong, files without a column of the table, columns that are taken by
-            position, a checksum that says otherwise. It reads in this process; `harness.read_untrusted` reads in one
-            that has limits and no network.
+            position, a checksum that says otherwise. Nothing that it records skips a file or a delete (`prune="off"`).
+            It reads in this process; `harness.read_untrusted` reads in one that has limits and no network.
         cache_dir: a directory where harness keeps what it decoded of large manifests and checkpoints, so that another
             process plans sooner; None: the one that HARNESS_CACHE_DIR names, if any; empty: none. Not for `untrusted`.
 

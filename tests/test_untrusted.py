@@ -60,3 +60,28 @@ def test_files_outside_are_refused(tmp_path):
         harness.open_table(str(tmp_path / "t"), untrusted=True).snapshot().to_arrow()
     allowed = harness.open_table(str(tmp_path / "t"), untrusted=True, allowed_roots=[str(tmp_path)])
     assert allowed.snapshot().to_arrow().num_rows == 1
+
+
+def lying_bounds(directory: Path) -> None:
+    """Of the file's rows 1 and 2, the metadata says that they are 1."""
+    table = IcebergTable.create(directory, {"id": "long"})
+    data = table.write_data([{"id": 1}, {"id": 2}])
+    data.data_file["upper_bounds"] = [{"key": 1, "value": (1).to_bytes(8, "little")}]
+    table.append(data)
+
+
+def lying_statistics(directory: Path) -> None:
+    table = DeltaTable.create(directory, {"id": "long"})
+    data = table.write_data([{"id": 1}, {"id": 2}])
+    data.add["stats"] = '{"numRecords": 2, "minValues": {"id": 1}, "maxValues": {"id": 1}, "nullCount": {"id": 0}}'
+    table.append(data)
+
+
+@pytest.mark.parametrize("prune", ["all", "files", "off"])
+@pytest.mark.parametrize("build", [lying_bounds, lying_statistics])
+def test_false_statistics_of_a_stranger_lose_no_row(tmp_path, build, prune):
+    build(tmp_path / "t")
+    found = harness.open_table(str(tmp_path / "t"), untrusted=True, prune=prune).snapshot().to_arrow(where="id = 2")
+    assert found["id"].to_pylist() == [2]
+    trusted = harness.open_table(str(tmp_path / "t"), prune=prune).snapshot().to_arrow(where="id = 2")
+    assert trusted.num_rows == (1 if prune == "off" else 0)  # at the reader's own risk

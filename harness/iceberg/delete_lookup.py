@@ -81,16 +81,16 @@ class PathRanges:
                 yield self.bounded[index]
 
 
-def path_ranges(files: Iterable[ManifestEntry]) -> dict[int, PathRanges]:
-    """Ranges by spec id."""
+def path_ranges(files: Iterable[ManifestEntry], *, trusted: bool = True) -> dict[int, PathRanges]:
+    """Ranges by spec id. trusted: whether bounds are believed; else each file may name any path."""
     by_spec: defaultdict[int, list[ManifestEntry]] = defaultdict(list)
     for entry in files:
         by_spec[entry.file.spec_id].append(entry)
-    return {spec_id: _ranges_of(entries) for spec_id, entries in by_spec.items()}
+    return {spec_id: _ranges_of(entries, trusted) for spec_id, entries in by_spec.items()}
 
 
-def _ranges_of(files: list[ManifestEntry]) -> PathRanges:
-    bounds = [(path_bounds(entry.file), entry) for entry in files]
+def _ranges_of(files: list[ManifestEntry], trusted: bool) -> PathRanges:
+    bounds = [(path_bounds(entry.file) if trusted else None, entry) for entry in files]
     known = sorted(((pair[0], pair[1] + _LAST, entry) for pair, entry in bounds if pair), key=lambda item: item[0])
     uppers = tuple(upper for _, upper, _ in known)
     highest: list[str] = []

@@ -80,6 +80,7 @@ class DeleteIndex:
         format_version: int,
         live_paths: Container[str] = frozenset(),
         mismatched_partitions: Literal["refuse", "apply"] = "refuse",
+        trusted: bool = True,
     ) -> DeleteIndex:
         """The index over the entries of the snapshot's delete manifests; entries with status deleted are left out.
 
@@ -93,6 +94,8 @@ class DeleteIndex:
                 (iceberg 4.14).
             mismatched_partitions: `apply` lets position delete files and vectors hit files of any partition by path
                 (iceberg 4.3, 4.4, the flag `lenient_delete_partition`).
+            trusted: whether what entries say of a position delete file, its bounds and the one data file that it is
+                for, keeps it from files of its partition; else only its rows do.
 
         Raises:
             CorruptDeleteError: an entry lacks what its kind needs (4.17, 4.23), or two vectors hit one file (4.21).
@@ -105,7 +108,7 @@ class DeleteIndex:
         equality = tuple(entry for entry in live if entry.file.content is Content.EQUALITY_DELETES)
         positions = [entry for entry in live if entry.file.content is Content.POSITION_DELETES]
         files = [entry for entry in positions if entry.file.format != "puffin"]
-        targets = [_target(entry.file, live_paths) for entry in files]
+        targets = [_target(entry.file, live_paths) if trusted else None for entry in files]
         loose = [entry for entry, target in zip(files, targets, strict=True) if target is None]
         return DeleteIndex(
             equality,
@@ -114,7 +117,7 @@ class DeleteIndex:
             _vectors_by_target([entry for entry in positions if entry.file.format == "puffin"]),
             grouped((target, entry) for target, entry in zip(targets, files, strict=True) if target is not None),
             grouped((_partition(entry.file, partition_of), entry) for entry in loose),
-            path_ranges(loose),
+            path_ranges(loose, trusted=trusted),
             DeleteSets.build((_scope(entry, specs, partition_of), entry.sequence_number) for entry in equality),
         )
 

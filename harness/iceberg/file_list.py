@@ -83,6 +83,7 @@ def list_files(
         format_version=metadata.format_version,
         live_paths=_live_among(single_targets(deletes), paths),
         mismatched_partitions="apply" if options.lenient_delete_partition else "refuse",
+        trusted=not source.storage.untrusted,
     )
     positions = with_positions(files, index, partitions)
     numbers = _partition_numbers(files, partitions)

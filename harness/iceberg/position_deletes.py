@@ -157,7 +157,8 @@ class _Loader:
             physical = self._path_map.physical(path)
             positions = read_positions(self._storage, physical, entry.file, wanted=self._targets)
             for named in positions:
-                if path not in self._in_scope(named):
+                target = entry.file.referenced_data_file
+                if path not in self._in_scope(named) or target not in (None, named):
                     _check_out_of_scope(entry, self._targets[named])
             self._files[path] = positions
         return self._files[path]

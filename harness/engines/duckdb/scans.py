@@ -92,7 +92,9 @@ class Scanner:
         if not schema:
             relation = counted(rows, self.register)
             return GroupScan(rows=rows, relation=relation, parquet=False, shown=())
-        parquet = group.format == "parquet" and not _needs_arrow(group, fields)
+        # Of a stranger's delete file DuckDB would believe the footer's statistics, and miss keys (1.5, 2.0).
+        doubted = self.plan.storage.untrusted and not files[0].is_data
+        parquet = group.format == "parquet" and not doubted and not _needs_arrow(group, fields)
         if parquet:
             physical = tuple(file.name.physical for file in files)
             relation, sample = self.read_parquet(physical), self.read_parquet(physical[:1])

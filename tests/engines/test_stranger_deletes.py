@@ -1,0 +1,154 @@
+"""What a stranger's table says of files beside their rows skips no delete: neither with `prune="off"` nor without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from footer_edits import edit
+
+import harness
+from harness.errors import CorruptDeleteError
+from harness.iceberg.delete_lookup import FILE_PATH_ID
+from harness.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.files import DataFileHandle
+
+ALL = [{"id": i, "name": None if i == 4 else f"n{i}"} for i in range(6)]
+LONG = 8
+
+Lie = Callable[[DataFileHandle, DataFileHandle, DataFileHandle], None]
+"""What is said otherwise, of the data file, another data file and the delete."""
+
+
+def said(of: int, **statements: dict[int, Any]) -> Lie:
+    """Statements about one of the three files by name and field id, in place of those that are true."""
+
+    def lie(*files: DataFileHandle) -> None:
+        for name, values in statements.items():
+            true = {pair["key"]: pair["value"] for pair in files[of].data_file.get(name) or ()}
+            files[of].data_file[name] = [{"key": k, "value": v} for k, v in {**true, **values}.items()]
+
+    return lie
+
+
+def number(value: int) -> bytes:
+    return value.to_bytes(LONG, "little", signed=True)
+
+
+def bounded(of: int) -> Lie:
+    """Bounds of `id` that no row of the table is within."""
+    return said(of, lower_bounds={1: number(7)}, upper_bounds={1: number(9)})
+
+
+EQUALITY: dict[str, tuple[list[dict[str, Any]], list[int], Lie]] = {
+    "nulls of the data": ([{"id": 2}], [0, 1, 3, 4, 5], said(0, value_counts={1: 6}, null_value_counts={1: 6})),
+    "nulls of the delete": ([{"id": 2}], [0, 1, 3, 4, 5], said(2, value_counts={1: 1}, null_value_counts={1: 1})),
+    "no null in the data": ([{"name": None}], [0, 1, 2, 3, 5], said(0, null_value_counts={2: 0})),
+    "no null in the delete": (
+        [{"name": None}],
+        [0, 1, 2, 3, 5],
+        said(2, null_value_counts={2: 0}, lower_bounds={2: b"x"}, upper_bounds={2: b"x"}),
+    ),
+    "bounds of the data": ([{"id": 2}], [0, 1, 3, 4, 5], bounded(0)),
+    "bounds of the delete": ([{"id": 2}], [0, 1, 3, 4, 5], bounded(2)),
+    "bounds of a text": ([{"name": "n2"}], [0, 1, 3, 4, 5], said(2, lower_bounds={2: b"x"}, upper_bounds={2: b"y"})),
+}
+
+
+def equality(folder: Path, name: str) -> tuple[str, list[int]]:
+    keys, expected, lie = EQUALITY[name]
+    table = IcebergTable.create(folder / "t", {"id": "long", "name": "string"})
+    data, other = table.write_data(ALL), table.write_data([{"id": 50, "name": "n50"}])
+    delete = table.write_equality_deletes(list(keys[0]), keys)
+    lie(data, other, delete)
+    table.append(data, other)
+    table.commit(add=[delete])
+    return table.location, [*expected, 50]
+
+
+def elsewhere(data: DataFileHandle, other: DataFileHandle, delete: DataFileHandle) -> None:
+    """Bounds of a path before any of the table."""
+    path = data.data_file["file_path"].encode()
+    said(2, lower_bounds={FILE_PATH_ID: path[:-9] + b"\0"}, upper_bounds={FILE_PATH_ID: path[:-9] + b"\0"})(
+        data, other, delete
+    )
+
+
+def of_another(data: DataFileHandle, other: DataFileHandle, delete: DataFileHandle) -> None:
+    path = other.data_file["file_path"].encode()
+    said(2, lower_bounds={FILE_PATH_ID: path}, upper_bounds={FILE_PATH_ID: path})(data, other, delete)
+
+
+def positions(folder: Path, lie: Lie) -> tuple[str, list[int]]:
+    table = IcebergTable.create(folder / "t", {"id": "long", "name": "string"})
+    data, other = table.write_data(ALL), table.write_data([{"id": 50, "name": "n50"}])
+    delete = table.write_position_deletes([(data, 2)])
+    lie(data, other, delete)
+    table.append(data, other)
+    table.commit(add=[delete])
+    return table.location, [0, 1, 3, 4, 5, 50]
+
+
+def ids(location: str, **options: Any) -> list[int]:
+    return sorted(harness.open_table(location, **options).snapshot().to_arrow(columns=["id"])["id"].to_pylist())
+
+
+def check(location: str, expected: list[int]) -> None:
+    assert [ids(location, untrusted=True, prune=prune) for prune in ("all", "files", "off")] == [expected] * 3
+
+
+@pytest.mark.parametrize("name", EQUALITY)
+def test_no_statistic_skips_an_equality_delete(name: str, tmp_path: Path) -> None:
+    location, expected = equality(tmp_path, name)
+    assert ids(location) != expected  # at the reader's own risk
+    check(location, expected)
+
+
+FOOTERS: dict[str, dict[int, Any]] = {
+    "nulls": {3: 2},
+    "bounds": {5: number(10**6 + 1), 6: number(10**6)},
+}
+"""Statistics of the only chunk by field: 3 null_count, 5 and 6 the bounds."""
+
+
+@pytest.mark.parametrize("where", [None, "id < 10"])
+@pytest.mark.parametrize("name", FOOTERS)
+def test_no_statistic_of_a_footer_skips_a_delete(name: str, where: str | None, tmp_path: Path) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    delete = table.write_equality_deletes(["id"], [{"id": 2}, {"id": 3}])
+    table.append(table.write_data([{"id": i} for i in range(6)]))
+    table.commit(add=[delete])
+    edit(delete.file, {(4, 0, 1, 0, 3, 12, field): value for field, value in FOOTERS[name].items()})
+    snapshot = harness.open_table(table.location, untrusted=True).snapshot()
+    assert sorted(snapshot.to_arrow(where=where)["id"].to_pylist()) == [0, 1, 4, 5]
+
+
+@pytest.mark.parametrize("lie", [elsewhere, of_another])
+def test_no_bound_of_paths_skips_a_position_delete(lie: Lie, tmp_path: Path) -> None:
+    check(*positions(tmp_path, lie))
+
+
+def test_a_delete_file_for_another_file_than_it_says(tmp_path: Path) -> None:
+    def lie(data: DataFileHandle, other: DataFileHandle, delete: DataFileHandle) -> None:
+        delete.data_file["referenced_data_file"] = str(other.data_file["file_path"])
+
+    location, _ = positions(tmp_path, lie)
+    for where in (None, "id < 10"):
+        with pytest.raises(CorruptDeleteError, match=r"is for data file .* and has rows for"):
+            harness.open_table(location, untrusted=True).snapshot().to_arrow(where=where)
+
+
+@pytest.mark.parametrize("name", EQUALITY)
+def test_spark_skips_no_equality_delete(name: str, tmp_path: Path, spark: Any) -> None:
+    location, expected = equality(tmp_path, name)
+    frame = harness.open_table(location, untrusted=True).snapshot().to_spark(spark, columns=["id"])
+    assert sorted(row.id for row in frame.collect()) == expected
+
+
+@pytest.mark.parametrize("lie", [elsewhere, of_another])
+def test_spark_skips_no_position_delete(lie: Lie, tmp_path: Path, spark: Any) -> None:
+    location, expected = positions(tmp_path, lie)
+    frame = harness.open_table(location, untrusted=True).snapshot().to_spark(spark, columns=["id"])
+    assert sorted(row.id for row in frame.collect()) == expected
