@@ -69,7 +69,6 @@ from harness.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
-from harness.limits import Limits
 
 if TYPE_CHECKING:
     from harness.catalogs.catalog import Catalog, Located
@@ -85,6 +84,7 @@ if TYPE_CHECKING:
     from harness.differ.relaxations import Relaxations, Tolerance
     from harness.differ.result import ComparisonResult
     from harness.jobs.session import register, spark_session
+    from harness.limits import Limits
     from harness.query import release, sql
     from harness.slices.following import pull_joined
     from harness.slices.pulling import Pulled, pull
@@ -153,6 +153,7 @@ _LAZY = {
     "Changes": "snapshot",
     "ComparisonResult": "differ.result",
     "Connection": "connections.connection",
+    "Limits": "limits",
     "Located": "catalogs.catalog",
     "Pulled": "slices.pulling",
     "Query": "differ.query_side",

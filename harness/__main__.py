@@ -2,6 +2,12 @@
 
 import sys
 
-from harness.cli import main
+try:
+    from harness.cli import main
 
-sys.exit(main())
+    code = main()
+except KeyboardInterrupt:  # while what listens for it was imported
+    sys.stderr.write("interrupted\n")
+    code = 130
+    exec("")  # else Python may end itself by the signal, see `harness.cli.main`
+sys.exit(code)

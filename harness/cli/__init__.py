@@ -12,6 +12,7 @@ A reader that goes away (`harness sql … | head`) ends the command quietly, wit
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -43,8 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {lacking}", file=sys.stderr)
         return FAILED
     try:
-        from harness.cli.interruption import listening
+        from harness.cli.interruption import end_deaf, let_end, listening
 
+        if argv is None:
+            atexit.register(end_deaf)  # before all others, so that it is called after them
         with listening() as interruption:
             try:
                 code = _run(None if argv is None else list(argv), interruption)
@@ -52,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 code = FAILED if interruption else _told(error)
             if interruption:
                 code = INTERRUPTED
+        if argv is None and code != INTERRUPTED:
+            let_end()
     except KeyboardInterrupt:
         code = INTERRUPTED
     if code == INTERRUPTED:

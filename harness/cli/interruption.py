@@ -100,7 +100,10 @@ class Interruption:
         first: float | None = None
         own = 0  # signals of this thread, which come back to it as those of the user do
         while self._signals.fileno() >= 0:
-            select.select([self._signals], [], [], _AGAIN_S if self._asked.is_set() else None)
+            try:
+                select.select([self._signals], [], [], _AGAIN_S if self._asked.is_set() else None)
+            except (OSError, ValueError):  # closed meanwhile; a traceback from here may abort the process as it ends
+                return
             numbers = self._waiting()
             if _END in numbers:
                 return
@@ -112,7 +115,7 @@ class Interruption:
                 elif time.monotonic() - first > _SECOND_S:
                     os._exit(130)
                 self.ask()
-            if numbers:  # only now: it counts as asked at every moment
+            with contextlib.suppress(OSError):  # only now: it counts as asked at every moment
                 self._signals.recv(len(numbers))
             if self._asked.is_set():
                 _end_queries()
@@ -120,6 +123,18 @@ class Interruption:
             if self._dropped.is_set():
                 own += 1
                 _thread.interrupt_main()
+
+
+def let_end() -> None:
+    """For a process whose command is over: Ctrl-C breaks off nothing that cleans up, and a second one ends it."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, lambda number, _: signal.signal(number, signal.SIG_DFL))
+
+
+def end_deaf() -> None:
+    """The last of what the process does at its end: when Python has taken its handlers away, a signal would end it."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextlib.contextmanager

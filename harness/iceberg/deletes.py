@@ -152,6 +152,11 @@ class DeleteIndex:
         """The recorded paths that a deletion vector, or a position delete file of one data file, is for."""
         return frozenset(self._vectors) | frozenset(self._targeted)
 
+    def of_path(self, path: str) -> ManifestEntry:
+        """A delete of the vectors and files for one data file, by that file's path, which is one of `named_paths`."""
+        vector = self._vectors.get(path)
+        return next(iter(self._targeted[path].since(0))) if vector is None else vector
+
     @property
     def scoped_partitions(self) -> frozenset[Hashable]:
         """The partitions, with their spec, that have position delete files for any of their data files."""

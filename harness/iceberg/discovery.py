@@ -86,8 +86,9 @@ def find_metadata(
     except HarnessError as error:
         error.within(table=location)
         raise
-    prefixes = (path_map.prefixes if path_map is not None else ()) + default_prefixes(metadata, storage)
-    return Found(choice.path, metadata, PathMap(prefixes), storage, choice.warnings + metadata.warnings)
+    said = path_map.prefixes if path_map is not None else ()
+    paths = PathMap(said + default_prefixes(metadata, storage), said=len(said))
+    return Found(choice.path, metadata, paths, storage, choice.warnings + metadata.warnings)
 
 
 def _choose(location: str, storage: Storage, allow_version_guess: bool) -> _Choice:

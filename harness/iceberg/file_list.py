@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cache
 
 import numpy as np
@@ -21,7 +21,7 @@ from harness.iceberg.equality_bounds import may_hit
 from harness.iceberg.equality_keys import key_columns, read_schema_first
 from harness.iceberg.manifests import ManifestEntry
 from harness.iceberg.partitions import Partitions
-from harness.iceberg.relocation import physical_paths
+from harness.iceberg.relocation import Spellings, authorities, physical_paths
 from harness.iceberg.source import ScanSource
 from harness.model.arrow_values import array_of, distinct, from_numpy, to_numpy
 from harness.model.repeated import first_repeated
@@ -75,6 +75,8 @@ def list_files(
     paths = cache(lambda: _all_paths(data))
     if not options.allow_duplicate_files:
         _refuse_duplicates(data, paths, kept)
+    spellings = Spellings(source.path_map, metadata.location, source.location, source.storage.untrusted)
+    deletes = _joined(deletes, paths, spellings)
     partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
     index = DeleteIndex.build(
         deletes,
@@ -86,6 +88,7 @@ def list_files(
         trusted=not source.storage.untrusted,
     )
     positions = with_positions(files, index, partitions)
+    _tell_of_targets(index, files, positions, paths, spellings)
     numbers = _partition_numbers(files, partitions)
     scopes = _Scopes(_Keys.of(index, partitions), source, partitions)
     delete_sets = scopes.number(files, *equality_deletes(files, index, partitions))
@@ -95,7 +98,7 @@ def list_files(
         delete_sets=scopes.all(),
         partitions=partitions.all(),
         position_deletes=_position_deletes(positions, source),
-        load_positions=_loader(PlannedFiles(files, positions), source),
+        load_positions=_loader(PlannedFiles(files, positions), source, spellings),
         skipped=SkippedFiles.of(
             to_numpy(data.left_out.table.column("verdict")), lambda: _described(data.left_out, source)
         ),
@@ -127,12 +130,52 @@ def _refuse_duplicates(data: Sifted, load: Callable[[], pa.ChunkedArray], kept: 
     )
 
 
-def _loader(planned: PlannedFiles, source: ScanSource) -> PositionLoader:
+def _joined(
+    deletes: tuple[ManifestEntry, ...], paths: Callable[[], pa.ChunkedArray], spellings: Spellings
+) -> tuple[ManifestEntry, ...]:
+    """The deletes for one data file, by the path that it has, where the caller's path map says that it is that file."""
+    if not spellings.path_map.said:
+        return deletes
+    named = {target for entry in deletes if (target := entry.file.referenced_data_file) is not None}
+    if named == _live_among(frozenset(named), paths):
+        return deletes
+    live = frozenset(paths().to_pylist())
+    other = {path: joined for path in named - live if (joined := spellings.joined(path, live)) is not None}
+    return tuple(
+        entry
+        if (path := entry.file.referenced_data_file) is None or path not in other
+        else replace(entry, file=replace(entry.file, referenced_data_file=other[path]))
+        for entry in deletes
+    )
+
+
+def _tell_of_targets(
+    index: DeleteIndex,
+    files: DataFiles,
+    positions: Mapping[int, FileDeletes],
+    paths: Callable[[], pa.ChunkedArray],
+    spellings: Spellings,
+) -> None:
+    """Warns of a delete for one data file that is none, while one differs by scheme or authority alone."""
+    stray = index.named_paths.difference(deletes.data.file.path for deletes in positions.values())
+    if not stray:
+        return
+    others = spellings.alike(stray, authorities(files.table.column("path")))
+    near = _live_among(frozenset(others), paths)
+    path = next((others[data] for data in sorted(near) if not _live_among(frozenset([others[data]]), paths)), None)
+    if path is not None:
+        data = next(data for data in sorted(near) if others[data] == path)
+        spellings.tell(index.of_path(path).file.path, path, data)
+
+
+def _loader(planned: PlannedFiles, source: ScanSource, spellings: Spellings) -> PositionLoader:
     if not planned.with_positions:
         return lambda ordinals: {}
     from harness.iceberg.position_deletes import make_loader
 
-    return make_loader(planned, storage=source.storage, path_map=source.path_map, table=source.location)
+    return make_loader(
+        planned, storage=source.storage, path_map=source.path_map, table=source.location, spellings=spellings
+    )
 
 
 def _manifest_paths(data: Sifted) -> set[str]:

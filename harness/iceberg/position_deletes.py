@@ -16,6 +16,7 @@ Spec: Iceberg, "Position Delete Files" and "Deletion Vectors".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -32,6 +33,7 @@ from harness.iceberg.delete_lookup import FILE_PATH_ID
 from harness.iceberg.deletes import FileDeletes, partition_mismatch
 from harness.iceberg.manifests import DataFile, ManifestEntry
 from harness.iceberg.puffin import PuffinFile, open_puffin, read_deletion_vector
+from harness.iceberg.relocation import Spellings
 from harness.limits import Limits, contained
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
@@ -48,6 +50,9 @@ class PathSet(Protocol):
     def __contains__(self, path: object) -> bool: ...
 
 
+Renamed: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
+"""From the paths that rows of one delete file are for to what they are called among the data files."""
+
 _ENCRYPTED_PARQUET = b"PARE"
 
 
@@ -57,6 +62,11 @@ class Targets(Protocol):
     @property
     def with_positions(self) -> Mapping[int, FileDeletes]:
         """Deletes by ordinal, of every file that may have deleted positions."""
+
+    @property
+    def authorities(self) -> Iterable[str]:
+        """Schemes and authorities that their paths begin with."""
+        return ()
 
     def __contains__(self, path: object) -> bool: ...
 
@@ -69,6 +79,7 @@ def make_loader(
     storage: Storage,
     path_map: PathMap,
     table: str | None = None,
+    spellings: Spellings | None = None,
 ) -> Callable[[Sequence[int]], Mapping[int, BitMap64]]:
     """A `PositionLoader`: from ordinals of data files to their deleted positions, reading delete files when called.
 
@@ -76,6 +87,7 @@ def make_loader(
         targets: the planned files; rows of delete files on other paths are ignored.
         storage, path_map: where recorded paths are.
         table: the table's location, for messages.
+        spellings: other words for data files; None: none are looked for.
 
     The loader returns no entry for a file without deleted positions, and ignores other ordinals. It
     reads each delete file once in its life, so calls after the first are cheap. Not thread-safe.
@@ -86,11 +98,15 @@ def make_loader(
             (4.10, 4.11, 4.18); or it names a data file that it may not hit (4.4).
         UnsupportedError: a delete file has a format or encryption that harness does not read.
     """
-    return _Loader(targets, storage, path_map, table).load
+    return _Loader(targets, storage, path_map, table, spellings).load
 
 
-def read_positions(storage: Storage, physical: str, file: DataFile, *, wanted: PathSet) -> PositionsByPath:
+def read_positions(
+    storage: Storage, physical: str, file: DataFile, *, wanted: PathSet, renamed: Renamed | None = None
+) -> PositionsByPath:
     """The positions in one position delete file, by recorded path of the data file, for the paths in `wanted` only.
+
+    renamed: what the paths are called in `wanted`; None: as they are.
 
     Raises:
         MissingFileError, CorruptFileError, CorruptDeleteError, UnsupportedError: as `make_loader`'s.
@@ -99,7 +115,7 @@ def read_positions(storage: Storage, physical: str, file: DataFile, *, wanted: P
     try:
         with contained(file=name):
             paths, positions = _read_columns(storage.read(physical), file, name, storage.limits)
-            return _by_path(paths, positions, wanted, name)
+            return _by_path(paths, positions, wanted, name, renamed)
     except HarnessError as error:
         error.file = name
         error.rule = error.rule or "iceberg 4.10"
@@ -109,11 +125,20 @@ def read_positions(storage: Storage, physical: str, file: DataFile, *, wanted: P
 class _Loader:
     """Deletes of the planned files, and what has been read of them so far."""
 
-    def __init__(self, targets: Targets, storage: Storage, path_map: PathMap, table: str | None) -> None:
+    def __init__(
+        self,
+        targets: Targets,
+        storage: Storage,
+        path_map: PathMap,
+        table: str | None,
+        spellings: Spellings | None,
+    ) -> None:
         self._targets = targets
         self._storage = storage
         self._path_map = path_map
         self._table = table
+        self._spellings = spellings
+        self._is_told = False
         self._scopes: dict[str, frozenset[str]] = {}
         self._files: dict[str, PositionsByPath] = {}
         self._vectors: dict[str, BitMap64] = {}
@@ -155,13 +180,26 @@ class _Loader:
         path = entry.file.path
         if path not in self._files:
             physical = self._path_map.physical(path)
-            positions = read_positions(self._storage, physical, entry.file, wanted=self._targets)
+            renamed = None if self._spellings is None else partial(self._renamed, path, self._spellings)
+            positions = read_positions(self._storage, physical, entry.file, wanted=self._targets, renamed=renamed)
             for named in positions:
                 target = entry.file.referenced_data_file
                 if path not in self._in_scope(named) or target not in (None, named):
                     _check_out_of_scope(entry, self._targets[named])
             self._files[path] = positions
         return self._files[path]
+
+    def _renamed(self, delete: str, spellings: Spellings, names: Sequence[str]) -> Sequence[str]:
+        """What the caller's path map says of paths that are no data file's; else a warning, where one is nearly."""
+        if spellings.path_map.said:
+            names = [n if n in self._targets else spellings.joined(n, self._targets) or n for n in names]
+        if not self._is_told and not any(name in self._targets for name in names):
+            others = spellings.alike(names, self._targets.authorities)
+            data = next((other for other in others if other in self._targets), None)
+            if data is not None:
+                self._is_told = True
+                spellings.tell(delete, others[data], data)
+        return names
 
     def _in_scope(self, data_path: str) -> frozenset[str]:
         if data_path not in self._scopes:
@@ -260,7 +298,9 @@ def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple
     return found[0], found[1]
 
 
-def _by_path(paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: PathSet, file: str) -> PositionsByPath:
+def _by_path(
+    paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: PathSet, file: str, renamed: Renamed | None
+) -> PositionsByPath:
     _check_no_nulls(paths, "file_path", file)
     _check_no_nulls(positions, "pos", file)
     codes, names = _dictionary(paths, file)
@@ -273,6 +313,7 @@ def _by_path(paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: PathSet
             rule="iceberg 4.11",
         )
     used = np.bincount(codes, minlength=len(names)) if len(names) else np.empty(0, dtype=np.int64)
+    names = names if renamed is None else list(renamed(names))
     live = [code for code, name in enumerate(names) if used[code] and name in wanted]
     if len(live) == 1 and used[live[0]] == values.size:
         return {names[live[0]]: roaring.from_positions(values)}

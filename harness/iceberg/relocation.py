@@ -8,12 +8,16 @@ would break tables with directories of these names.
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Container, Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.errors import distrusted, warn
 from harness.iceberg.metadata import TableMetadata
-from harness.storage.paths import PathMap, absolute, is_local, join, local_path
+from harness.records import dataclass
+from harness.storage.paths import PathMap, absolute, is_local, join, local_path, shown
 from harness.storage.stores import Storage
 
 METADATA_PATH_PROPERTY = "write.metadata.path"
@@ -98,4 +102,84 @@ def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedAr
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Spellings:
+    """Paths in deletes that are not the text of a data file's path, and so name none (iceberg 1.14).
+
+    Some writers give a data file `/wh/t/f` in the manifest, and `hdfs://host:port/wh/t/f` in the delete. The caller
+    says that both are one file with a `path_map` that leads both to one place; nothing else joins them.
+
+    location: the table's, as its metadata says. table: as the caller says, for messages.
+    untrusted: whether a doubt is an error.
+    """
+
+    path_map: PathMap
+    location: str
+    table: str
+    untrusted: bool
+
+    def joined(self, path: str, live: Container[str]) -> str | None:
+        """The only one of the live data files that the caller's path map says is the file at `path`, which is none."""
+        physical = self.path_map.physical(path) if self.path_map.said else path
+        if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.said]):
+            return None
+        heads = [(old.rstrip("/"), new.rstrip("/")) for old, new in self.path_map.prefixes]
+        others = {physical, *(old + physical[len(new) :] for old, new in heads if _is_below(physical, new))}
+        found = [other for other in others if other in live and self.path_map.physical(other) == physical]
+        return found[0] if len(found) == 1 else None
+
+    def alike(self, paths: Iterable[str], authorities: Iterable[str]) -> dict[str, str]:
+        """By what else a data file could be called, the path of a delete that differs from it by scheme or authority.
+
+        authorities: of the data files.
+        """
+        known = tuple(authorities)
+        found: dict[str, str] = {}
+        for path in paths:
+            authority = authority_of(path)
+            found |= {other + path[len(authority) :]: path for other in known if other != authority}
+        return found
+
+    def tell(self, delete: str, path: str, data: str) -> None:
+        """Warns of a delete file that hits no data file, but for the scheme or authority of a path in it.
+
+        Raises:
+            InvalidTableError: the table is untrusted.
+        """
+        below = self.location.rstrip("/")[len(authority_of(self.location)) :]
+        folder, target = authority_of(path) + below, authority_of(data) + below
+        if not below or not path.startswith(folder + "/") or not data.startswith(target + "/"):
+            folder, target = _directory(path), _directory(data)
+        sentence = (
+            f"Position delete file {delete} deletes no row: it names {path}, and the data file is {data}, another path "
+            f"by its scheme or authority (iceberg 1.14). If both are one file, say path_map={{{folder!r}: "
+            f"{self.path_map.physical(target)!r}}}"
+        )
+        if self.untrusted:
+            raise distrusted(sentence, self.table)
+        warn(f"Table {shown(self.table)}: {sentence}")
+
+
+def authority_of(path: str) -> str:
+    """The scheme and authority that a path begins with; empty: it has none."""
+    match = _AUTHORITY.match(path)
+    return "" if match is None else match[0]
+
+
+def authorities(paths: pa.ChunkedArray) -> frozenset[str]:
+    """Those of many paths, which mostly have one."""
+    if not len(paths):
+        return frozenset()
+    first = authority_of(paths[0].as_py())
+    if pc.all(pc.starts_with(paths, first + "/")).as_py():
+        return frozenset([first])
+    return frozenset(map(authority_of, paths.to_pylist()))
+
+
+def _is_below(path: str, prefix: str) -> bool:
+    plain = prefix.rstrip("/")
+    return bool(plain) and path.startswith(plain + "/")
+
+
+_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 _URI = "^[A-Za-z][A-Za-z0-9+.-]*://"

@@ -64,11 +64,13 @@ class PathMap:
 
     prefixes: (recorded prefix, physical prefix) pairs, tried in order, the first that matches wins. A prefix matches
     only at a path-component boundary. Paths that no prefix matches stay as recorded.
+    said: how many of the first prefixes the caller gave; the others follow from the table's own move.
     base: where relative paths start, recorded ones and physical prefixes alike: the process's directory when the table
     was opened. Rows are read later, and partly by processes that are elsewhere (Spark's).
     """
 
     prefixes: tuple[tuple[str, str], ...] = ()
+    said: int = 0
     base: str = field(default_factory=os.getcwd)
 
     def physical(self, recorded: str) -> str:

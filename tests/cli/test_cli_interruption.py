@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.cli.interruption import listening
+from harness.cli.interruption import Interruption, listening
 from harness.cli.terminal import logs_as_lines
 from harness.engines.shared import running_queries
 from harness.engines.shared.duckdb_instance import connect, cursor
@@ -105,6 +105,67 @@ def test_a_running_query_of_duckdb(tmp_path, query):
     command = start_of(query, tmp_path / "here")
     assert command.interrupt() == "interrupted\n"
     assert command.leaves() == []
+
+
+SIGNALLING = """
+import atexit, os, signal, sys
+if os.environ["EVENT"] == "end":
+    atexit.register(os.kill, os.getpid(), signal.SIGINT)
+left = int(os.environ["AT"])
+def heard(event, arguments):
+    global left
+    if os.environ["EVENT"] in (event, f"{event} {arguments[0]}" if arguments else ""):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.addaudithook(heard)
+"""
+"""Sends the signal at an import, or at another event, of the process itself."""
+
+
+def signalled(directory: Path, event: str, at: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (directory / "site").mkdir(exist_ok=True)
+    (directory / "site/sitecustomize.py").write_text(SIGNALLING)
+    path = os.pathsep.join([str(directory / "site"), *sys.path])
+    return subprocess.run(
+        [sys.executable, "-m", "harness", *arguments],
+        env={**os.environ, "PYTHONPATH": path, "EVENT": event, "AT": str(at)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", ["info", "build"])
+@pytest.mark.parametrize(
+    ("event", "at"),
+    [
+        ("import harness.cli", 1),
+        ("import harness.cli.interruption", 1),
+        *[("import", at) for at in (80, 150, 250, 330)],
+    ],
+)
+def test_the_start_of_a_command(tmp_path, command, event, at):
+    DeltaTable.create(tmp_path / "t", {"id": "long"})
+    arguments = [str(tmp_path / "t")] if command == "info" else ["delta/*", str(tmp_path / "out")]
+    done = signalled(tmp_path, event, at, command, *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_a_command_that_is_over_ends_with_its_code(tmp_path):
+    DeltaTable.create(tmp_path / "t", {"id": "long"})
+    done = signalled(tmp_path, "end", 1, "info", str(tmp_path / "t"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_listener_whose_sockets_are_closed_ends(monkeypatch):
+    def closed(*_):
+        raise OSError(9, "Bad file descriptor")
+
+    found = Interruption()
+    monkeypatch.setattr("select.select", closed)
+    found._listen()  # a traceback of this thread while Python ends aborts the process
+    found.close()
 
 
 def test_rows_that_are_being_written(tmp_path):

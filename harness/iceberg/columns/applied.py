@@ -14,6 +14,7 @@ from harness.forks import cached_property
 from harness.iceberg.columns.data_files import DataFiles
 from harness.iceberg.deletes import DeleteIndex, FileDeletes
 from harness.iceberg.partitions import Partitions
+from harness.iceberg.relocation import authorities
 from harness.model.arrow_values import array_of, distinct, to_numpy
 from harness.records import dataclass
 
@@ -35,6 +36,11 @@ class PlannedFiles:
         ordinal = self._ordinals[path]
         found = self.with_positions.get(ordinal)
         return FileDeletes(data=self.files.entry(ordinal)) if found is None else found
+
+    @cached_property
+    def authorities(self) -> frozenset[str]:
+        """Schemes and authorities that their paths begin with."""
+        return authorities(self.files.table.column("path"))
 
     @cached_property
     def _ordinals(self) -> dict[str, int]:
