@@ -154,8 +154,6 @@ def open_table(
         untrusted=untrusted,
         renewal=renewal,
     )
-    if located is not None and located.endpoint is not None:
-        located.check_credentials(storage.store_options(str(location)))
     with contained(table=str(location)):
         return Table(load_table(str(location), storage, options, format_hint=format_hint), name)
 

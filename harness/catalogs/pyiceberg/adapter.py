@@ -10,7 +10,7 @@ from harness.catalogs.catalog import Located, absent
 from harness.catalogs.names import Name, written
 from harness.catalogs.pyiceberg.answers import Answer, answer, record_format
 from harness.catalogs.pyiceberg.failures import asking
-from harness.catalogs.pyiceberg.store_options import expires_ms, lone_endpoint, store_options
+from harness.catalogs.pyiceberg.store_options import expires_ms, named_endpoints, own_profiles, store_options
 from harness.errors import HarnessError, TableNotFoundError, UnsupportedError
 from harness.storage.roots import metadata_root
 
@@ -115,7 +115,8 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
     location = found.location or (None if metadata is None else metadata_root(metadata))
     if location is None:
         raise UnsupportedError("Cannot read a table of which the catalog does not say where it is")
-    properties = {**catalog.client.properties, **found.properties}
+    properties = own_profiles({**catalog.client.properties, **found.properties}, catalog.said)
+    home = metadata or location
     ends = expires_ms(found.properties)
     return Located(
         catalog=catalog.name,
@@ -123,8 +124,8 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
         location=location,
         metadata_location=metadata,
         format=found.format,
-        storage_options=store_options(properties, metadata or location, (location, *found.places)),
-        endpoint=lone_endpoint(properties, catalog.said, metadata or location),
+        storage_options=store_options(properties, home, (location, *found.places)),
+        endpoints=named_endpoints(properties, catalog.said, (*found.places, location, home)),
         expires_ms=ends,
         renew=None if ends is None else lambda: catalog.locate(name),
     )

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from harness.storage import object_client
 from harness.storage.paths import is_local, local_path
 from harness.storage.places import place
 
@@ -46,12 +47,6 @@ _SAS = "adls.sas-token"
 _EXPIRY = re.compile(
     r"s3\.session-token-expires-at-ms|gcs\.oauth2\.token-expires-at|adls\.sas-token-expires-at-ms(?:\..+)?"
 )
-_SIGNING = {
-    "s3": ("endpoint", "access-key-id", "anonymous"),
-    "gcs": ("service.host", "oauth2.token"),
-    "adls": ("account-host", "account-key", "sas-token", "connection-string", "client-secret", "token", "anon"),
-}
-"""The name of a store's address, and those of which one makes the credentials of a machine unneeded."""
 _FAMILIES = {"s3": "s3", "gcs": "gcs", "abfs": "adls"}
 
 
@@ -71,23 +66,31 @@ def store_options(properties: Mapping[str, Any], location: str, places: Iterable
     }
 
 
-def lone_endpoint(properties: Mapping[str, Any], said: Mapping[str, Any], location: str) -> str | None:
-    """The address of the table's store that a catalog's server names without credentials for it; None: there is none.
+def own_profiles(properties: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties without the profiles of this machine, but for those that the user said."""
+    return {
+        key: value for key, value in properties.items() if not key.endswith(".profile-name") or value == said.get(key)
+    }
+
+
+def named_endpoints(properties: Mapping[str, Any], said: Mapping[str, Any], paths: Iterable[str]) -> dict[str, str]:
+    """By store, the address that a catalog's server names.
 
     Args:
         properties: of the catalog and of its answer, the answer's first.
         said: those of them that the user said.
-        location: the table's.
+        paths: in the stores.
     """
-    family = _FAMILIES.get(place(location).store.partition("://")[0])
-    if family is None:
-        return None
-    name, *credentials = (f"{family}.{each}" for each in _SIGNING[family])
-    address = properties.get(name)
-    told = [
-        key for key, value in properties.items() if value and key.startswith((*credentials, "client.access-key-id"))
-    ]
-    return None if address is None or address == said.get(name) or told else str(address)
+    found: dict[str, str] = {}
+    for store, path in {place(path).store: path for path in paths}.items():
+        if store.partition("://")[0] in _FAMILIES:
+            address, own = (
+                object_client.endpoint(store, object_client.given_options(store, options_of(each, path)))
+                for each in (properties, said)
+            )
+            if address is not None and address != own:
+                found[store] = address
+    return found
 
 
 def options_of(properties: Mapping[str, Any], location: str) -> dict[str, Any]:
