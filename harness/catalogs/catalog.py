@@ -45,6 +45,9 @@ class Located:
     renew: Callable[[], Located] | None = field(default=None, repr=False, compare=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        return f"Located({self.qualified!r}, {shown(self.metadata_location or self.location)!r})"
+
     @property
     def qualified(self) -> str:
         """The name with the catalog's before it, as text."""

@@ -63,6 +63,9 @@ class Warehouse:
     name: str
     storage: Storage = field(repr=False)
 
+    def __repr__(self) -> str:
+        return f"Warehouse({shown(self.location)!r}, name={self.name!r})"
+
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The directories in a namespace that are no table."""
         if len(parent) >= _DEEPEST:
