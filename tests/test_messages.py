@@ -477,6 +477,31 @@ def test_what_is_shown_of_objects_has_no_password() -> None:
     assert repr(warehouse) == "Warehouse('s3://b/t', name='w')"
 
 
+@pytest.mark.filterwarnings("ignore:Slice")
+@pytest.mark.parametrize("kind", [IcebergTable, DeltaTable])
+def test_what_is_told_of_a_table_has_no_password(tmp_path, kind, caplog) -> None:
+    """Plans, descriptions, comparisons, the note and the journal of a slice, and the log."""
+    import fsspec
+
+    caplog.set_level("DEBUG", "harness")
+    t = kind.create(tmp_path / "t", {"id": "long"})
+    t.append(t.write_data([{"id": 1}]))
+    location = f"memory://me:{PASSWORD}@{kind.__name__}"
+    memory = fsspec.filesystem("memory")
+    for file in (tmp_path / "t").rglob("*.*"):
+        memory.pipe(f"{location}/{file.relative_to(tmp_path / 't')}", file.read_bytes())
+    table = harness.open_table(location, path_map={str(tmp_path / "t"): location})
+    plan = table.snapshot().plan()
+    assert plan.files.column("physical").to_pylist()[0].startswith(location)
+    result = harness.compare(table, table)
+    harness.pull(table, tmp_path / "slice")
+    slice_files = [f.read_text("utf-8") for f in (tmp_path / "slice").glob("_harness_slice*")]
+    assert len(slice_files) == 2
+    said = [plan.explain(), plan.to_dict(), table.describe(), result, str(result), repr(table.source), *slice_files]
+    assert [each for each in said if PASSWORD in str(each)] == []
+    assert PASSWORD not in caplog.text
+
+
 @pytest.mark.parametrize("scheme", ["https", "s3", "webhdfs", "sftp", "memory", "nope", "gs"])
 def test_opening_a_location_tells_none_of_its_secrets(scheme: str) -> None:
     location = f"{scheme}://me:{PASSWORD}@127.0.0.1:9/t?sig={PASSWORD}"
