@@ -28,6 +28,8 @@ class Located:
         Those under the name of another store go there only where the user allows to read it.
     endpoints: by store, the address that the catalog's server names: credentials that this machine has besides are not
         sent there.
+    within: a directory that the user named, and the table's is found in it; where a link leads out of it, that is held
+        against the roots. None: the user did not.
     expires_ms: when those end, milliseconds since 1970-01-01 UTC; None: they do not, or nobody says.
     renew: asks the catalog anew for `storage_options` and `expires_ms`; None: they are not the catalog's.
     options: further arguments of `harness.open_table` that follow from the answer.
@@ -41,6 +43,7 @@ class Located:
     format: str | None = None
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     endpoints: Mapping[str, str] = field(default_factory=dict)
+    within: str | None = None
     expires_ms: int | None = None
     renew: Callable[[], Located] | None = field(default=None, repr=False, compare=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -112,6 +112,7 @@ class Warehouse:
             location=path,
             format=kind or None,
             storage_options=self.storage.options,
+            within=self.location,
         )
 
     def _directories(self, namespace: Name) -> list[str]:
