@@ -191,6 +191,17 @@ METADATA = "s3://lake/t/metadata/1.metadata.json"
             id="the credentials of the longest prefix",
         ),
         pytest.param(
+            {
+                "storage-credentials": [
+                    {"prefix": "s3://lake/t", "config": {"s3.access-key-id": "a"}},
+                    {"prefix": "s3://data/", "config": {"s3.access-key-id": "b"}},
+                ],
+            },
+            {"key": "a", "s3://data": {"client_kwargs": {"region_name": "eu-west-1"}, "key": "b"}},
+            None,
+            id="credentials of another bucket go there, and no others",
+        ),
+        pytest.param(
             {"metadata": {"location": "/", "properties": {"write.data.path": "file:///", "write.metadata.path": "x"}}},
             {},
             None,
