@@ -34,8 +34,11 @@ from collections.abc import Callable, Sequence
 
 from harness.rule_numbers import in_format
 
-_WORD = re.compile(r"[^\s'\"<>]+")
-_PASSWORD = re.compile(r"(?<=://)[^\s/@?#'\":]*:[^\s/@?#'\"]*@")
+PASSWORD = re.compile(
+    r"(?<=://)[^\s/@?#'\":\[]*:(?!\d{0,5}(?:[/?#\s]|$))(?:(?!://)[^\s'\"<>])*@"  # what is no port, up to the last @
+)
+"""A user with a password, before the host of a URL. Passwords may have signs that a URL has no place for."""
+_QUERY = re.compile(r"[?&][^\s'\"<>=?&]*=[^\s'\"<>]*")
 _PLACES = ("message", "table", "file", "field")
 _LONGEST_PLACE, _SHOWN = 4096, 300
 """Characters of a place in an error: what is longer, and so no path, is cut."""
@@ -133,13 +136,7 @@ def without_secrets(text: str) -> str:
 
     `abfss://container@account` names a container, and stays.
     """
-    return _PASSWORD.sub("", _WORD.sub(_without_query, text)) if "://" in text else text
-
-
-def _without_query(word: re.Match[str]) -> str:
-    front, scheme, rest = word[0].partition("://")
-    place, mark, query = rest.partition("?")
-    return f"{front}{scheme}{place}" if mark and "=" in query else word[0]
+    return PASSWORD.sub("", _QUERY.sub("", text)) if "://" in text else text
 
 
 def warn(sentence: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +14,7 @@ from harness.model.schema import Schema
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
 from harness.storage.listings import Entry
-from harness.storage.paths import is_local, join, local_path, shown
+from harness.storage.paths import absolute, is_local, join, local_path, shown
 from harness.storage.places import place
 from harness.storage.read_ahead import one_ahead
 from harness.storage.renewal import Renewal
@@ -140,6 +141,21 @@ def open_storage(
         untrusted=untrusted,
         renewal=renewal,
     )
+
+
+def check_within(
+    directory: str, location: str, *, allowed_roots: tuple[str, ...], outside: str, untrusted: bool
+) -> None:
+    """Holds a table's directory, which was found in another one, against what is allowed: a link may lead out of that.
+
+    Raises:
+        OutsideTableError: it does, and `outside` or `untrusted` refuse that.
+    """
+    roots = Roots.of(directory, allowed_roots, outside=Outside.REFUSE if untrusted else Outside(outside))
+    roots.check(f"{absolute(local_path(location), os.getcwd()).rstrip('/')}/")
+    sentence = roots.told()
+    if sentence is not None:
+        warn(f"Table {shown(location)}: {sentence}")
 
 
 def load_table(location: str, storage: Storage, options: ReadOptions, *, format_hint: str | None) -> OpenedTable:

@@ -378,6 +378,7 @@ def point_shown(table: OpenedTable, point: Point | None, name: str | None) -> st
 
 def called(location: str, name: str | None = None) -> str:
     """What to call a table beside another one: what its catalog calls it, else its directory's name."""
+    location = shown(location)
     folder = metadata_root(location) if location.endswith(".metadata.json") else location
     return name or folder.rstrip("/").rpartition("/")[2]
 

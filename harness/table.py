@@ -23,7 +23,7 @@ from harness.errors import RequestError
 from harness.limits import DEFAULT, Limits, contained
 from harness.model.notebook import described
 from harness.model.schema import Schema
-from harness.opening import OpenedTable, load_table, open_storage, plan_changes
+from harness.opening import OpenedTable, check_within, load_table, open_storage, plan_changes
 from harness.plan.catalog_answer import Ratified, catalog_answer
 from harness.plan.pruning import Prune, parse_prune
 from harness.plan.read_options import ReadOptions
@@ -155,8 +155,8 @@ def open_table(
         untrusted=untrusted,
         renewal=renewal,
     )
-    if located is not None and located.endpoint is not None:
-        located.check_credentials(storage.store_options(str(location)))
+    if located is not None and located.within is not None:
+        check_within(located.within, str(location), allowed_roots=roots, outside=outside, untrusted=untrusted)
     with contained(table=str(location)):
         return Table(load_table(str(location), storage, options, format_hint=format_hint), name)
 

@@ -13,12 +13,6 @@ from harness.storage.paths import shown
 from harness.storage.places import place
 from harness.storage.renewal import Lent, Renewal
 
-_CREDENTIALS = frozenset(
-    {"access_key_id", "anonymous", "profile", "role_arn", "web_identity_token_file", "account_key", "sas_token"}
-    | {"connection_string", "client_secret", "token", "service_account_path", "service_account_key"}
-)
-"""Options of which one says who asks a store, by the names of `harness.storage.option_names`."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
@@ -32,8 +26,10 @@ class Located:
     format: `iceberg` or `delta`; None: `location` tells.
     storage_options: how its store is reached, as for `harness.open_table`; credentials that the catalog vends are here.
         Those under the name of another store go there only where the user allows to read it.
-    endpoint: the address of its store as the catalog's server names it, where no credentials are told for it: those of
-        this machine are not sent there. None: there is no such address.
+    endpoints: by store, the address that the catalog's server names: credentials that this machine has besides are not
+        sent there.
+    within: a directory that the user named, and the table's is found in it; where a link leads out of it, that is held
+        against the roots. None: the user did not.
     expires_ms: when those end, milliseconds since 1970-01-01 UTC; None: they do not, or nobody says.
     renew: asks the catalog anew for `storage_options` and `expires_ms`; None: they are not the catalog's.
     options: further arguments of `harness.open_table` that follow from the answer.
@@ -46,10 +42,14 @@ class Located:
     version: int | None = None
     format: str | None = None
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    endpoint: str | None = None
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    within: str | None = None
     expires_ms: int | None = None
     renew: Callable[[], Located] | None = field(default=None, repr=False, compare=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        return f"Located({self.qualified!r}, {shown(self.metadata_location or self.location)!r})"
 
     @property
     def qualified(self) -> str:
@@ -62,28 +62,38 @@ class Located:
         Args:
             own: the caller's, which go before the catalog's.
             roots: those that the caller allows.
+
+        Raises:
+            RequestError: the address of a store is the server's, and neither it nor the caller says credentials for it;
+                or an option of that store is none.
         """
         stores = {place(root).store for root in roots}
         given = {key: value for key, value in self.storage_options.items() if "://" not in key or key in stores}
-        return {**given, **own}
+        found = {**given, **own}
+        home = place(self.metadata_location or self.location).store
+        for store, address in self.endpoints.items():
+            plain = {key: value for key, value in found.items() if "://" not in key}
+            self._check_credentials(store, address, found.get(store, plain if store == home else {}))
+        return found
 
-    def check_credentials(self, said: Mapping[str, str]) -> None:
-        """Refuses to sign with this machine's credentials what goes to an address that the catalog's server names.
+    def _check_credentials(self, store: str, address: str, given: Mapping[str, Any]) -> None:
+        """Refuses to sign with this machine's credentials what goes to an address that the catalog's server names."""
+        from harness.storage import object_client
+        from harness.storage.object_options import says_who_asks
 
-        said: of the table's store, by the names of `harness.storage.option_names`.
-
-        Raises:
-            RequestError: the address is the server's, and nobody says credentials for it.
-        """
-        if self.endpoint is not None and not _CREDENTIALS & said.keys():
-            raise RequestError(
-                f"Cannot read the table: its catalog names {shown(self.endpoint)} as the address of the store, without "
-                "credentials, and those of this machine are not sent there; say some, or anonymous, for the catalog or "
-                "in storage_options",
-                cause="CatalogDenied",
-                table=self.qualified,
-                options=("storage_options",),
-            )
+        said = object_client.given_options(store, given)
+        if object_client.endpoint(store, said) != address or says_who_asks(said):
+            return
+        if object_client.endpoint(store, object_client.options_of(store, {})) == address:
+            return  # the user names it too, in a configuration file
+        raise RequestError(
+            f"Cannot read the table: its catalog names {shown(address)} as the address of {shown(store)}, without "
+            "credentials, and those of this machine are not sent there; say some, or anonymous, for the catalog or "
+            "in storage_options",
+            cause="CatalogDenied",
+            table=self.qualified,
+            options=("storage_options",),
+        )
 
     def renewal(self, own: Mapping[str, Any], roots: Iterable[str]) -> Renewal | None:
         """Asks the catalog for storage options when these end; None: they do not. `own`, `roots`: as for `lent`."""

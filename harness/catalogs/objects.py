@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.catalogs.catalog import Located
 from harness.errors import RequestError
+from harness.storage.paths import shown
 
 _DELTALAKE = "deltalake"
 
@@ -44,7 +45,7 @@ def _of_deltalake(table: Any) -> Located:
     location = str(table.table_uri)
     return Located(
         catalog=_DELTALAKE,
-        name=(location.rstrip("/").rpartition("/")[2],),
+        name=(shown(location).rstrip("/").rpartition("/")[2],),
         location=location.rstrip("/"),
         format="delta",
         version=table.version(),

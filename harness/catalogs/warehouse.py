@@ -63,6 +63,9 @@ class Warehouse:
     name: str
     storage: Storage = field(repr=False)
 
+    def __repr__(self) -> str:
+        return f"Warehouse({shown(self.location)!r}, name={self.name!r})"
+
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The directories in a namespace that are no table."""
         if len(parent) >= _DEEPEST:
@@ -109,6 +112,7 @@ class Warehouse:
             location=path,
             format=kind or None,
             storage_options=self.storage.options,
+            within=self.location,
         )
 
     def _directories(self, namespace: Name) -> list[str]:

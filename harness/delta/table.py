@@ -59,7 +59,7 @@ class DeltaTable:
     latest: the latest version.
     """
 
-    location: str
+    location: str = field(repr=False)
     source: DeltaSource = field(repr=False)
     log: LogListing = field(repr=False)
     latest: DeltaSnapshot = field(repr=False)
@@ -137,7 +137,7 @@ class DeltaTable:
         files, metadata, protocol = state.files, state.metadata, state.protocol
         return {
             "format": self.format,
-            "location": self.location,
+            "location": shown(self.location),
             "version": state.version,
             "readable_versions": [[part.start, part.stop - 1] for part in self.readable()],
             "timestamp_ms": self.latest.timestamp_ms,

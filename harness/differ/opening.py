@@ -35,6 +35,7 @@ from harness.errors import EngineError, HarnessError, RequestError
 from harness.model.schema import arrow_field
 from harness.plan.scan_plan import ScanPlan
 from harness.snapshot import Changes, Snapshot, called
+from harness.storage.paths import shown
 from harness.table import Table, open_table
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Opening:
             plan, snapshot = _place(data)
             engine = f"{self.engine} {find_engine(self.engine).version()}"
             name = self.name or called(plan, None if isinstance(data, Changes) else data.name)
-            return SideInfo(name=name, engine=engine, table=plan, snapshot=snapshot, format=_format(data))
+            return SideInfo(name=name, engine=engine, table=shown(plan), snapshot=snapshot, format=_format(data))
         if isinstance(data, Source):
             return SideInfo(name=self.name or data.name, engine=f"duckdb {duckdb.__version__}, {data.kind.value}")
         if is_relation(data):

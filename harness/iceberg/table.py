@@ -18,6 +18,7 @@ from harness.model.times import timestamp_ms
 from harness.plan.read_options import ReadOptions
 from harness.plan.scan_plan import ScanPlan
 from harness.records import dataclass
+from harness.storage.paths import shown
 from harness.storage.stores import Storage
 
 
@@ -29,8 +30,8 @@ class IcebergTable:
     metadata_path: the metadata file that was read.
     """
 
-    location: str
-    metadata_path: str
+    location: str = field(repr=False)
+    metadata_path: str = field(repr=False)
     source: ScanSource = field(repr=False)
     warnings: tuple[str, ...] = ()
     format: Literal["iceberg"] = field(default="iceberg", init=False)
@@ -100,8 +101,8 @@ class IcebergTable:
             "format": self.format,
             "format_version": metadata.format_version,
             "uuid": metadata.uuid,
-            "location": metadata.location,
-            "metadata_file": self.metadata_path,
+            "location": shown(metadata.location),
+            "metadata_file": shown(self.metadata_path),
             "last_updated_ms": metadata.last_updated_ms,
             "last_sequence_number": metadata.last_sequence_number,
             "next_row_id": metadata.next_row_id,

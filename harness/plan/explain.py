@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from harness.errors import without_secrets
 from harness.plan.skipped_files import SkippedFiles
+from harness.storage.paths import shown
 
 if TYPE_CHECKING:
     from harness.plan.scan_plan import ScanPlan
@@ -16,7 +18,7 @@ _SHOWN_FILES = 20
 def as_dict(plan: ScanPlan) -> dict[str, Any]:
     """The plan as plain values: lists, dicts, texts, ints and stored-form values (bytes included)."""
     return {
-        "table": plan.table,
+        "table": shown(plan.table),
         "format": plan.format,
         "snapshot_id": plan.snapshot,
         "schema_id": plan.schema.id,
@@ -113,13 +115,13 @@ def as_text(plan: ScanPlan) -> str:
     ]
     lines += _section("equality deletes", equality, len(plan.equality_deletes))
     lines += [f"warning: {warning}" for warning in plan.warnings]
-    return "\n".join(lines)
+    return without_secrets("\n".join(lines))
 
 
 def _file(plan: ScanPlan, row: dict[str, Any]) -> dict[str, Any]:
     partition = plan.partitions[row.pop("partition")]
     scope = plan.delete_sets[row.pop("delete_set")]
-    return {**row, "partition": partition.named(), "equality_deletes": list(scope)}
+    return {**row, "physical": shown(row["physical"]), "partition": partition.named(), "equality_deletes": list(scope)}
 
 
 def _file_line(plan: ScanPlan, row: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.errors import RequestError, StorageError
 from harness.slices.place import FILES, ORIGINALS, Place, writing
+from harness.storage.paths import shown
 from harness.storage.stores import Storage
 from harness.writing.confinement import inside
 
@@ -35,7 +36,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedFile:
-    """A file that is there. sha256: of its bytes, in hexadecimal digits."""
+    """A file that is there. source: where it came from, as it is shown. sha256: of its bytes, in hexadecimal digits."""
 
     source: str
     target: str
@@ -68,7 +69,7 @@ def fetch(files: Sequence[SourceFile], storage: Storage, place: Place, *, max_by
     present, missing = {}, []
     for file in files:
         found = known.get(file.target)
-        if found is not None and found.source == file.physical and _is_there(place.file(file.target), found):
+        if found is not None and found.source == shown(file.physical) and _is_there(place.file(file.target), found):
             present[file.target] = found
         else:
             missing.append(file)
@@ -123,7 +124,7 @@ class _Work:
                     digest.update(piece)
                     out.write(piece)
             os.replace(part, target)
-        fetched = FetchedFile(source=file.physical, target=file.target, size=size, sha256=digest.hexdigest())
+        fetched = FetchedFile(source=shown(file.physical), target=file.target, size=size, sha256=digest.hexdigest())
         journal = self._place.journal
         with self._lock, writing(journal), journal.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(fetched)) + "\n")

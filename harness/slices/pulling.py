@@ -190,10 +190,10 @@ def make(
     }
     place.begin(origin, refresh=refreshed > 0)
     fetched = fetch(files, storage, place, max_bytes=request.max_bytes)
-    sentence = None if storage.roots is None else storage.roots.told()
-    if sentence is not None and not request.cuts_rows:  # else the read of its rows has said so
-        warn(f"Table {shown(snapshot.source.location)}: {sentence}")
     notes = planned.write(place, fetched.files)
+    sentence = None if storage.roots is None else storage.roots.told()
+    if sentence is not None:
+        warn(f"Table {shown(snapshot.source.location)}: {sentence}")
     is_anonymised = request.anonymise is not None
     place.publish(_note(_anonymous(origin) if is_anonymised else origin, told, notes), journal=not is_anonymised)
     if refreshed:

@@ -17,7 +17,7 @@ from harness.errors import RequestError, StorageError
 from harness.storage import object_failures
 from harness.storage.configured_options import with_configured
 from harness.storage.listings import Entry, FileStatus, FileVersion, milliseconds
-from harness.storage.object_options import StoreOptions, made_for
+from harness.storage.object_options import StoreOptions, azure_account, canonical, made_for
 from harness.storage.option_names import Kind
 from harness.storage.paths import SCHEME
 from harness.storage.places import place
@@ -59,6 +59,17 @@ def options_of(base: str, options: Mapping[str, Any]) -> dict[str, str]:
         RequestError: an option is not known or wrong.
     """
     return with_configured(KINDS[base.partition("://")[0].lower()], place(base).store, options)
+
+
+def given_options(base: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """As `options_of`, without what configuration files say; of another store than one of objects, nothing."""
+    kind = KINDS.get(base.partition("://")[0].lower())
+    return {} if kind is None else canonical(kind, options)
+
+
+def endpoint(base: str, found: Mapping[str, str]) -> str | None:
+    """The address of a bucket's store that its options say; None: they do not. `found`: as `canonical` gives them."""
+    return azure_account(found, base.partition("://")[2]).endpoint
 
 
 @lru_cache(_CLIENTS)

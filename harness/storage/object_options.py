@@ -19,6 +19,9 @@ from harness.storage.option_names import CLIENT, IGNORED, NAMES, NEGATED, Kind
 from harness.storage.retries import MOST_RETRIES
 
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+_IN_HOSTS = ("region", "account_name")
+"""Options that become part of the host that requests go to, which a catalog may say."""
+_HOST_PART = re.compile(r"[\w.$-]*", re.ASCII)
 _SECONDS = re.compile(r"\d+(?:\.\d+)?")
 _HADOOP_ACCOUNT = re.compile(r"fs\.azure\.(?:account\.key|sas\.fixed\.token)\.([^.]+)\.[\w.]+")
 _ANONYMOUS = "anonymousawscredentialsprovider"
@@ -38,6 +41,25 @@ class StoreOptions:
     provider: Callable[[], Any] | None = field(default=None, repr=False)
 
 
+class ToldCredentials:
+    """Gives obstore credentials as they were said, and nothing of the environment with them."""
+
+    __slots__ = ("_given",)
+
+    def __init__(self, *given: tuple[str, str | None]) -> None:
+        self._given = given
+
+    def __call__(self) -> dict[str, Any]:
+        """The credentials, which are good for ever."""
+        return {**dict(self._given), "expires_at": None}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ToldCredentials) and self._given == other._given
+
+    def __hash__(self) -> int:
+        return hash(self._given)
+
+
 def made_for(kind: Kind, authority: str, found: Mapping[str, str]) -> StoreOptions:
     """What one client is made of.
 
@@ -47,8 +69,11 @@ def made_for(kind: Kind, authority: str, found: Mapping[str, str]) -> StoreOptio
         found: options as `canonical` gives them.
 
     Raises:
-        RequestError: a value is not of its type, or names a profile that is not there.
+        RequestError: the authority is none of a store, which would make another host of it; or a value is not of its
+            type, or names a profile that is not there.
     """
+    if not all(map(_HOST_PART.fullmatch, authority.split("@", 1 if kind is Kind.AZURE else 0))):
+        raise RequestError(f"Cannot open {kind.value}: its bucket has a name that no bucket can have")
     match kind:
         case Kind.S3:
             return _of_s3(found)
@@ -111,6 +136,8 @@ def _unknown(key: str, kind: Kind, names: Mapping[str, str]) -> RequestError:
 def _text(key: str, name: str, value: Any) -> str:
     if name in NEGATED or name in ("anonymous", "allow_http", "path_style", "requester_pays"):
         return _flag(key, name, value)
+    if name in _IN_HOSTS and not _HOST_PART.fullmatch(str(value)):
+        raise RequestError(f"Invalid storage_options: {key} has signs that no {name} has", options=("storage_options",))
     if isinstance(value, bool | int | float | str | os.PathLike):
         return str(value)
     raise RequestError(f"Invalid storage_options: {key} is no text, number or Boolean", options=("storage_options",))
@@ -173,16 +200,36 @@ def _of_s3(found: Mapping[str, str]) -> StoreOptions:
         config["skip_signature"] = True
     if found.get("requester_pays") == "true":
         config["request_payer"] = True
-    provider = None
+    provider: Callable[[], Any] | None = None
     if not {"access_key_id", "anonymous", "role_arn"} & found.keys() and (
         "profile" in found or not os.environ.get("AWS_ACCESS_KEY_ID")
     ):
         provider = ProfileCredentials.of(profile, named=found.get("profile"))
+    elif {"access_key_id", "secret_access_key"} <= found.keys() and "session_token" not in found:
+        # obstore would send the session's token of the environment along.
+        keys = {name: found[name] for name in ("access_key_id", "secret_access_key")}
+        provider = ToldCredentials(*keys.items(), ("token", None))
     client = _client(found, endpoint)
     is_told = bool({"access_key_id", "anonymous", "role_arn"} & found.keys()) or provider is not None
     if not is_told and not os.environ.get("AWS_ACCESS_KEY_ID") and "connect_timeout" not in found:
         client["connect_timeout"] = "1s"  # of the service that knows a machine's role, which most machines lack
     return _made(config, client, found, provider)
+
+
+def says_who_asks(found: Mapping[str, str]) -> bool:
+    """Whether options, as `canonical` gives them, say all of who asks, so that nothing of the machine's is taken."""
+    account = azure_account(found, "")
+    told = {name for name, value in found.items() if value} | ({"sas_token"} if account.sas_token else set())
+    told |= {"account_key"} if account.key else set()
+    return found.get("anonymous") == "true" or any(told >= names for names in _WHOLE)
+
+
+_WHOLE = (
+    *({"access_key_id", "secret_access_key"}, {"profile"}, {"role_arn"}, {"web_identity_token_file"}),
+    *({"account_key"}, {"sas_token"}, {"token"}, {"client_id", "client_secret", "tenant_id"}),
+    *({"service_account_path"}, {"service_account_key"}),
+)
+"""Options that together say who asks."""
 
 
 def _url(found: Mapping[str, str]) -> str | None:
@@ -235,7 +282,20 @@ def _of_azure(found: Mapping[str, str], authority: str) -> StoreOptions:
     if found.get("anonymous") == "true":
         config["skip_signature"] = True
     given = {name: value for name, value in config.items() if value is not None}
-    return _made(given, _client(found, given.get("endpoint")), found)
+    told = {"token": found.get("token"), "access_key": account.key, "sas_token": account.sas_token}
+    one = next(((name, value) for name, value in told.items() if value is not None), None)
+    if one is None and "client_secret" in found and not _SHADOWING.isdisjoint(os.environ):
+        raise RequestError(
+            f"Cannot use client_secret of Azure: the environment has {min(_SHADOWING & os.environ.keys())}, which goes "
+            "before it; unset that",
+            options=("storage_options",),
+        )
+    # obstore would take a token or a key of the environment before what is said here.
+    return _made(given, _client(found, given.get("endpoint")), found, None if one is None else ToldCredentials(one))
+
+
+_SHADOWING = frozenset(f"AZURE_STORAGE_{name}" for name in ("TOKEN", "ACCOUNT_KEY", "ACCESS_KEY", "MASTER_KEY"))
+"""Variables of credentials that obstore takes before a client's secret."""
 
 
 def _of_gcs(found: Mapping[str, str]) -> StoreOptions:

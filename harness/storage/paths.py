@@ -11,6 +11,7 @@ import os
 import re
 from dataclasses import field
 
+from harness.errors import PASSWORD
 from harness.records import dataclass
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
@@ -36,6 +37,7 @@ def shown(location: str) -> str:
     match = SCHEME.match(location)
     if match is None:
         return location
+    location = PASSWORD.sub("", location)
     authority, slash, path = location[match.end() + len("://") :].partition("/")
     user, _, host = authority.rpartition("@")
     # `abfss://container@account` names a container.

@@ -74,11 +74,11 @@ class Roots:
     """
 
     table: str
-    home: str
+    home: str = field(repr=False)
     outside: Outside
-    names: tuple[str, ...] = ()
-    allowed: tuple[Place, ...] = ()
-    exact: frozenset[str] = frozenset()
+    names: tuple[str, ...] = field(default=(), repr=False)
+    allowed: tuple[Place, ...] = field(default=(), repr=False)
+    exact: frozenset[str] = field(default=frozenset(), repr=False)
     _verdicts: dict[str, Verdict] = field(default_factory=dict, repr=False, compare=False)
     _above: dict[str, tuple[str, bool]] = field(default_factory=dict, repr=False, compare=False)
     _met: _Met = field(default_factory=_Met, repr=False, compare=False)
@@ -98,7 +98,7 @@ class Roots:
         """These roots and others, for the same read. Raises as `of`."""
         for root in roots:
             refuse_no_name(root)
-        spelled = [_slashed(local_path(root)).rstrip("/") or ("/" if root else ".") for root in roots]
+        spelled = [_slashed(plain).rstrip("/") or ("/" if plain else ".") for plain in map(local_path, roots)]
         named = {root: _forms(root) for root in spelled}
         new = {root: forms for root, forms in named.items() if self._placed(forms) is not Verdict.INSIDE}
         return replace(

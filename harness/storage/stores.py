@@ -49,7 +49,7 @@ class Storage:
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     limits: Limits = DEFAULT
-    stores: frozenset[str] | None = None
+    stores: frozenset[str] | None = field(default=None, repr=False)
     roots: Roots | None = None
     untrusted: bool = False
     renewal: Renewal | None = field(default=None, repr=False, compare=False)

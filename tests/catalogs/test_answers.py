@@ -191,6 +191,17 @@ METADATA = "s3://lake/t/metadata/1.metadata.json"
             id="the credentials of the longest prefix",
         ),
         pytest.param(
+            {
+                "storage-credentials": [
+                    {"prefix": "s3://lake/t", "config": {"s3.access-key-id": "a"}},
+                    {"prefix": "s3://data/", "config": {"s3.access-key-id": "b"}},
+                ],
+            },
+            {"key": "a", "s3://data": {"client_kwargs": {"region_name": "eu-west-1"}, "key": "b"}},
+            None,
+            id="credentials of another bucket go there, and no others",
+        ),
+        pytest.param(
             {"metadata": {"location": "/", "properties": {"write.data.path": "file:///", "write.metadata.path": "x"}}},
             {},
             None,
@@ -214,30 +225,100 @@ def test_an_answer_of_a_rest_catalog(said, options, ends):
 
 KEYS = {"s3.access-key-id": "a", "s3.secret-access-key": "b"}
 EVIL = {"s3.endpoint": "http://evil:1"}
+AZURE = "abfss://c@acc.dfs.core.windows.net/t/metadata/1.metadata.json"
+EVIL_AZURE = {"adls.account-host": "evil"}
+GCS = "gs://lake/t/metadata/1.metadata.json"
+EVIL_GCS = {"gcs.service.host": "http://evil:1"}
+
+
+def answered(config: dict[str, Any], configured: dict[str, Any], server: dict[str, Any], at: str) -> harness.Located:
+    client = RestCatalog({"metadata-location": at, "config": config})
+    client.properties = {"type": "rest", **configured, **server}
+    return PyIcebergCatalog("prod", client, configured).locate(("sales", "t"))
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A user without configuration files."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize(
-    ("configured", "server", "config", "refused"),
+    ("configured", "server", "config", "at"),
     [
-        pytest.param({}, {}, EVIL, True, id="of the answer"),
-        pytest.param({}, EVIL, {}, True, id="of the server's settings"),
-        pytest.param({}, {}, {**EVIL, "s3.profile-name": "prod"}, True, id="a profile of this machine's"),
-        pytest.param({}, {}, {**EVIL, **KEYS}, False, id="with credentials"),
-        pytest.param(KEYS, {}, EVIL, False, id="credentials are configured"),
-        pytest.param({}, {}, {**EVIL, "s3.anonymous": "true"}, False, id="unsigned"),
-        pytest.param(EVIL, {}, {}, False, id="configured"),
-        pytest.param({}, {}, {}, False, id="none"),
+        pytest.param({}, {}, EVIL, METADATA, id="of the answer"),
+        pytest.param({}, EVIL, {}, METADATA, id="of the server's settings"),
+        pytest.param({}, {}, {**EVIL, "s3.profile-name": "prod"}, METADATA, id="a profile of this machine's"),
+        pytest.param({}, {}, {**EVIL, "client.profile-name": "prod"}, METADATA, id="the same for all services"),
+        pytest.param({}, {}, {**EVIL, "s3.anonymous": "false"}, METADATA, id="signed"),
+        pytest.param({}, {}, {**EVIL, "s3.access-key-id": "a"}, METADATA, id="half a key"),
+        pytest.param({}, {}, {**EVIL, "s3.access-key-id.x": "a"}, METADATA, id="what is no key"),
+        pytest.param({}, {}, {**EVIL, "s3.access-key-id": "", "s3.secret-access-key": ""}, METADATA, id="empty"),
+        pytest.param({}, {}, EVIL_AZURE, AZURE, id="Azure"),
+        pytest.param({}, {}, {**EVIL_AZURE, "adls.sas-token.other": "x"}, AZURE, id="a token of another account"),
+        pytest.param({}, {}, {**EVIL_AZURE, "adls.client-secret": "x"}, AZURE, id="a part of a client"),
+        pytest.param({}, {}, {"adls.connection-string": "BlobEndpoint=evil"}, AZURE, id="in a connection string"),
+        pytest.param({}, {}, {**EVIL_GCS, "gcs.oauth2.token-expires-at": "9"}, GCS, id="when no token ends"),
     ],
-)
-def test_credentials_of_the_machine_go_to_no_address_of_a_server(configured, server, config, refused):
-    client = RestCatalog({"metadata-location": METADATA, "config": config})
-    client.properties = {"type": "rest", **configured, **server}
-    found = PyIcebergCatalog("prod", client, configured).locate(("sales", "t"))
-    assert (found.endpoint is not None) is refused
-    found.check_credentials({"access_key_id": "mine"})
-    if refused:
-        with pytest.raises(harness.RequestError, match="names http://evil:1 as the address of the store"):
-            found.check_credentials({"endpoint": "http://evil:1", "region": "eu"})
+)  # fmt: skip
+def test_credentials_of_the_machine_go_to_no_address_of_a_server(configured, server, config, at, home):
+    found = answered(config, configured, server, at)
+    with pytest.raises(harness.RequestError, match=r"names \S*evil\S* as the address of"):
+        found.lent({}, ())
+
+
+@pytest.mark.parametrize(
+    ("configured", "config", "at", "own"),
+    [
+        pytest.param({}, {**EVIL, **KEYS}, METADATA, {}, id="they came with it"),
+        pytest.param(KEYS, EVIL, METADATA, {}, id="they are configured for the catalog"),
+        pytest.param({"s3.profile-name": "p"}, EVIL, METADATA, {}, id="a profile is configured for the catalog"),
+        pytest.param({}, EVIL, METADATA, {"key": "a", "secret": "b"}, id="the caller says them"),
+        pytest.param({}, EVIL, METADATA, {"endpoint_url": "http://mine:1"}, id="the caller says another"),
+        pytest.param({}, {**EVIL, "s3.anonymous": "true"}, METADATA, {}, id="unsigned"),
+        pytest.param(EVIL, {}, METADATA, {}, id="the address is configured"),
+        pytest.param({}, {}, METADATA, {}, id="no address"),
+        pytest.param({}, {**EVIL_AZURE, "adls.sas-token.acc": "x"}, AZURE, {}, id="a token of the account"),
+        pytest.param({}, {"adls.connection-string": "BlobEndpoint=h;AccountKey=a"}, AZURE, {}, id="all in one string"),
+        pytest.param({}, {**EVIL_GCS, "gcs.oauth2.token": "x"}, GCS, {}, id="Google's"),
+    ],
+)  # fmt: skip
+def test_an_address_of_a_server_gets_the_credentials_that_are_said_for_it(configured, config, at, own, home):
+    assert answered(config, configured, {}, at).lent(own, ()) is not None
+
+
+def test_an_address_counts_as_the_users_where_a_configuration_file_names_it_too(home):
+    file = home / "harness" / "config.toml"
+    file.parent.mkdir()
+    own = '[tool.harness.stores."s3://lake"]\naccess_key_id = "k"\nsecret_access_key = "s"\n'
+    file.write_text(own)
+    found = answered(EVIL, {}, {}, METADATA)
+    with pytest.raises(harness.RequestError, match="those of this machine are not sent there"):
+        found.lent({}, ())
+    file.write_text(f'{own}endpoint = "http://evil:1"')
+    assert found.lent({}, ()) == answered(EVIL, {}, {}, METADATA).storage_options
+
+
+def test_an_address_for_another_bucket_gets_none_of_them_either(home):
+    said = {"config": EVIL | {"s3.anonymous": "false"}, "metadata": {"location": "s3://archive/t"}}
+    found = PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said})).locate(("sales", "t"))
+    mine = {"key": "a", "secret": "b"}
+    assert "s3://archive" not in found.lent(mine, ())
+    with pytest.raises(harness.RequestError, match="as the address of s3://archive, without credentials"):
+        found.lent(mine, ["s3://archive/t"])
+    assert found.lent({**mine, "s3://archive": mine}, ["s3://archive/t"])["s3://archive"] == mine
+
+
+def test_a_renewed_answer_that_names_an_address_gets_none_of_them_either(home, monkeypatch):
+    first = answered({**KEYS, "s3.session-token-expires-at-ms": "1"}, {}, {}, METADATA)
+    second = answered(EVIL, {}, {}, METADATA)
+    monkeypatch.setattr(PyIcebergCatalog, "locate", lambda *_: second)
+    renewal = first.renewal({}, ())
+    assert renewal is not None
+    with pytest.raises(harness.RequestError, match="those of this machine are not sent there"):
+        renewal.current()
 
 
 @pytest.mark.parametrize("said", [{}, {"metadata-location": None}, {"metadata-location": 1}])

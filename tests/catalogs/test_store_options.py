@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.catalogs.pyiceberg.store_options import expires_ms, options_of, store_options
+from harness.catalogs.pyiceberg.store_options import expires_ms, options_of, store_options, vended_for
 
 S3 = {"s3.endpoint": "http://localhost:1", "s3.access-key-id": "a", "s3.secret-access-key": "b"}
 OURS = {"endpoint_url": "http://localhost:1", "key": "a", "secret": "b"}
@@ -36,7 +36,7 @@ def test_what_a_catalog_says_becomes_options_of_the_store(properties, location, 
 
 def test_another_bucket_has_options_under_its_own_name():
     roots = ["s3://lake/t/data", "s3://archive/t", "/local", "gs://other/t"]
-    assert store_options(S3, "s3://lake/t", roots) == OURS | {"s3://archive": OURS}
+    assert store_options(lambda path: S3, "s3://lake/t", roots) == OURS | {"s3://archive": OURS}
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,19 @@ def test_another_bucket_has_options_under_its_own_name():
 )
 def test_the_first_credential_that_ends_counts(properties, expected):
     assert expires_ms(properties) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("s3://lake/t/x", "t"),
+        ("s3://lake/u/x", "bucket"),
+        pytest.param("s3://lake2/t/x", "scheme", id="another bucket, whose name begins like it"),
+        ("gs://lake/t", None),
+    ],
+)
+def test_vended_credentials_are_for_their_prefix(path, expected):
+    """Of the same bucket a prefix is text, as policies have it; the longest counts."""
+    vended = {"s3": "any", "s3://": "scheme", "s3://lake": "bucket", "s3://lake/t": "t"}
+    found = vended_for(path, {prefix: {"name": name} for prefix, name in vended.items()})
+    assert found.get("name") == expected

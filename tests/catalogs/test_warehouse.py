@@ -96,3 +96,21 @@ def test_a_table_of_both_formats_is_for_the_caller_to_say(tmp_path):
 def test_a_warehouse_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(harness.TableNotFoundError, match="no such directory"):
         harness.open_warehouse(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("name", ["db.orders", "linked.orders"])
+def test_a_table_that_a_link_in_the_warehouse_leads_to_is_outside(tmp_path, name):
+    """The user named the warehouse; the link is the word of who filled it."""
+    table = DeltaTable.create(tmp_path / "mine" / "orders", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    (tmp_path / "lake" / "db").mkdir(parents=True)
+    (tmp_path / "lake" / "db" / "orders").symlink_to(tmp_path / "mine" / "orders")
+    (tmp_path / "lake" / "linked").symlink_to(tmp_path / "mine")
+    warehouse = harness.open_warehouse(str(tmp_path / "lake"))
+    for more in ({"outside": "refuse"}, {"untrusted": True}):
+        with pytest.raises(harness.OutsideTableError, match="beyond the table's roots"):
+            harness.open_table(name, catalog=warehouse, **more)
+    with pytest.warns(harness.HarnessWarning, match=f"outside of the table are read, in {tmp_path}/lake/"):
+        assert harness.open_table(name, catalog=warehouse).snapshot().to_arrow().num_rows == 1
+    allowed = {"allowed_roots": [str(tmp_path / "mine")], "untrusted": True}
+    assert harness.open_table(name, catalog=warehouse, **allowed).snapshot().to_arrow().num_rows == 1

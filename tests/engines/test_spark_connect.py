@@ -28,6 +28,7 @@ from pyspark.errors import PySparkException
 
 import harness
 from harness.engines.spark import engine as spark_engine
+from harness.engines.spark.compiled import _own_jars, jar_beside_a_client
 from harness.engines.spark.connect import PlainPaths, _spellings, reader_for, reader_of
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.planned_source import PlannedSource
@@ -382,6 +383,28 @@ def test_the_source_is_sent_once_where_the_server_can_load_it(
     monkeypatch.setattr("harness.engines.spark.planned_source.jar_beside_a_client", lambda: tmp_path / "classes.jar")
     assert [PlannedSource.of(server) is not None for _ in range(2)] == [serves] * 2
     assert server.sent == ([str(tmp_path / "classes.jar")] if serves else [])
+
+
+@pytest.mark.parametrize("home", [None, "empty"], ids=["nowhere", "in a SPARK_HOME of another Spark"])
+def test_a_client_without_jars_or_with_those_of_another_spark_reads_plain_paths(
+    home: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `pip install pyspark-client` gives it; PySpark itself would end the process."""
+    (tmp_path / "empty" / "jars").mkdir(parents=True)
+    (tmp_path / "empty" / "jars" / "spark-catalyst_2.13-3.5.1.jar").touch()
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    if home is not None:
+        monkeypatch.setenv("SPARK_HOME", str(tmp_path / home))
+    monkeypatch.setattr(pyspark, "__file__", str(tmp_path / "site" / "packages" / "pyspark" / "__init__.py"))
+    jar_beside_a_client.cache_clear()
+    server: Any = Server(pyspark.__version__)
+    assert PlannedSource.of(server) is None
+    assert server.sent == []
+
+
+def test_the_jars_of_the_client_go_before_those_of_spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert _own_jars() == Path(pyspark.__file__).parent / "jars"
 
 
 def test_options_of_a_store_are_not_sent_to_a_server(tmp_path: Path, spark: Any) -> None:

@@ -294,3 +294,23 @@ def test_a_file_that_a_link_leads_to_is_copied_with_a_warning(make, how, tmp_pat
         harness.pull(tmp_path / "source", tmp_path / "slice", **how)
     with pytest.raises(harness.OutsideTableError):
         harness.pull(harness.open_table(tmp_path / "source", outside="refuse"), tmp_path / "refused", **how)
+
+
+@pytest.mark.filterwarnings("ignore:Slice")
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("how", [{}, {"where": "id < 9"}, {"where": "id < 9", "exact": True}], ids=str)
+def test_deletes_that_a_link_leads_to_are_read_with_a_warning(version, how, tmp_path):
+    """They are written anew, by a read of their own."""
+    table = IcebergTable.create(tmp_path / "source", {"id": "long"}, format_version=version)
+    data = table.write_data([{"id": i} for i in range(10)])
+    table.append(data)
+    made = table.write_deletion_vectors({data: [3]}) if version == 3 else [table.write_position_deletes([(data, 3)])]
+    table.commit(add=made)
+    (tmp_path / "elsewhere").mkdir()
+    for file in {Path(each.file) for each in made}:
+        file.rename(tmp_path / "elsewhere" / file.name)
+        file.symlink_to(tmp_path / "elsewhere" / file.name)
+    with pytest.warns(harness.HarnessWarning, match=f"Files outside of the table are read, in {tmp_path}/elsewhere"):
+        harness.pull(tmp_path / "source", tmp_path / "slice", **how)
+    with pytest.raises(harness.OutsideTableError):
+        harness.pull(harness.open_table(tmp_path / "source", outside="refuse"), tmp_path / "refused", **how)

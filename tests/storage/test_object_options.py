@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness import RequestError
+from harness.storage.aws_profiles import ProfileCredentials
 from harness.storage.object_options import StoreOptions, canonical, made_for
 from harness.storage.option_names import NAMES, Kind
 
@@ -211,7 +212,7 @@ def test_options_and_the_environment_come_before_profiles(tmp_path: Path, monkey
     profiles(tmp_path)
     monkeypatch.setenv("AWS_PROFILE", "dev")
     assert s3().provider is not None
-    assert s3(key="k", secret="s").provider is None
+    assert not isinstance(s3(key="k", secret="s").provider, ProfileCredentials)
     monkeypatch.setenv("AWS_REGION", "ap-south-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "other")
     assert dict(s3().config)["region"] == "ap-south-1"
@@ -222,3 +223,50 @@ def test_options_and_the_environment_come_before_profiles(tmp_path: Path, monkey
 def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="Cannot find the profile prod in the files"):
         s3(profile="prod")
+
+
+@pytest.mark.parametrize(
+    ("kind", "authority", "options"),
+    [
+        (Kind.S3, "lake", {"region": "evil.com/x"}),
+        (Kind.S3, "lake", {"s3.region": "x@evil:1#"}),
+        (Kind.AZURE, "lake", {"account_name": "evil.com/x"}),
+        (Kind.AZURE, "lake@2130706433#.dfs.core.windows.net", {}),
+        (Kind.AZURE, "lake@a@evil", {}),
+        (Kind.S3, "evil.com#", {"path_style": "false"}),
+        (Kind.S3, "evil:1?", {}),
+        (Kind.GCS, "la ke", {}),
+    ],
+)
+def test_nothing_that_a_catalog_names_makes_another_host(kind: Kind, authority: str, options: dict[str, Any]) -> None:
+    with pytest.raises(RequestError, match=r"has signs that no (region|account_name) has|that no bucket can have"):
+        translated(kind, authority, options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "given"),
+    [
+        (Kind.S3, {"key": "k", "secret": "s"}, {"access_key_id": "k", "secret_access_key": "s", "token": None}),
+        (Kind.AZURE, {"sas_token": "t"}, {"sas_token": "t"}),
+        (Kind.AZURE, {"account_key": "k"}, {"access_key": "k"}),
+        (Kind.AZURE, {"token": "t"}, {"token": "t"}),
+        (Kind.AZURE, {"connection_string": "SharedAccessSignature=a=b"}, {"sas_token": "a=b"}),
+    ],
+)
+def test_credentials_that_are_said_are_all_that_a_store_gets(
+    kind: Kind, options: dict[str, Any], given: dict[str, Any]
+) -> None:
+    """obstore mixes them with those of the environment: a session's token, a token of Azure."""
+    first, second = (translated(kind, AZURE_HOST if kind is Kind.AZURE else "lake", options) for _ in range(2))
+    assert first.provider is not None
+    assert first.provider() == {**given, "expires_at": None}
+    assert hash(first) == hash(second)
+    assert first == second
+
+
+def test_a_clients_secret_is_no_use_beside_a_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"client_id": "i", "client_secret": "s", "tenant_id": "t"}
+    assert translated(Kind.AZURE, AZURE_HOST, options).provider is None
+    monkeypatch.setenv("AZURE_STORAGE_TOKEN", "x")
+    with pytest.raises(RequestError, match="the environment has AZURE_STORAGE_TOKEN"):
+        translated(Kind.AZURE, AZURE_HOST, options)

@@ -85,6 +85,16 @@ def test_a_relative_root_starts_at_the_process_now(lake: Path, monkeypatch: pyte
     assert roots.verdict(f"{lake}/t/data") is roots.verdict(f"{lake}/other") is Verdict.INSIDE
 
 
+@pytest.mark.parametrize("root", ["", "file:", "FILE:", "file:.", "./", "file:./."])
+def test_a_root_without_a_path_is_the_process_directory_and_no_disk(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    monkeypatch.chdir(lake / "t")
+    roots = Roots.of(root)
+    found = [roots.verdict(folder) for folder in (f"{lake}/t/data", f"{lake}/other", "/etc")]
+    assert found == [Verdict.INSIDE, Verdict.OUTSIDE, Verdict.OUTSIDE]
+
+
 @pytest.mark.parametrize("root", ["other/f", "t/../other/f", "file:other/f"])
 def test_a_root_may_be_a_file(lake: Path, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
     """Such as the target of a path map that maps one file."""

@@ -10,7 +10,13 @@ from harness.catalogs.catalog import Located, absent
 from harness.catalogs.names import Name, written
 from harness.catalogs.pyiceberg.answers import Answer, answer, record_format
 from harness.catalogs.pyiceberg.failures import asking
-from harness.catalogs.pyiceberg.store_options import expires_ms, lone_endpoint, store_options
+from harness.catalogs.pyiceberg.store_options import (
+    expires_ms,
+    named_endpoints,
+    own_profiles,
+    store_options,
+    vended_for,
+)
 from harness.errors import HarnessError, TableNotFoundError, UnsupportedError
 from harness.storage.roots import metadata_root
 
@@ -115,16 +121,22 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
     location = found.location or (None if metadata is None else metadata_root(metadata))
     if location is None:
         raise UnsupportedError("Cannot read a table of which the catalog does not say where it is")
-    properties = {**catalog.client.properties, **found.properties}
-    ends = expires_ms(found.properties)
+    home = metadata or location
+
+    def properties(path: str) -> Mapping[str, Any]:
+        every = {**catalog.client.properties, **found.properties, **vended_for(path, found.vended)}
+        return own_profiles(every, catalog.said)
+
+    own = {**found.properties, **vended_for(home, found.vended)}
+    ends = min((end for each in ({}, *found.vended.values()) if (end := expires_ms({**own, **each}))), default=None)
     return Located(
         catalog=catalog.name,
         name=name,
         location=location,
         metadata_location=metadata,
         format=found.format,
-        storage_options=store_options(properties, metadata or location, (location, *found.places)),
-        endpoint=lone_endpoint(properties, catalog.said, metadata or location),
+        storage_options=store_options(properties, home, (location, *found.places)),
+        endpoints=named_endpoints(properties, catalog.said, (*found.places, location, home)),
         expires_ms=ends,
         renew=None if ends is None else lambda: catalog.locate(name),
     )

@@ -22,7 +22,7 @@ class Answer:
     """Where a table is: its directory or, for Iceberg, its metadata file.
 
     properties: of this answer, which go before the catalog's. places: elsewhere, where files of the table may be:
-    nothing is read there unless the user allows that.
+    nothing is read there unless the user allows that. vended: by prefix of paths, properties that go before both.
     """
 
     format: str
@@ -30,6 +30,7 @@ class Answer:
     metadata_location: str | None = None
     properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
     places: tuple[str, ...] = ()
+    vended: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
 
 
 def answer(catalog: Any, name: Name) -> Answer:
@@ -70,14 +71,13 @@ def _rest(catalog: Any, name: Name) -> Answer:
     metadata = said.get("metadata") or {}
     recorded = metadata.get("properties") or {}
     credentials = said.get("storage-credentials") or []
-    fitting = [each for each in credentials if location.startswith(str(each.get("prefix")))]
-    longest = max(fitting, key=lambda each: len(str(each.get("prefix"))), default=None)
-    vended = {} if longest is None else longest.get("config") or {}
+    vended = {each["prefix"]: each.get("config") or {} for each in credentials if isinstance(each.get("prefix"), str)}
     return Answer(
         format=_ICEBERG,
         metadata_location=location,
-        properties={**(said.get("config") or {}), **vended},
-        places=_places(metadata.get("location"), recorded, *(each.get("prefix") for each in credentials)),
+        properties=said.get("config") or {},
+        places=_places(metadata.get("location"), recorded, *vended),
+        vended=vended,
     )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
+from harness.storage import object_client
 from harness.storage.paths import is_local, local_path
 from harness.storage.places import place
 
@@ -46,48 +47,70 @@ _SAS = "adls.sas-token"
 _EXPIRY = re.compile(
     r"s3\.session-token-expires-at-ms|gcs\.oauth2\.token-expires-at|adls\.sas-token-expires-at-ms(?:\..+)?"
 )
-_SIGNING = {
-    "s3": ("endpoint", "access-key-id", "anonymous"),
-    "gcs": ("service.host", "oauth2.token"),
-    "adls": ("account-host", "account-key", "sas-token", "connection-string", "client-secret", "token", "anon"),
-}
-"""The name of a store's address, and those of which one makes the credentials of a machine unneeded."""
 _FAMILIES = {"s3": "s3", "gcs": "gcs", "abfs": "adls"}
 
 
-def store_options(properties: Mapping[str, Any], location: str, places: Iterable[str] = ()) -> dict[str, Any]:
+Properties: TypeAlias = "Callable[[str], Mapping[str, Any]]"
+"""Those of the catalog and of its answer that are for a path, the answer's first; those of every kind of store."""
+
+
+def store_options(properties: Properties, location: str, places: Iterable[str] = ()) -> dict[str, Any]:
     """The options for the store of a table and, under their names, for those of other places.
 
     Args:
-        properties: of the catalog and of its answer, the answer's first; those of every kind of store.
+        properties: tells those of a path.
         location: the table's.
         places: elsewhere, where files of the table may be.
     """
-    options = options_of(properties, location)
+    options = options_of(properties(location), location)
     home = place(location).store
     others = {place(path).store: path for path in places if not is_local(local_path(path))}
     return options | {
-        store: own for store, path in others.items() if store != home and (own := options_of(properties, path))
+        store: own for store, path in others.items() if store != home and (own := options_of(properties(path), path))
     }
 
 
-def lone_endpoint(properties: Mapping[str, Any], said: Mapping[str, Any], location: str) -> str | None:
-    """The address of the table's store that a catalog's server names without credentials for it; None: there is none.
+def vended_for(path: str, vended: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The properties of the longest prefix of a path. Text is a prefix in a bucket, and of no other bucket's name."""
+    store = place(path).store
+    fitting = [
+        prefix
+        for prefix in vended
+        if path.startswith(prefix) and ("://" not in prefix or place(prefix).store in (store, _bare(store)))
+    ]
+    return vended[max(fitting, key=len)] if fitting else {}
+
+
+def _bare(store: str) -> str:
+    """The store of a prefix that is a scheme alone, such as `s3://`."""
+    return f"{store.partition('://')[0]}://"
+
+
+def own_profiles(properties: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties without the profiles of this machine, but for those that the user said."""
+    return {
+        key: value for key, value in properties.items() if not key.endswith(".profile-name") or value == said.get(key)
+    }
+
+
+def named_endpoints(properties: Properties, said: Mapping[str, Any], paths: Iterable[str]) -> dict[str, str]:
+    """By store, the address that a catalog's server names.
 
     Args:
-        properties: of the catalog and of its answer, the answer's first.
+        properties: tells those of a path.
         said: those of them that the user said.
-        location: the table's.
+        paths: in the stores.
     """
-    family = _FAMILIES.get(place(location).store.partition("://")[0])
-    if family is None:
-        return None
-    name, *credentials = (f"{family}.{each}" for each in _SIGNING[family])
-    address = properties.get(name)
-    told = [
-        key for key, value in properties.items() if value and key.startswith((*credentials, "client.access-key-id"))
-    ]
-    return None if address is None or address == said.get(name) or told else str(address)
+    found: dict[str, str] = {}
+    for store, path in {place(path).store: path for path in paths}.items():
+        if store.partition("://")[0] in _FAMILIES:
+            address, own = (
+                object_client.endpoint(store, object_client.given_options(store, options_of(each, path)))
+                for each in (properties(path), said)
+            )
+            if address is not None and address != own:
+                found[store] = address
+    return found
 
 
 def options_of(properties: Mapping[str, Any], location: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import os
 import shutil
 import tempfile
 import zipfile
@@ -20,10 +21,10 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
-from pyspark.find_spark_home import _find_spark_home
 
 from harness.engines.shared.java_runtime import find_java
 from harness.errors import EngineError, UnsupportedError
@@ -69,7 +70,7 @@ def jar_beside_a_client() -> Path:
         RequestError: there is no Java.
         EngineError: the JVM does not start, or cannot compile them; a PySpark without its jars has no compiler.
     """
-    jars = Path(_find_spark_home()) / "jars" / "*"
+    jars = _own_jars() / "*"
     java = find_java()
     try:
         port, token, process = launch_gateway(
@@ -81,10 +82,27 @@ def jar_beside_a_client() -> Path:
     try:
         loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
         return _jar(_compile(gateway, ENGINE, loader))
+    except Py4JError as error:
+        raise EngineError(f"Cannot compile the Java classes of harness by {java}: {error}") from error
     finally:
         gateway.shutdown()
         process.stdin.close()
         process.wait()
+
+
+def _own_jars() -> Path:
+    """The jars of the client's own version. SPARK_HOME may be another one's, and PySpark ends the process without any.
+
+    Raises:
+        EngineError: there are none.
+    """
+    package = Path(pyspark.__file__).parent
+    named = os.environ.get("SPARK_HOME")
+    homes = [package, package / "spark-distribution", package.parents[1], *([Path(named)] if named else [])]
+    for home in homes:
+        if next(home.glob(f"jars/spark-catalyst_*-{pyspark.__version__}.jar"), None) is not None:
+            return home / "jars"
+    raise EngineError(f"Cannot compile the Java classes of harness: there are no jars of Spark {pyspark.__version__}")
 
 
 def add_to_driver(context: SparkContext, entries: Mapping[str, bytes]) -> None:

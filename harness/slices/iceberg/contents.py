@@ -78,7 +78,7 @@ def contents_of(table: IcebergTable, selection: Selection, where: str | Filter |
         kept.update((delete.path, delete.offset) for delete in plan.position_deletes)
     listed = {snapshot.id: manifests_of(table.source, snapshot) for snapshot in snapshots}
     every = {m.path: m for manifests in listed.values() for m in manifests}
-    source = with_specs_of(every.values(), table.source)
+    source = with_specs_of(every.values(), replace(table.source, storage=table.source.storage.for_read()))
     entries = _entries(source, selection, every, kept)
     return Contents(
         source=source,
@@ -104,10 +104,10 @@ def _entries(
     source: ScanSource, selection: Selection, manifests: Mapping[str, ManifestFile], kept: set[FileKey]
 ) -> dict[str, tuple[ManifestEntry, ...]]:
     """Of each manifest that has one, the entries of files that are kept; all that the metadata says of them."""
-    metadata, storage = source.metadata, source.storage.for_read()
+    metadata, storage = source.metadata, source.storage
     schemas = [selection.schema, *metadata.schemas.values()]
     found = {}
-    with replace(source, storage=storage).reading(list(manifests.values())) as read:
+    with source.reading(list(manifests.values())) as read:
         for manifest in manifests.values():
             with contained(file=manifest.path):
                 parsed = parse_manifest(

@@ -59,7 +59,7 @@ class DeleteWriter:
     def _position_file(self, entry: ManifestEntry) -> dict[str, Any] | None:
         source = self.contents.source
         physical = source.path_map.physical(entry.file.path)
-        storage = source.storage.for_read()
+        storage = source.storage
         storage.check(physical, entry.file.path)
         found = read_positions(storage, physical, entry.file, wanted=self.targets)
         moved = {self.targets[path]: self.moved(path, positions) for path, positions in found.items()}
@@ -89,7 +89,7 @@ class DeleteWriter:
     def _puffin(self, path: str, entries: list[ManifestEntry]) -> dict[FileKey, dict[str, Any]]:
         source = self.contents.source
         physical = source.path_map.physical(path)
-        storage = source.storage.for_read()
+        storage = source.storage
         storage.check(physical, path)
         puffin = open_puffin(storage, physical)
         dead: list[tuple[ManifestEntry, str, BitMap64]] = []

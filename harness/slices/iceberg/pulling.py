@@ -73,7 +73,7 @@ class IcebergSlice:
     @property
     def storage(self) -> Storage:
         """Reads the source."""
-        return self.contents.source.storage.for_read()
+        return self.contents.source.storage
 
     @property
     def points(self) -> tuple[int, ...]:
