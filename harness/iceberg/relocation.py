@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from harness.errors import distrusted, warn
 from harness.iceberg.metadata import TableMetadata
 from harness.records import dataclass
+from harness.storage.gate import is_name
 from harness.storage.paths import PathMap, absolute, is_local, join, local_path, shown
 from harness.storage.stores import Storage
 
@@ -90,7 +91,7 @@ def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedAr
     found, open_ = recorded, None
     for old, new in path_map.prefixes:
         prefix = local_path(old).rstrip("/")
-        if not prefix:
+        if not prefix or not is_name(prefix):  # no recorded path begins with what is not UTF-8
             continue
         hit = pc.or_(pc.equal(recorded, prefix), pc.starts_with(recorded, prefix + "/"))
         hit = hit if open_ is None else pc.and_(hit, open_)

@@ -50,7 +50,10 @@ _NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def is_name(path: str) -> bool:
-    """Whether a file can be called so: it is no longer than any system's, has no NUL and no half of a character."""
+    """Whether a file can be called so: it is no longer than any system's, has no NUL and no half of a character.
+
+    On Linux, what is not UTF-8 comes as halves of characters; no plan can hold such a path.
+    """
     return len(path) <= _LONGEST and "\0" not in path and (path.isascii() or _is_encodable(path))
 
 
@@ -60,7 +63,7 @@ def name_fault(path: str) -> str | None:
         return None
     if len(path) > _LONGEST:
         return f"its path has {len(path):,} characters, more than a file's can have"
-    return f"no file can have {'a NUL' if chr(0) in path else 'half a character'} in its path"
+    return f"no file that is read can have {'a NUL' if chr(0) in path else 'half a character'} in its path"
 
 
 def fault(path: str, *, follow: Follow | None = None) -> str | None:
@@ -192,7 +195,7 @@ def failure(error: Exception, path: str) -> StorageError:
 
 def _is_encodable(path: str) -> bool:
     try:
-        os.fsencode(path)
+        path.encode()
     except UnicodeError:
         return False
     return True

@@ -16,6 +16,8 @@ import pytest
 from reading import arrow, column, rows
 
 import harness
+from harness.engines.duckdb import scans
+from harness.errors import SchemaMismatchError
 from harness.model.schema import Field, Schema, StringType
 from harness.writing.iceberg import evolution
 from harness.writing.iceberg.builder import IcebergTable
@@ -621,3 +623,13 @@ def test_a_user_field_may_use_any_id(make):  # 5.7: id 0 is a valid id
     t.append(t.write_data([{"z": "a", "y": "b"}]))
     t.rename_column("z", "q")
     assert rows(t) == [("a", "b")]
+
+
+def test_a_struct_that_duckdb_sees_flat_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"s": "struct<a:int,b:string>"})
+    table.append(table.write_data([{"s": {"a": 1, "b": "x"}}], format="orc"))
+    table.rename_column("s.b", "c")  # so that the struct is built anew
+    seen = scans.exposed
+    monkeypatch.setattr(scans, "exposed", lambda label, type_: dataclasses.replace(seen(label, type_), parts=()))
+    with pytest.raises(SchemaMismatchError, match="Cannot read column 'a': DuckDB sees what holds it"):
+        harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()

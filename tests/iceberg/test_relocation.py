@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
+import harness
 from harness.iceberg.relocation import physical_paths
 from harness.storage.paths import PathMap
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 RECORDED = (
     "s3://b/t/data/a",
@@ -41,3 +50,33 @@ def test_many_paths_are_mapped_as_each_of_them(prefixes, recorded):
     path_map = PathMap(prefixes, base="/start")
     found = physical_paths(path_map, pa.chunked_array([pa.array(recorded, pa.string())]))
     assert found.to_pylist() == [path_map.physical(path) for path in recorded]
+
+
+@pytest.mark.parametrize("location", ["/old/\ud800", "\udcff", "s3://b/\ud800/t", "hdfs://\ud800/t"], ids=ascii)
+@pytest.mark.parametrize("key", ["location", "write.metadata.path", "write.data.path"])
+def test_a_recorded_location_with_half_a_character(tmp_path: Path, location: str, key: str) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+
+    def moved(document: dict[str, Any]) -> None:
+        name = document["snapshots"][-1]["manifest-list"].rsplit("/", 1)[-1]
+        document["snapshots"][-1]["manifest-list"] = f"{location}/metadata/{name}"
+        document["location"] = location
+        document["properties"] = {} if key == "location" else {key: f"{location}/metadata"}
+
+    path = max((tmp_path / "t/metadata").glob("*.metadata.json"))
+    document = json.loads(path.read_text())
+    moved(document)
+    path.write_text(json.dumps(document))
+    # Data files are recorded where they are, and no path of theirs begins with what is not UTF-8.
+    assert harness.open_table(str(tmp_path / "t")).snapshot().to_arrow().num_rows == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text there")
+@pytest.mark.parametrize("make", [IcebergTable, DeltaTable])
+def test_a_table_in_a_directory_that_is_not_utf_8(tmp_path: Path, make: Any) -> None:
+    table = make.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    shutil.copytree(tmp_path / "t", tmp_path / "moved\udcff")
+    with pytest.raises(harness.MissingFileError, match="half a character"):
+        harness.open_table(str(tmp_path / "moved\udcff")).snapshot().to_arrow()
