@@ -18,9 +18,8 @@ from harness.engines.shared.file_groups import Opened, ScanFile
 from harness.engines.shared.head_worker import Ends, Head, HeadReader
 from harness.engines.spark.footer_images import FooterImages, Image
 from harness.engines.spark.footer_job import Found, Look, Text, decode
-from harness.engines.spark.gateway import DiskFile, Gateway, hadoop_opens
+from harness.engines.spark.gateway import DiskFile, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
-from harness.engines.spark.planned_source import PlannedSource
 from harness.engines.spark.worker_errors import unwrap
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.files.orc import OrcTraits, orc_traits, schema_of_orc
@@ -38,7 +37,7 @@ _FAULTS = {_DENIED: "permission denied", _IRREGULAR: "it is no regular file"}
 class ExecutorLooks:
     """Looks at the files of a plan on executors; see `harness.engines.shared.file_groups.Looks`."""
 
-    gateway: Gateway | PlannedSource
+    gateway: PlannedReads
     plan: ScanPlan
     images: FooterImages
     _opened: dict[str, Opened] = field(default_factory=dict)

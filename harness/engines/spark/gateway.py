@@ -11,6 +11,7 @@ The parts that only a JVM class can do are Java, see `compiled`.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -29,6 +30,7 @@ from harness.errors import RequestError, UnsupportedError
 from harness.storage.paths import is_local, local_path
 
 FileFormat: TypeAlias = Literal["parquet", "orc"]
+Looks: TypeAlias = Literal["footers", "tails"]
 
 # What every read needs, whatever the user's session says. Anything with a say in which rows or values come out.
 SETTINGS = {
@@ -85,45 +87,13 @@ def hadoop_opens(physical: str) -> bool:
     return not is_local(physical) or ":" not in physical.rsplit("/", 1)[-1]
 
 
-class Gateway:
-    """The private session beside a user's session, and what only the driver's JVM can do there."""
+class PlannedReads(ABC):
+    """Reads planned files in the JVM of a session: by `Gateway` the driver's, by `planned_source` that of a server.
 
-    def __init__(self, user: SparkSession) -> None:
-        self._user = user
-        self._context: SparkContext = user.sparkContext
-        load_classes(self._context)
-        self.session: SparkSession = user.newSession()
-        for key, value in SETTINGS.items():
-            self.session.conf.set(key, value)
-        self._lowering = self._context._jvm.harness.spark.Lowering  # type: ignore[union-attr]
+    session: the frames are its.
+    """
 
-    @classmethod
-    def of(cls, spark: SparkSession) -> Gateway:
-        """The gateway of a user's session; the same one each time.
-
-        Raises:
-            UnsupportedError: the session has no JVM behind it that Python can reach, as with Spark Connect.
-            RequestError: the session was stopped.
-        """
-        if not has_gateway(spark):
-            raise UnsupportedError(
-                "Cannot reach the JVM of this Spark session: Spark Connect has no gateway to it; use one that has, "
-                "such as harness.spark_session(), or to_spark, which does without",
-                cause="NoGateway",
-            )
-        context = spark.sparkContext
-        if context._jsc is None:
-            raise RequestError("Cannot read with this Spark session: it was stopped; make a new one")
-        if _CACHE.context is not context:
-            _CACHE.context, _CACHE.gateways = context, {}
-        key = spark._jsparkSession.sessionUUID()
-        found = _CACHE.gateways.get(key)
-        if found is None:
-            found = cls(spark)
-            while len(_CACHE.gateways) >= _MOST_SESSIONS:
-                del _CACHE.gateways[next(iter(_CACHE.gateways))]
-            _CACHE.gateways[key] = found
-        return found
+    session: SparkSession
 
     def planned_frame(
         self,
@@ -138,7 +108,7 @@ class Gateway:
         bounds: pa.Table | None = None,
         root: str | None = None,
     ) -> DataFrame:
-        """The rows of `files`, in the private session.
+        """The rows of `files`, in `session`.
 
         Args:
             read_schema: physical names, in the files' own letter case, with the types that Spark reads them as.
@@ -180,11 +150,8 @@ class Gateway:
         Args:
             reasons: per file, with what text.
         """
-        return self._planned("refused", read_schema, files, refused_constants(constants, reasons), options={})
-
-    def check_access(self, physical: Sequence[str]) -> None:
-        """Refuses files of stores that this session's Spark has no file system for, see `store_access`."""
-        check_access(self._context, physical)
+        told = constants.add_column(0, _REASON, pa.array(reasons, pa.string()))
+        return self._planned("refused", read_schema, files, told, options={})
 
     def look_at_footers(self, physical: Sequence[str], numbers: Sequence[int], options: Mapping[str, str]) -> bytes:
         """What executors find at the ends of Parquet files, see `footer_job`; fails for no file.
@@ -194,25 +161,93 @@ class Gateway:
             numbers: of each; files with different ones share no image.
             options: of Hadoop, for the stores that the files are in.
         """
-        classes: Any = self._context._jvm.harness.spark  # type: ignore[union-attr]
         numbered = [f"{number} {location(path)}" for path, number in zip(physical, numbers, strict=True)]
-        return self._found(classes.Footers.look, numbered, options)
+        return self._found("footers", numbered, options)
 
     def fetch_orc_tails(self, physical: Sequence[str], options: Mapping[str, str]) -> bytes:
         """The ends of ORC files, fetched by executors, in the form of `look_at_footers`."""
-        classes: Any = self._context._jvm.harness.spark  # type: ignore[union-attr]
-        return self._found(classes.OrcTails.fetch, [location(path) for path in physical], options)
-
-    def _found(self, job: Any, named: Sequence[str], options: Mapping[str, str]) -> bytes:
-        files = bytearray("\0".join(named).encode())
-        try:
-            return bytes(job(self._user._jsparkSession, files, {**OPTIONS, **options}))
-        except Py4JError as error:
-            raise engine_error(error) from error
+        return self._found("tails", [location(path) for path in physical], options)
 
     def run_in_python(self, batches: Batches, count: int, tasks: int) -> pa.Table:
-        """As `executor_python.run_in_python`, in the private session."""
+        """As `executor_python.run_in_python`, in `session`."""
         return run_in_python(self.session, batches, count, tasks)
+
+    @abstractmethod
+    def check_access(self, physical: Sequence[str]) -> None:
+        """Refuses files of stores that Spark has no file system for, see `store_access`."""
+
+    @abstractmethod
+    def _found(self, kind: Looks, named: Sequence[str], options: Mapping[str, str]) -> bytes:
+        """The answer of a job that looks at the ends of files."""
+
+    @abstractmethod
+    def _planned(
+        self,
+        kind: str,
+        read_schema: StructType,
+        files: Sequence[DiskFile],
+        constants: pa.Table,
+        *,
+        options: Mapping[str, str],
+        positions: bool = False,
+        bitmap: int = -1,
+        bounds: pa.Table | None = None,
+        root: str | None = None,
+    ) -> DataFrame:
+        """The frame of `planned_frame` or `refused_frame`; bitmap: which constant holds deleted positions, -1: none."""
+
+
+class Gateway(PlannedReads):
+    """The private session beside a user's session, and what only the driver's JVM can do there."""
+
+    def __init__(self, user: SparkSession) -> None:
+        self._user = user
+        self._context: SparkContext = user.sparkContext
+        load_classes(self._context)
+        self.session: SparkSession = user.newSession()
+        for key, value in SETTINGS.items():
+            self.session.conf.set(key, value)
+        self._lowering = self._context._jvm.harness.spark.Lowering  # type: ignore[union-attr]
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> Gateway:
+        """The gateway of a user's session; the same one each time.
+
+        Raises:
+            UnsupportedError: the session has no JVM behind it that Python can reach, as with Spark Connect.
+            RequestError: the session was stopped.
+        """
+        if not has_gateway(spark):
+            raise UnsupportedError(
+                "Cannot reach the JVM of this Spark session: Spark Connect has no gateway to it; use one that has, "
+                "such as harness.spark_session(), or to_spark, which does without",
+                cause="NoGateway",
+            )
+        context = spark.sparkContext
+        if context._jsc is None:
+            raise RequestError("Cannot read with this Spark session: it was stopped; make a new one")
+        if _CACHE.context is not context:
+            _CACHE.context, _CACHE.gateways = context, {}
+        key = spark._jsparkSession.sessionUUID()
+        found = _CACHE.gateways.get(key)
+        if found is None:
+            found = cls(spark)
+            while len(_CACHE.gateways) >= _MOST_SESSIONS:
+                del _CACHE.gateways[next(iter(_CACHE.gateways))]
+            _CACHE.gateways[key] = found
+        return found
+
+    def check_access(self, physical: Sequence[str]) -> None:
+        """Refuses files of stores that this session's Spark has no file system for, see `store_access`."""
+        check_access(self._context, physical)
+
+    def _found(self, kind: Looks, named: Sequence[str], options: Mapping[str, str]) -> bytes:
+        classes: Any = self._context._jvm.harness.spark  # type: ignore[union-attr]
+        job = classes.Footers.look if kind == "footers" else classes.OrcTails.fetch
+        try:
+            return bytes(job(self._user._jsparkSession, bytearray(joined(named)), {**OPTIONS, **options}))
+        except Py4JError as error:
+            raise engine_error(error) from error
 
     def _planned(
         self,
@@ -303,11 +338,6 @@ def check_planned(file_format: FileFormat, read_schema: StructType, *, positions
         raise UnsupportedError(f"Cannot number the rows of {file_format.upper()} files with Spark's own reader")
 
 
-def refused_constants(constants: pa.Table, reasons: Sequence[str]) -> pa.Table:
-    """The constants of files that cannot be read, with the reason of each."""
-    return constants.add_column(0, _REASON, pa.array(reasons, pa.string()))
-
-
 def check_readable(schema: StructType) -> None:
     """Refuses read schemas that Spark would fill with other columns' values.
 
@@ -348,6 +378,11 @@ def location(path: str) -> str:
         absolute = os.path.realpath(plain) if ".." in plain.split("/") else os.path.join(os.getcwd(), plain)
         return "file://" + absolute
     return hadoop_location(plain)
+
+
+def joined(named: Sequence[str]) -> bytes:
+    """The names that a job of the JVM is asked for, a NUL between two."""
+    return "\0".join(named).encode()
 
 
 def stream(files: Sequence[DiskFile], constants: pa.Table) -> bytearray:

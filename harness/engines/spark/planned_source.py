@@ -27,16 +27,15 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.spark.compiled import jar_beside_a_client
-from harness.engines.spark.executor_python import Batches, run_in_python
 from harness.engines.spark.gateway import (
     OPTIONS,
     SETTINGS,
     DiskFile,
-    FileFormat,
-    check_planned,
+    Looks,
+    PlannedReads,
     ipc,
+    joined,
     location,
-    refused_constants,
     stream,
 )
 from harness.engines.spark.store_access import check_schemes
@@ -52,8 +51,8 @@ _LOCK = Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlannedSource:
-    """What a classic session's `Gateway` does for a read, on the server of a session of Connect."""
+class PlannedSource(PlannedReads):
+    """Reads planned files on the server of a session of Connect, as `Gateway` does in a classic one."""
 
     session: SparkSession
 
@@ -76,56 +75,9 @@ class PlannedSource:
             return False
         return True
 
-    def planned_frame(
-        self,
-        *,
-        file_format: FileFormat,
-        read_schema: SparkStruct,
-        files: Sequence[DiskFile],
-        constants: pa.Table,
-        positions: bool,
-        deleted: str | None = None,
-        options: Mapping[str, str] | None = None,
-        bounds: pa.Table | None = None,
-        root: str | None = None,
-    ) -> DataFrame:
-        """The rows of `files`, as `Gateway.planned_frame` gives them, in the user's session."""
-        check_planned(file_format, read_schema, positions=positions)
-        bitmap = -1 if deleted is None else constants.column_names.index(deleted)
-        return self._planned(
-            file_format,
-            read_schema,
-            files,
-            constants,
-            options=options,
-            positions=positions,
-            bitmap=bitmap,
-            bounds=bounds,
-            root=root,
-        )
-
-    def refused_frame(
-        self, *, read_schema: SparkStruct, files: Sequence[DiskFile], reasons: Sequence[str], constants: pa.Table
-    ) -> DataFrame:
-        """A frame that fails when one of its files is read, as that of `Gateway.refused_frame`."""
-        return self._planned("refused", read_schema, files, refused_constants(constants, reasons))
-
     def check_access(self, physical: Sequence[str]) -> None:
         """Refuses files of stores that the server has no file system for, see `store_access`."""
         check_schemes(physical, lambda scheme: self._answer("access", scheme=scheme) == b"\1")
-
-    def look_at_footers(self, physical: Sequence[str], numbers: Sequence[int], options: Mapping[str, str]) -> bytes:
-        """The ends of Parquet files, as `Gateway.look_at_footers` gives them."""
-        numbered = [f"{number} {location(path)}" for path, number in zip(physical, numbers, strict=True)]
-        return self._found("footers", numbered, options)
-
-    def fetch_orc_tails(self, physical: Sequence[str], options: Mapping[str, str]) -> bytes:
-        """The ends of ORC files, as `Gateway.fetch_orc_tails` gives them."""
-        return self._found("tails", [location(path) for path in physical], options)
-
-    def run_in_python(self, batches: Batches, count: int, tasks: int) -> pa.Table:
-        """As `executor_python.run_in_python`, in the user's session."""
-        return run_in_python(self.session, batches, count, tasks)
 
     def expose(self, frame: DataFrame) -> DataFrame:
         """The frame itself: it belongs to the user's session already."""
@@ -138,7 +90,7 @@ class PlannedSource:
         files: Sequence[DiskFile],
         constants: pa.Table,
         *,
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, str],
         positions: bool = False,
         bitmap: int = -1,
         bounds: pa.Table | None = None,
@@ -169,9 +121,9 @@ class PlannedSource:
             shown.append(filled.alias("pos"))
         return frame.select(*shown)
 
-    def _found(self, kind: str, named: Sequence[str], options: Mapping[str, str]) -> bytes:
+    def _found(self, kind: Looks, named: Sequence[str], options: Mapping[str, str]) -> bytes:
         try:
-            return self._answer(kind, files=_packed("\0".join(named).encode()), hadoop=_hadoop(options))
+            return self._answer(kind, files=_packed(joined(named)), hadoop=_hadoop(options))
         except PySparkException as error:
             raise engine_error(error) from error
 
@@ -182,7 +134,7 @@ class PlannedSource:
         return self.session.read.format(_SOURCE).options(**told).load()
 
 
-def _hadoop(options: Mapping[str, str] | None) -> str:
+def _hadoop(options: Mapping[str, str]) -> str:
     if options:
         raise RequestError(
             "Cannot hand options of a store to Spark Connect, whose server may log them: give the server access by its "

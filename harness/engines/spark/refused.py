@@ -13,12 +13,11 @@ from harness.engines.shared.column_values import constant
 from harness.engines.shared.union_arms import UnionArm
 from harness.engines.spark.columns import Translation
 from harness.engines.spark.constants import FileConstants
-from harness.engines.spark.gateway import DiskFile, Gateway
-from harness.engines.spark.planned_source import PlannedSource
+from harness.engines.spark.gateway import DiskFile, PlannedReads
 from harness.engines.spark.types import storage_type
 
 
-def refused_arm(gateway: Gateway | PlannedSource, arm: UnionArm) -> DataFrame:
+def refused_arm(gateway: PlannedReads, arm: UnionArm) -> DataFrame:
     """The columns of an arm whose files cannot be read, as `c0`, `c1`, ….
 
     All other columns than those of the partition tuple are stored ones to Spark, so that it takes nothing about them

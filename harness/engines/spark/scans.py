@@ -25,7 +25,7 @@ from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.constants import FileConstants
 from harness.engines.spark.executor_looks import ExecutorLooks
 from harness.engines.spark.file_bounds import FileBounds
-from harness.engines.spark.gateway import FileFormat, Gateway, hadoop_opens
+from harness.engines.spark.gateway import FileFormat, Gateway, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.planned_source import PlannedSource
@@ -109,7 +109,7 @@ class GroupScan:
 
     def _native_frame(self) -> DataFrame:
         match self.reader:
-            case Gateway() | PlannedSource() as reader:
+            case PlannedReads() as reader:
                 return self._gateway_frame(reader)
             case PlainPaths() as reader:
                 return reader.planned_frame(
@@ -128,7 +128,7 @@ class GroupScan:
         places = dict.fromkeys(column.source.place for column in self._stored)
         return [self.group.schema[place] for place in places]
 
-    def _gateway_frame(self, reader: Gateway | PlannedSource) -> DataFrame:
+    def _gateway_frame(self, reader: PlannedReads) -> DataFrame:
         assert isinstance(self.looks, ExecutorLooks)
         bitmaps = None
         if self.deleted is not None:
