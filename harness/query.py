@@ -218,7 +218,7 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
 
 
 def given_up(error: Exception, tables: Mapping[str, Table | Snapshot]) -> HarnessError | None:
-    """What to say where DuckDB gave up its instance, with the file that did it if it is one of `tables`.
+    """The error where DuckDB gave up its instance, with the file that did it if it is one of `tables`.
 
     error: DuckDB's internal or fatal one. None: no table was read.
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen: bool = False, slots: bool = False, kw_only: bool = False, eq: bool = True) -> Any:
-        """What makes a class the dataclass that `dataclasses.dataclass` would make of it.
+        """Makes a class the dataclass that `dataclasses.dataclass` would make of it.
 
         Values are compared as in a tuple, as that did before Python 3.13: one NaN equals itself.
         """

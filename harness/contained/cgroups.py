@@ -36,7 +36,7 @@ class Group:
                 self.end()
 
     def ran_out_of_memory(self) -> bool:
-        """Whether the system ended what was in it for want of memory."""
+        """Tells whether the system ended what was in it for want of memory."""
         if self._path is None:
             return False
         with contextlib.suppress(OSError, ValueError):

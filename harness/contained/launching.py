@@ -140,7 +140,7 @@ def _environment(scratch: str) -> dict[str, str]:
 
 
 class _Exchange:
-    """What goes to a worker and comes from it, within its time and number of bytes; and what it holds meanwhile.
+    """The exchange with a worker, within its time and number of bytes, and a watch over its memory meanwhile.
 
     Its first line names the descriptor by which refusals are told (`harness.contained.seccomp.install`). It begins with
     the work, and its output, once it was answered by an empty one.
@@ -195,7 +195,7 @@ class _Exchange:
                 raise _beyond("output_bytes", self._bounds, "gave back too many bytes")
 
     def _begun(self, line: bytearray, data: bytes) -> bytes:
-        """What there is of the output, once the worker has said its first line and was answered."""
+        """The output so far, once the worker has said its first line and was answered."""
         line += data
         told, end, rest = line.partition(b"\n")
         if not end:

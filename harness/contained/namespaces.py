@@ -35,7 +35,7 @@ def leave_network() -> str | None:
 
 
 def counts_threads() -> bool:
-    """Whether a limit of threads is one of this process alone, as it is in a user namespace of its own."""
+    """Tells whether a limit of threads is one of this process alone, as it is in a user namespace of its own."""
     version = re.match(r"(\d+)\.(\d+)", platform.release())
     return _state["own"] and version is not None and tuple(map(int, version.groups())) >= _COUNTS_BY_NAMESPACE
 

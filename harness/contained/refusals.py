@@ -28,7 +28,7 @@ _END_S = 1.0
 
 
 class Refusals:
-    """What a worker was refused, from the moment on at which somebody listens."""
+    """The calls that a worker was refused, from the moment on at which somebody listens."""
 
     def __init__(self) -> None:
         self._names: dict[str, None] = {}

@@ -68,7 +68,7 @@ def _locked() -> tuple[str, int | None]:
 
 
 def _lock(path: str, *, wait: bool) -> int | None:
-    """What holds the lock on a directory; None: it is another user's, held, or not there any more.
+    """The descriptor that holds the lock on a directory; None: it is another user's, held, or not there any more.
 
     Raises:
         OSError: it is none, or cannot be locked.

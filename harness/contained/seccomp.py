@@ -37,7 +37,7 @@ _THREAD, _THREAD_FLAGS = 0x00010F00, 0x007D0F00
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What an argument must be for a call to be allowed.
+    """The condition on an argument for a call to be allowed.
 
     mask: of its lower half, which bits are looked at. values: what they may be. whole: the upper half must be 0 too.
     error: of a call that is not allowed, None: as of one that is not listed.
@@ -70,7 +70,7 @@ _SEALED = {
     "prlimit64": (_Rule(2, (0,), whole=True),),
     "prctl": (_Rule(0, (15, 16, 0x53564D41), error=errno.EINVAL),),
 }
-"""What goes once the limits are set: setting them."""
+"""Calls that end once the limits are set: those that set them."""
 
 _Step = tuple[int, int, int, int]
 
@@ -165,7 +165,7 @@ def _packed(steps: Iterable[_Step]) -> bytes:
 
 
 def _load(machine: str, code: bytes, flags: int | None = None) -> int:
-    """What the system answers: 0, or a descriptor if flags ask for one, or less than 0."""
+    """The answer of the system: 0, or a descriptor if flags ask for one, or less than 0."""
     kept = ctypes.create_string_buffer(code, len(code))
     header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(kept)))
     name, *numbers = ("prctl", _SET_SECCOMP, _MODE_FILTER) if flags is None else ("seccomp", _SET_FILTER, flags)

@@ -110,4 +110,4 @@ ALLOWED = frozenset(
 )
 """Whatever their arguments are. What names another process, or makes what outlives this one, is not among them."""
 TABLES_BUILT = ("utimensat",)
-"""What scenarios take besides, whose files have times of their own."""
+"""Calls that scenarios take besides, whose files have times of their own."""

@@ -1,4 +1,4 @@
-"""What a worker holds while it works, summed by the process that waits for it: limits that no call of Linux sets.
+"""Sums the memory, threads and files of a worker while it works: limits that no call of Linux sets.
 
 Linux counts address space, a file's size and processor time by process. It counts neither all files of a directory
 together, nor files that have lost their name, nor, for root, threads. So they are looked at, many times a second.
@@ -27,7 +27,7 @@ _UNIT = 512
 
 
 class Watch:
-    """What a worker holds, against its bounds."""
+    """Memory, threads and files of a worker, against its bounds."""
 
     def __init__(self, process: int, scratch: str, bounds: Bounds) -> None:
         self._proc, self._scratch, self._bounds = f"/proc/{process}", scratch, bounds

@@ -112,7 +112,7 @@ class DuckDBEngine(Engine, Protocol):
         """Name and DuckDB type of the query's columns, before `query` casts any; reads no file."""
 
     def syntax_trees(self, *texts: str) -> tuple[str, ...]:
-        """What DuckDB's parser makes of queries, as JSON."""
+        """The trees of DuckDB's parser for queries, as JSON."""
 
     def engine_error(self, error: Exception, plan: ScanPlan) -> HarnessError:
         """What DuckDB's failure on the plan's rows means: that a file is gone or damaged, or an EngineError."""

@@ -1,4 +1,4 @@
-"""What a Parquet footer counts and where it says that things are, held against each other and against the file.
+"""Counts and places in a Parquet footer, held against each other and against the file.
 
 DuckDB takes a footer's word: 1.5 skips the rows of a column chunk that counts no values, 2.0.0 gives up its whole
 instance at a negative size, and 2.0.1 at a row group of too many rows. None of that needs a page to be seen. The spec:
@@ -54,7 +54,7 @@ _NOT_NEGATIVE = {
 
 
 class Contradiction(ValueError):
-    """What a footer says cannot be so; the text is a clause about it."""
+    """A footer contradicts itself; the text is a clause about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ _NO_TREE = "the elements of its schema do not make a tree"
 
 
 class _Check:
-    """One footer, while it is read. places_end: where pages end at the latest; None: places are not looked at."""
+    """A footer, while it is read. places_end: where pages end at the latest; None: places are not looked at."""
 
     def __init__(self, footer: bytes, size: int | None) -> None:
         self._data = footer
@@ -224,7 +224,7 @@ class _Check:
 
 
 def _fault(leaf: Leaf, chunk: Fields, rows: int, places_end: int | None) -> str | None:
-    """What is wrong with a chunk; None: nothing."""
+    """The fault of a chunk; None: it has none."""
     try:
         values, data_page, size = chunk[_VALUES], chunk[_DATA_PAGE], chunk[_COMPRESSED]
         type_, uncompressed = chunk[_TYPE], chunk[_UNCOMPRESSED]

@@ -16,7 +16,7 @@ _FIELD_LIST, _FIELD_COUNT, _STRUCT, _MANY = 0x19, 0x16, 12, 15
 
 
 def is_usual(footer: bytes, schema: bytes) -> bool:
-    """Whether a footer is as is usual, and its counts are true of each other.
+    """Tells whether a footer is as is usual, and its counts are true of each other.
 
     schema: what it begins with, `harness.files.parquet_tail.Tail.schema`.
     """

@@ -190,7 +190,7 @@ class _Loader:
         return self._files[path]
 
     def _renamed(self, delete: str, spellings: Spellings, names: Sequence[str]) -> Sequence[str]:
-        """What the caller's path map says of paths that are no data file's; else a warning, where one is nearly."""
+        """The data files that the caller's path map gives for names of none; else a warning, where one is nearly."""
         if spellings.path_map.said:
             names = [n if n in self._targets else spellings.joined(n, self._targets) or n for n in names]
         if not self._is_told and not any(name in self._targets for name in names):

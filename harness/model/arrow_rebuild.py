@@ -48,7 +48,7 @@ def nested_type(type_: pa.DataType, types: Sequence[pa.DataType]) -> pa.DataType
 
 
 def is_list(type_: pa.DataType) -> bool:
-    """Whether values are lists, in any layout."""
+    """Tells whether values are lists, in any layout."""
     kind = pa.types
     return any(
         test(type_)

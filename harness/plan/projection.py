@@ -393,7 +393,7 @@ class _Resolver:
         )
 
     def remedy(self) -> str:
-        """What to do about a column that is not there, or is taken for another."""
+        """The remedy for a column that is not there, or is taken for another."""
         if self.is_mapped:
             return "correct the table property schema.name-mapping.default, by which the file's columns have their ids"
         return "rewrite the file"

@@ -41,7 +41,7 @@ class Rewritten:
 
     @property
     def originals(self) -> dict[str, str]:
-        """What was put into the query, and what stood there."""
+        """The texts that were put into the query, and those that stood there."""
         return {reference.put: reference.original for reference in self.references}
 
     def as_written(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether two texts are one to DuckDB's own parser: the guard against a query that sqlglot takes for another one.
+"""Tells whether two texts are one to DuckDB's own parser: the guard against a query that sqlglot takes for another one.
 
 sqlglot reads `a JOIN b EXACT NEAREST 1 BY DISTANCE …` as `b` under the alias EXACT, and `a ~ 'b'` as a search, which it
 is not on DuckDB 1.5. So what it writes back of a query has to give the tree that DuckDB makes of the user's text. Trees
@@ -23,7 +23,7 @@ _UNSAID: Mapping[str, str] = {
     "is_implicit": "whether a cross join is a comma",
     "syntax_type": "whether a lambda has the word LAMBDA",
 }
-"""What trees say that is not of the meaning, and what it is."""
+"""Parts of trees that do not bear on the meaning, by their names."""
 
 _FUNCTIONS: Mapping[str, str] = {
     "array_agg": "list",
@@ -74,7 +74,7 @@ _OPPOSITES: Mapping[str, str] = {
     "OPERATOR_IS_NULL": "OPERATOR_IS_NOT_NULL",
     "COMPARE_NOT_DISTINCT_FROM": "COMPARE_DISTINCT_FROM",
 }
-"""What NOT makes of a comparison: `NOT a IS NULL` is `a IS NOT NULL`, and `NOT a IS TRUE` is `a IS NOT TRUE`."""
+"""Comparisons and those that NOT makes: `NOT a IS NULL` is `a IS NOT NULL`, and `NOT a IS TRUE` is `a IS NOT TRUE`."""
 
 _UNITS = "year|quarter|month|week|day|hour|minute|second|millisecond|microsecond"
 

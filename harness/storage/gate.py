@@ -50,7 +50,7 @@ _NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def is_name(path: str) -> bool:
-    """Whether a file can be called so: it is no longer than any system's, has no NUL and no half of a character.
+    """Tells whether a file can be called so: it is no longer than any system's, has no NUL and no half of a character.
 
     On Linux, what is not UTF-8 comes as halves of characters; no plan can hold such a path.
     """
@@ -97,7 +97,7 @@ def mode_of(path: str) -> int | None:
 
 
 def is_there(path: str) -> bool:
-    """Whether a regular file is at a local path, links followed; False: nothing is.
+    """Tells whether a regular file is at a local path, links followed; False: nothing is.
 
     Raises:
         MissingFileError: something else is, or a link that leads nowhere. StorageError: that cannot be told.

@@ -89,7 +89,7 @@ def remote_entry(info: Mapping[str, Any]) -> Entry:
 
 
 def local_entries(directory: str) -> Iterator[Entry]:
-    """What is directly in a local directory; nothing if there is no such directory.
+    """The entries directly in a local directory; nothing if there is no such directory.
 
     Things that are no regular files are in it: one in the place of a file must not pass for no file.
     """

@@ -203,7 +203,7 @@ class Storage:
         return self._is(path, "file")
 
     def has_file(self, path: str) -> bool:
-        """Whether there is a file at `path`, which must not be missed where there is; False: nothing is there.
+        """Tells whether there is a file at `path`, which must not be missed where there is; False: nothing is there.
 
         Raises:
             MissingFileError: something else is in its place. StorageError: that cannot be told.

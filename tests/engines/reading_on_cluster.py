@@ -55,7 +55,7 @@ def kill_executors(spark: Any) -> bool:
 
 
 def runs(process: Path, application: str) -> bool:
-    """Whether a process is an executor of an application."""
+    """Tells whether a process is an executor of an application."""
     try:
         words = (process / "cmdline").read_bytes().split(b"\0")
     except OSError:

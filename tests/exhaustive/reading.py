@@ -110,7 +110,7 @@ class Reading:
         return found
 
     def _is_new(self, planner: str, read: Read, plan: ScanPlan) -> bool:
-        """Whether no plan that reads the same was held against the same rows."""
+        """Tells whether no plan that reads the same was held against the same rows."""
         key, rows = (planner, fingerprint(plan)), Counter(read.rows)
         if self._known.get(key) == rows:
             return False

@@ -100,7 +100,7 @@ def _key(state: State) -> tuple[int | None, ...]:
 
 
 def applies(delete: State, data: State) -> bool:
-    """Whether the delete of one state applies to the data file of another."""
+    """Tells whether the delete of one state applies to the data file of another."""
     number = NUMBERS[data.sequence]
     same_partition = delete.spec == "same" and delete.delete_partition == data.data_partition
     if delete.is_by_position:
@@ -109,7 +109,7 @@ def applies(delete: State, data: State) -> bool:
 
 
 def is_refused(state: State) -> bool:
-    """Whether the delete names the data file and must not hit it, which harness sees and makes an error.
+    """Tells whether the delete names the data file and must not hit it, which harness sees and makes an error.
 
     The specification lets such deletes go by. A vector must not contradict its file (iceberg 4.3). A position delete of
     another partition is an error where it is seen to name the file: by its bounds, or because delete files of other

@@ -1,4 +1,4 @@
-"""Whether two texts are one to DuckDB: the guard against a query that sqlglot takes for another one."""
+"""Tells whether two texts are one to DuckDB: the guard against a query that sqlglot takes for another one."""
 
 from __future__ import annotations
 

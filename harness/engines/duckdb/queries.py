@@ -143,7 +143,7 @@ def columns_of(
 
 
 def syntax_trees(*texts: str) -> tuple[str, ...]:
-    """What DuckDB's parser makes of queries, as JSON; of what it cannot parse, or cannot show, why it cannot."""
+    """The trees of DuckDB's parser for queries, as JSON; of what it cannot parse, or cannot show, why it cannot."""
     options = "skip_default := true, skip_empty := true, skip_null := true"
     trees = ", ".join(f"json_serialize_sql(${place}, {options})" for place in range(1, len(texts) + 1))
     (found,) = cursor().execute(f"SELECT {trees}", list(texts)).fetchall()
@@ -172,7 +172,7 @@ def _places(
     register: Callable[[pa.Table], str] | None,
     aliased: Collection[str],
 ) -> dict[str, str]:
-    """What DuckDB reads in place of each name of a plan, by the name as it stands in the query."""
+    """The scan that DuckDB reads in place of each name of a plan, by the name as it stands in the query."""
     registrations = Registrations(connection)
     put = register or registrations.table
     places = {}
@@ -203,7 +203,7 @@ def _named(names: Sequence[str], originals: Mapping[str, str], places: Mapping[s
 
 
 def _shown(relation: str) -> str:
-    """What stands in FROM, as DuckDB writes it in the names of columns."""
+    """The source in FROM, as DuckDB writes it in the names of columns."""
     start = "SELECT 1 FROM "
     found = cursor().execute("SELECT json_deserialize_sql(json_serialize_sql($1))", [start + relation]).fetchone()
     assert found is not None, "a row for a value"

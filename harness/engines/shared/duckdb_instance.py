@@ -73,7 +73,7 @@ def is_own(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def is_given_up(error: BaseException) -> bool:
-    """Whether an error is one that may have ended its instance, or says that another did."""
+    """Tells whether an error is one that may have ended its instance, or says that another did."""
     return isinstance(error, duckdb.InternalException | duckdb.FatalException)
 
 

@@ -1,4 +1,4 @@
-"""What DuckDB says of files, in a caller's words: physical paths for its names, and its errors as one line.
+"""DuckDB's words about files, in a caller's words: physical paths for its names, and its errors as one line.
 
 DuckDB keeps of an exception that Python raises under it a text alone: with a traceback and all that led to it, in a
 form that changes with Python and with DuckDB (3.11 and 3.13, 1.5 and 2.0 differ). So what is to be read in it stands
@@ -42,7 +42,7 @@ def is_of_storage(reason: str) -> bool:
 
 
 def said(error: BaseException) -> str:
-    """What an error of DuckDB says, as one line, with physical paths; of one that began in Python, what that said."""
+    """The text of an error of DuckDB, as one line, with physical paths; of one that began in Python, what that said."""
     text = str(error)
     told = text.partition(_BEGIN)[2].partition(_END)[0]
     return " ".join(physical(told or text).split())

@@ -46,7 +46,7 @@ def legacy_files(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, froze
 
 
 def is_dated(schema: PhysicalSchema) -> bool:
-    """Whether a file of that schema has a column, at any level, that could be in the old calendar."""
+    """Tells whether a file of that schema has a column, at any level, that could be in the old calendar."""
     every = frozenset({_DATES, _INT96})
     return any(is_legacy(stored, every) for stored in walk_stored(schema))
 

@@ -46,7 +46,7 @@ from harness.forks import Lock
 _SOURCE = "harness.spark.PlannedSource"
 _POSITION = "#position"
 _SERVED: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
-"""Whether the server of a session has the source."""
+"""Tells whether the server of a session has the source."""
 _LOCK = Lock()
 
 

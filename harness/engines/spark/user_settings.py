@@ -54,7 +54,7 @@ def check_nested(session: SparkSession, schema: Sequence[PhysicalField]) -> None
 
 
 def tells_apart(session: SparkSession, used: Sequence[PhysicalField]) -> bool:
-    """Whether the session can tell apart the columns of a file that are read.
+    """Tells whether the session can tell apart the columns of a file that are read.
 
     Raises:
         RequestError: as `check_nested`.
@@ -100,7 +100,7 @@ def levels(schema: Sequence[PhysicalField]) -> list[Sequence[PhysicalField]]:
 
 
 def are_distinct(names: Sequence[str]) -> bool:
-    """Whether no two names differ by case alone, or not at all."""
+    """Tells whether no two names differ by case alone, or not at all."""
     return len({name.casefold() for name in names}) == len(names)
 
 

@@ -100,7 +100,7 @@ def _read(path: str, storage: Storage) -> list[Action]:
 
 
 def _check_column(paths: Sequence[str], storage: Storage) -> None:
-    """One of the files of a checkpoint that may list live files has the column for them."""
+    """Refuses a checkpoint where no file that may list live files has the column for them."""
     for path in paths:
         if path.endswith(".json") or "add" in pq.read_schema(io.BytesIO(storage.read(path))).names:
             return

@@ -71,7 +71,7 @@ def _filtering(node: exp.Join, kind: str, sql: str, source: Source, scope: Scope
 
 
 def _condition(on: exp.Expr, source: Source, scope: Scope, expressions: Expressions) -> str:
-    """What stands after ON, where Spark takes no query that names columns of both sides."""
+    """The condition after ON, where Spark takes no query that names columns of both sides."""
     for node in on.walk(prune=lambda part: isinstance(part, exp.Query)):
         if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
             text = expressions.translate(node).sql

@@ -67,7 +67,7 @@ def parse(text: str) -> list[exp.Expr | None]:
 
 
 def written_back(statement: exp.Expr) -> str:
-    """What the parser has read, as DuckDB's SQL: it must mean what the text did, or the text was misread."""
+    """The query as the parser has read it, in DuckDB's SQL: it must mean what the text did, or the text was misread."""
     return _Dialect().generate(statement, comments=False)
 
 

@@ -63,11 +63,11 @@ class Scope:
 
     @property
     def is_within(self) -> bool:
-        """Whether there are names of a query around it."""
+        """Tells whether there are names of a query around it."""
         return self.outer is not None and (bool(self.outer.sources) or self.outer.is_within)
 
     def mentions_outer(self, sql: str) -> bool:
-        """Whether an expression names columns of a query around."""
+        """Tells whether an expression names columns of a query around."""
         around = self.outer
         return around is not None and (
             any(f"{source.alias}." in sql for source in around.sources) or around.mentions_outer(sql)

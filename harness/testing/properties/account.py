@@ -1,4 +1,4 @@
-"""What a run of properties drew and compared: counted by kind of table, printed, and held against floors."""
+"""The draws and comparisons of a run of properties: counted by kind of table, printed, and held against floors."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _place(name: str) -> tuple[bool, bool]:
 
 
 def _has_groups(operation: Mapping[str, Any]) -> bool:
-    """Whether an operation writes a file of more rows than a row group of it has."""
+    """Tells whether an operation writes a file of more rows than a row group of it has."""
     ((_, value),) = operation.items()
     files = value.get("files", value.get("add", ())) if isinstance(value, dict) else value
     files = files if isinstance(files, list) else ()

@@ -1,4 +1,4 @@
-"""What engines read of a drawn table beside what its model says: the first difference, with all that shows it."""
+"""Reads of a drawn table by engines, beside those of its model: the first difference, with all that shows it."""
 
 from __future__ import annotations
 
@@ -123,13 +123,13 @@ def described(shape: Shape, history: History) -> str:
 
 
 def address_of(history: History) -> str:
-    """What to open."""
+    """The location to open."""
     return str(history.metadata_path or history.location)
 
 
 @contextmanager
 def _result(history: History, shape: Shape, engine: str) -> Iterator[Any]:
-    """What an engine gives: plain reads are planned as they are, others go the way of queries."""
+    """The rows of an engine: plain reads are planned as they are, others go the way of queries."""
     if isinstance(shape, Read):
         yield read_by(history, shape, engine)
         return

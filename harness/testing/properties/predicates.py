@@ -148,7 +148,7 @@ def columns_of(predicate: Predicate) -> set[str]:
 
 
 def holds(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
-    """Whether a row meets the condition; None: unknown. row: stored values by name of column."""
+    """Tells whether a row meets the condition; None: unknown. row: stored values by name of column."""
     match predicate:
         case Compare(column, _, operator, value):
             return None if row[column] is None else _compared(operator, row[column], value)
@@ -183,7 +183,7 @@ def _compared(operator: Operator, left: Any, right: Any) -> bool:
 
 
 def comparable(value: Any) -> Any:
-    """What stands for a value in comparisons by Python's operators."""
+    """The stand-in for a value in comparisons by Python's operators."""
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)
     if isinstance(value, str):

@@ -44,7 +44,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """One column of an order."""
+    """A column of an order."""
 
     column: str
     descending: bool = False
@@ -82,7 +82,7 @@ Shape: TypeAlias = Read | Bound | First | Groups | Pairs
 
 
 def name_of(shape: Shape) -> str:
-    """What a shape is called where shapes are counted."""
+    """The name of a shape where shapes are counted."""
     match shape:
         case Read():
             return "rows"

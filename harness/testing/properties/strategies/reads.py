@@ -75,7 +75,7 @@ def _is_changed(type_: Type) -> bool:
 
 
 def _is_exact(f: Field) -> bool:
-    """Whether values of the column have an order, and equal ones are the same; floats have two zeros."""
+    """Tells whether values of the column have an order, and equal ones are the same; floats have two zeros."""
     return isinstance(f.type, BooleanType | DateType | DecimalType | IntegerType | StringType | TimestampType)
 
 
